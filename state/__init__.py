@@ -1,0 +1,38 @@
+"""Records to group state and events; pure: no bytes on the way in, no IO, no clock, no Spark.
+
+Start reading in ``phases`` (what moves a group from state to state) and ``group`` (the contract with any
+driver); ``events`` is the table of everything that can be said.
+"""
+
+from groupreplay.state.context import OFFSETS_TOPIC, Context
+from groupreplay.state.document import DELETED, Deleted, encode_document
+from groupreplay.state.envelope import CloudEvent, cloud_event
+from groupreplay.state.events import FACTS, Cause, Event, Evidence, Fact, GroupType, History, Severity
+from groupreplay.state.group import Group
+from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord, Observations
+from groupreplay.state.saved import SnapshotError
+
+__all__ = [
+    "COMMITS",
+    "DECREASES",
+    "DELETED",
+    "FACTS",
+    "OFFSETS_TOPIC",
+    "Cause",
+    "CloudEvent",
+    "CommitRun",
+    "Context",
+    "Deleted",
+    "Event",
+    "Evidence",
+    "Fact",
+    "Group",
+    "GroupRecord",
+    "GroupType",
+    "History",
+    "Observations",
+    "Severity",
+    "SnapshotError",
+    "cloud_event",
+    "encode_document",
+]

@@ -1,0 +1,33 @@
+"""What a group's state is told about the job around it: constants, never a clock.
+
+Knows the settings that change what is said; must not know where they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: The topic that is read. Its name is Kafka's own and no setting.
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Constants of one job on one cluster.
+
+    ``era`` names one life of the offsets topic (its topic id in Kafka's text form, ``0`` when unknown): ids
+    of events and the guard against applying a record twice hold inside one era only.
+    ``emit_since_ms``: events of an earlier time are kept silent (0: none is).
+    ``complete_since_ms``: from this moment on the whole log before was read, so that a first commit of an
+    unknown group proves a creation (None: never known).
+    ``catch_up_after_ms``: an event emitted later than this after it happened carries ``catch_up``.
+    """
+
+    cluster_id: str
+    era: str = "0"
+    emit_since_ms: int = 0
+    complete_since_ms: int | None = None
+    catch_up_after_ms: int = 60_000
+    member_events: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,25 @@
+"""Which partition of the offsets topic holds a group; knows Java's string hash and nothing else."""
+
+from __future__ import annotations
+
+DEFAULT_PARTITIONS = 50
+_INT_MIN = -(2**31)
+
+
+def java_hash(text: str) -> int:
+    """Java's ``String.hashCode``: 31·h + unit over UTF-16 code units, wrapped to int32."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+def partition_for(group_id: str, partitions: int = DEFAULT_PARTITIONS) -> int:
+    """The partition of the group's records (``GroupCoordinatorService.partitionFor``).
+
+    Kafka's ``Utils.abs`` is a true absolute value with int min mapped to 0; the sign mask that producers use
+    gives another partition.
+    """
+    value = java_hash(group_id)
+    return (0 if value == _INT_MIN else abs(value)) % partitions

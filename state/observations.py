@@ -1,0 +1,94 @@
+"""What a group's state is fed with: records of the log in log order, and runs of folded offset commits.
+
+Knows the shape of an observation; must not know bytes, where the records were read, or what they mean.
+A run is lossless where it matters: the last value of each topic partition, the first one, how many there
+were, and every decrease. A run never reaches over another record of its group, so order is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from groupreplay.codecs import Key, Value
+
+#: One row = all commits of one topic partition inside one run. ``topic`` is an index into the run's topics.
+#: ``expire_timestamp_ms`` and ``leader_epoch`` are -1 where the record has none.
+COMMITS = np.dtype(
+    [
+        ("topic", "<i4"),
+        ("partition", "<i4"),
+        ("offset", "<i8"),
+        ("leader_epoch", "<i4"),
+        ("count", "<i4"),
+        ("commit_timestamp_ms", "<i8"),
+        ("expire_timestamp_ms", "<i8"),
+        ("log_offset", "<i8"),
+        ("timestamp_ms", "<i8"),
+        ("first_offset", "<i8"),
+        ("first_log_offset", "<i8"),
+        ("first_timestamp_ms", "<i8"),
+    ]
+)
+
+#: One row = one commit that went back inside a run: ``row`` indexes the run's commits.
+DECREASES = np.dtype(
+    [
+        ("row", "<i4"),
+        ("old_offset", "<i8"),
+        ("new_offset", "<i8"),
+        ("log_offset", "<i8"),
+        ("timestamp_ms", "<i8"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecord:
+    """One record of the log that is not an offset commit with a value; ``value`` None is a tombstone."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: Key
+    value: Value | None
+
+    @property
+    def first_offset(self) -> int:
+        """Where the observation begins in the log."""
+        return self.offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRun:
+    """Offset commits of one group with no other record of that group between them, folded.
+
+    ``topics`` and ``topic_ids`` (16 bytes; absent where the log has none) are tables for the rows;
+    ``metadata`` has the rows whose last commit carried a non-empty metadata string.
+    """
+
+    partition: int
+    topics: tuple[str, ...]
+    rows: npt.NDArray[np.void]
+    decreases: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, DECREASES))
+    metadata: Mapping[int, str] = field(default_factory=dict)
+    topic_ids: Mapping[int, bytes] = field(default_factory=dict)
+
+    @property
+    def first_offset(self) -> int:
+        """Where the run begins in the log."""
+        return int(self.rows["first_log_offset"].min())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observations:
+    """What one call of a group's function was given.
+
+    ``seen_to`` is the last offset of the group's partition that the reader has passed, whatever group it
+    belonged to: a record behind a group's last one proves that the group's last operation is complete.
+    """
+
+    items: Sequence[GroupRecord | CommitRun]
+    seen_to: int = -1

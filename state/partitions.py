@@ -1,0 +1,40 @@
+"""Sets of partitions, as lists and as short texts like ``0-3,7``; knows nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+
+def to_ranges(partitions: Iterable[int]) -> str:
+    """Partitions as ranges: ``[0, 1, 2, 3, 7]`` becomes ``0-3,7``; sorted, without repeats."""
+    ranges: list[list[int]] = []
+    for partition in sorted(set(partitions)):
+        if ranges and partition == ranges[-1][1] + 1:
+            ranges[-1][1] = partition
+        else:
+            ranges.append([partition, partition])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+
+
+def from_ranges(text: str) -> list[int]:
+    """The inverse of ``to_ranges``. Partitions are never negative in a range text."""
+    partitions: list[int] = []
+    for part in filter(None, text.split(",")):
+        low, _, high = part.partition("-")
+        partitions.extend(range(int(low), int(high or low) + 1))
+    return partitions
+
+
+def each(assignment: Mapping[str, str] | None) -> Iterator[tuple[str, int]]:
+    """Every (topic, partition) of partitions by topic as ranges."""
+    for topic, ranges in (assignment or {}).items():
+        for partition in from_ranges(ranges):
+            yield topic, partition
+
+
+def by_topic(pairs: Iterable[tuple[str, int]]) -> dict[str, str]:
+    """The inverse of ``each``: topics in sorted order."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in pairs:
+        topics.setdefault(topic, []).append(partition)
+    return {topic: to_ranges(topics[topic]) for topic in sorted(topics)}

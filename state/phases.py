@@ -1,0 +1,94 @@
+"""The states of a classic group and the one table of what moves it from one to another.
+
+The theory. The coordinator has five states; only two of them are ever written. A record without members
+means Empty, a record with members means that the leader has synced and the group is Stable; a rebalance in
+progress writes nothing, so PreparingRebalance and CompletingRebalance are reached by live answers of the
+prober alone. A group nobody knows is Dead, as DescribeGroups says of an unknown group. We read a log that
+is compacted and may begin in the middle: no transition may be refused, so the table is total, and each cell
+says the next state and what to report. The table knows nothing of bytes, Spark or clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+
+class Phase(str, Enum):
+    """States of a classic group, spelled as Kafka spells them (``ClassicGroupState``)."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Seen(str, Enum):
+    """What an observation proves about a classic group."""
+
+    NO_MEMBERS = "a record without members"
+    NEW_GENERATION = "a record with members and another generation"
+    SAME_GENERATION = "a record with members and the known generation"
+    TOMBSTONE = "the group's tombstone"
+    COMMIT = "an offset commit"
+    PROBED_PREPARING = "the broker answers PreparingRebalance"
+    PROBED_COMPLETING = "the broker answers CompletingRebalance"
+    PROBED_STABLE = "the broker answers Stable"
+    PROBED_EMPTY = "the broker answers Empty"
+    PROBED_DEAD = "the broker does not know the group"
+
+
+class Said(str, Enum):
+    """What to report of a transition; the reporter still says nothing where the proof is missing."""
+
+    NOTHING = "nothing"
+    CREATED = "group.created"
+    EMPTIED = "group.emptied"
+    COMPLETED = "rebalance.completed"
+    REPLACED = "static.replaced"
+    DELETED = "group.deleted"
+
+
+_PROBED: Final[Mapping[Seen, tuple[Phase, Said]]] = {
+    Seen.PROBED_PREPARING: (Phase.PREPARING_REBALANCE, Said.NOTHING),
+    Seen.PROBED_COMPLETING: (Phase.COMPLETING_REBALANCE, Said.NOTHING),
+    Seen.PROBED_STABLE: (Phase.STABLE, Said.NOTHING),
+    Seen.PROBED_EMPTY: (Phase.EMPTY, Said.NOTHING),
+    Seen.PROBED_DEAD: (Phase.DEAD, Said.NOTHING),
+}
+
+_WITH_MEMBERS: Final[Mapping[Seen, tuple[Phase, Said]]] = {
+    Seen.NO_MEMBERS: (Phase.EMPTY, Said.EMPTIED),
+    Seen.NEW_GENERATION: (Phase.STABLE, Said.COMPLETED),
+    # A member replaced under its instance id, or the leader's sync written twice: no rebalance.
+    Seen.SAME_GENERATION: (Phase.STABLE, Said.REPLACED),
+    Seen.TOMBSTONE: (Phase.DEAD, Said.DELETED),
+    **_PROBED,
+}
+
+#: State and proof -> next state and what to report. Total: every state has every proof.
+NEXT: Final[Mapping[Phase, Mapping[Seen, tuple[Phase, Said]]]] = {
+    Phase.DEAD: {
+        Seen.NO_MEMBERS: (Phase.EMPTY, Said.CREATED),
+        Seen.NEW_GENERATION: (Phase.STABLE, Said.COMPLETED),
+        Seen.SAME_GENERATION: (Phase.STABLE, Said.COMPLETED),
+        Seen.TOMBSTONE: (Phase.DEAD, Said.NOTHING),
+        # The coordinator makes a simple group of offsets whose group it does not know.
+        Seen.COMMIT: (Phase.EMPTY, Said.CREATED),
+        **_PROBED,
+    },
+    Phase.EMPTY: {
+        # Members came and went without an assignment: a generation passed, the group is as empty as before.
+        Seen.NO_MEMBERS: (Phase.EMPTY, Said.NOTHING),
+        Seen.NEW_GENERATION: (Phase.STABLE, Said.COMPLETED),
+        Seen.SAME_GENERATION: (Phase.STABLE, Said.COMPLETED),
+        Seen.TOMBSTONE: (Phase.DEAD, Said.DELETED),
+        Seen.COMMIT: (Phase.EMPTY, Said.NOTHING),
+        **_PROBED,
+    },
+    Phase.STABLE: {Seen.COMMIT: (Phase.STABLE, Said.NOTHING), **_WITH_MEMBERS},
+    Phase.PREPARING_REBALANCE: {Seen.COMMIT: (Phase.PREPARING_REBALANCE, Said.NOTHING), **_WITH_MEMBERS},
+    Phase.COMPLETING_REBALANCE: {Seen.COMMIT: (Phase.COMPLETING_REBALANCE, Said.NOTHING), **_WITH_MEMBERS},
+}

@@ -1,0 +1,49 @@
+"""Documents that fit: JSON of bounded size, whatever the strangers wrote into it.
+
+Knows lengths; must not know what a document means.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+#: Tried in turn until the document fits: entries kept of each list or map, characters kept of each text.
+_CUTS: Final = ((200, 4096), (50, 1024), (10, 256), (3, 64), (0, 32))
+
+
+def _cut(value: Any, entries: int, characters: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= characters else value[: characters - 1] + "…"
+    if isinstance(value, dict):
+        kept = list(value.items())
+        if len(kept) > entries:
+            kept = kept[:entries]
+        return {_cut(key, entries, characters): _cut(item, entries, characters) for key, item in kept}
+    if isinstance(value, list | tuple):
+        return [_cut(item, entries, characters) for item in value[:entries]]
+    return value
+
+
+def fit_json(document: dict[str, Any], limit: int, inner: str | None = None) -> bytes:
+    """The document as JSON of at most ``limit`` bytes.
+
+    A document that is too long has its lists, maps and texts cut, and says so with ``truncated: true``; its
+    own fields stay. ``inner`` names a field whose value is such a document (the ``data`` of an envelope):
+    then the fields of both levels stay.
+    """
+    encoded = msgspec.json.encode(document)
+    for entries, characters in _CUTS:
+        if len(encoded) <= limit:
+            break
+        smaller = {
+            name: _cut(value, entries, characters) for name, value in document.items() if name != inner
+        }
+        if inner is not None:
+            fields = {name: _cut(value, entries, characters) for name, value in document[inner].items()}
+            smaller[inner] = {**fields, "truncated": True}
+        else:
+            smaller["truncated"] = True
+        encoded = msgspec.json.encode(smaller)
+    return encoded
