@@ -45,7 +45,7 @@ def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray
 
 @dataclass(slots=True)
 class Offsets:
-    """The table; ``metadata`` and ``expire_timestamps_ms`` hold only the partitions that have such a value."""
+    """The table; ``metadata`` and ``expire_timestamps_ms`` hold only partitions that have such a value."""
 
     topics: list[str] = field(default_factory=list)
     rows: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, COMMITTED))

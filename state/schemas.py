@@ -1,6 +1,6 @@
 """JSON Schemas (2020-12) of everything the sink topics hold, made from the declarations of the events.
 
-Knows how a declaration becomes a schema; must not name a field of its own that ``events`` or ``envelope`` has.
+Knows how a declaration becomes a schema; must not say anew what ``events`` says.
 """
 
 from __future__ import annotations

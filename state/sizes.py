@@ -37,13 +37,16 @@ def fit_json(document: dict[str, Any], limit: int, inner: str | None = None) -> 
     for entries, characters in _CUTS:
         if len(encoded) <= limit:
             break
-        smaller = {
-            name: _cut(value, entries, characters) for name, value in document.items() if name != inner
-        }
-        if inner is not None:
-            fields = {name: _cut(value, entries, characters) for name, value in document[inner].items()}
-            smaller[inner] = {**fields, "truncated": True}
-        else:
+        smaller = _cut_fields(document, entries, characters, inner)
+        if inner is None:
             smaller["truncated"] = True
+        else:
+            smaller[inner] = {**_cut_fields(document[inner], entries, characters), "truncated": True}
         encoded = msgspec.json.encode(smaller)
     return encoded
+
+
+def _cut_fields(
+    document: dict[str, Any], entries: int, characters: int, but: str | None = None
+) -> dict[str, Any]:
+    return {name: _cut(value, entries, characters) for name, value in document.items() if name != but}
