@@ -39,8 +39,8 @@ _SNAPSHOT_VERSION: Final = 1
 class BadRecord:
     """Where a record is and why it could not be used.
 
-    ``group`` is None when the key itself cannot be read. ``byte_position`` counts from the start of the key or
-    the value, whichever is at fault.
+    ``group`` is None when the key itself cannot be read. ``byte_position`` counts from the start of the key
+    or the value, whichever is at fault.
     """
 
     partition: int

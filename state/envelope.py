@@ -99,9 +99,9 @@ def _plain(value: Any) -> Any:
 def cloud_event(event: Event, context: Context, recorded_ms: int) -> CloudEvent:
     """The event as a CloudEvent of at most 64 KiB; what did not fit is cut and ``truncated`` says so."""
     cause = event.cause
-    subject = safe_text(event.group_id or f"{cause.topic}-{cause.partition}-{cause.offset}")
+    place = f"{cause.topic}-{cause.partition}-{cause.offset}"
     # An attribute must not be empty, a group id may be.
-    subject = subject or "(empty)"
+    subject = safe_text(place if event.group_id is None else event.group_id) or "(empty)"
     attributes = {
         "specversion": "1.0",
         "id": event_id(event, context),

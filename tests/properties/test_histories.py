@@ -1,0 +1,182 @@
+"""What must hold for every history: neither batches, nor order of arrival, nor restarts may change a word."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from builders import (
+    CONTEXT,
+    GROUP,
+    Raw,
+    asked_for,
+    commit,
+    emptied,
+    generation,
+    gone,
+    member,
+    no_offset,
+    observed,
+)
+from groupreplay.state import Event, Group, Observations
+from groupreplay.state.envelope import cloud_event
+from hypothesis import given
+from hypothesis import strategies as st
+
+MEMBERS = ("a", "b", "c", "i-1", "i-2")
+TOPICS = ("t", "u")
+
+
+@st.composite
+def _members(draw: Any) -> list[Any]:
+    chosen = draw(st.lists(st.sampled_from(MEMBERS), min_size=1, max_size=4, unique=True))
+    return [
+        member(
+            name,
+            draw(st.lists(st.integers(0, 4), max_size=3, unique=True)),
+            topic=draw(st.sampled_from(TOPICS)),
+            instance_id="i" if name.startswith("i") else None,
+            host=draw(st.sampled_from(["/h1", "/h2"])),
+            client_id=draw(st.sampled_from(["c1", "c2"])),
+        )
+        for name in chosen
+        if not (name == "i-2" and "i-1" in chosen)
+    ]
+
+
+@st.composite
+def _operation(draw: Any, at: int) -> list[Raw]:
+    """One operation of a broker, or something no broker would write: both must be survived alike."""
+    kind = draw(
+        st.sampled_from(["asked", "round", "round", "emptied", "gone", "delete", "commit", "commit", "drop"])
+    )
+    number = draw(st.integers(0, 6))
+    places = st.tuples(st.sampled_from(TOPICS), st.integers(0, 3))
+    if kind == "asked":
+        return [asked_for(at=at)]
+    if kind == "round":
+        return [generation(number, *draw(_members()), at=at)]
+    if kind == "emptied":
+        return [emptied(number, at=at)]
+    if kind == "gone":
+        return [gone(at=at)]
+    if kind == "commit":
+        offsets = draw(st.lists(st.tuples(places, st.integers(0, 50)), min_size=1, max_size=4))
+        return [commit(*place, offset, at=at) for place, offset in offsets]
+    dropped = [no_offset(*place, at=at) for place in draw(st.lists(places, min_size=1, max_size=3))]
+    return [*dropped, gone(at=at)] if kind == "delete" else dropped
+
+
+@st.composite
+def histories(draw: Any) -> list[Raw]:
+    """Records of one group in log order, with offsets; some operations share a timestamp but are apart."""
+    records: list[Raw] = []
+    at, offset = 1_000, 10
+    for _ in range(draw(st.integers(1, 12))):
+        for raw in draw(_operation(at)):
+            records.append(replace(raw, offset=offset))
+            offset += 1
+        offset += draw(st.integers(1, 3))
+        at += draw(st.sampled_from([0, 1, 7, 60_000]))
+    return records
+
+
+def at_once(records: list[Raw]) -> tuple[list[Event], dict[str, Any]]:
+    """The reference: the whole history in one batch."""
+    group = Group(GROUP, CONTEXT)
+    events = group.apply(observed(records), 0)
+    return events + group.expire(records[-1].at + 1), group.describe()
+
+
+def cuts(data: st.DataObject, records: list[Raw]) -> list[list[Raw]]:
+    """The records cut into batches anywhere, through operations too."""
+    at = sorted(data.draw(st.sets(st.integers(0, len(records))), label="cuts") | {0, len(records)})
+    return [records[low:high] for low, high in pairwise(at)]
+
+
+@given(histories(), st.data())
+def test_how_it_is_cut_into_batches_does_not_matter(records: list[Raw], data: st.DataObject) -> None:
+    """Any cut, through an operation too, gives the same events and the same group."""
+    group, events = Group(GROUP, CONTEXT), []
+    for batch in cuts(data, records):
+        events += group.apply(observed(batch), 0)
+    events += group.expire(records[-1].at + 1)
+    assert (events, group.describe()) == at_once(records)
+
+
+@given(histories(), st.data())
+def test_snapshot_and_restore_anywhere_do_not_matter(records: list[Raw], data: st.DataObject) -> None:
+    """A group that is written down and taken up again after every batch, open operations included."""
+    blob, events = Group(GROUP, CONTEXT).snapshot(), []
+    for batch in cuts(data, records):
+        group = Group.from_snapshot(GROUP, CONTEXT, blob)
+        events += group.apply(observed(batch), 0)
+        blob = group.snapshot()
+    group = Group.from_snapshot(GROUP, CONTEXT, blob)
+    events += group.expire(records[-1].at + 1)
+    assert (events, group.describe()) == at_once(records)
+
+
+@given(histories(), st.data(), st.integers(0, 2**32))
+def test_the_order_of_arrival_in_a_batch_does_not_matter(
+    records: list[Raw], data: st.DataObject, seed: int
+) -> None:
+    """Rows of one group arrive in any order; the log's order counts."""
+    group, events = Group(GROUP, CONTEXT), []
+    for batch in cuts(data, records):
+        seen = observed(batch)
+        shuffled = random.Random(seed).sample(list(seen.items), len(seen.items))
+        events += group.apply(Observations(items=shuffled, seen_to=seen.seen_to), 0)
+    events += group.expire(records[-1].at + 1)
+    assert (events, group.describe()) == at_once(records)
+
+
+@given(histories(), st.data())
+def test_a_batch_that_comes_twice_says_nothing_new(records: list[Raw], data: st.DataObject) -> None:
+    """What was applied is ignored: after a rollback of the reader no fact is said twice."""
+    group, events = Group(GROUP, CONTEXT), []
+    for batch in cuts(data, records):
+        events += group.apply(observed(batch), 0)
+        assert group.apply(observed(batch), 0) == []
+    events += group.expire(records[-1].at + 1)
+    assert (events, group.describe()) == at_once(records)
+
+
+@given(histories(), st.data())
+def test_caught_up_time_between_batches_does_not_matter(records: list[Raw], data: st.DataObject) -> None:
+    """Being told early that the log is known up to a moment changes when a fact is said, never what."""
+    group, events = Group(GROUP, CONTEXT), []
+    batches = cuts(data, records)
+    for batch, after in zip(batches, [*batches[1:], []], strict=True):
+        events += group.apply(observed(batch), 0)
+        # The log is known up to a moment only when everything before it has been handed over.
+        known_ms = after[0].at if after else records[-1].at + 1
+        whole = not after or not batch or after[0].at > batch[-1].at
+        events += group.expire(known_ms) if whole else []
+    events += group.expire(records[-1].at + 1)
+    assert (events, group.describe()) == at_once(records)
+
+
+@given(histories())
+def test_ids_are_unique_and_the_same_every_time(records: list[Raw]) -> None:
+    """Two runs give byte-equal events, and no two events of a history share an id."""
+    first, _ = at_once(records)
+    second, _ = at_once(records)
+    written = [cloud_event(event, CONTEXT, event.time_ms) for event in first]
+    assert [event.value for event in written] == [
+        cloud_event(event, CONTEXT, event.time_ms).value for event in second
+    ]
+    assert len({event.id for event in written}) == len(written)
+
+
+@given(histories())
+def test_compaction_leads_to_the_same_group(records: list[Raw]) -> None:
+    """The last record of every key alone ends in the same members, generation and offsets."""
+    last = {raw.key: raw for raw in records}
+    compacted = [raw for raw in records if last[raw.key] is raw]
+    _, whole = at_once(records)
+    _, short = at_once(compacted)
+    steady = ("group_id", "type", "state", "generation", "protocol", "leader", "members", "offsets")
+    assert {name: short[name] for name in steady} == {name: whole[name] for name in steady}

@@ -1,0 +1,60 @@
+"""A history that says every fact there is, for whatever must hold for every kind of event."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from builders import CONTEXT, asked_for, emptied, generation, gone, member, replay
+from groupreplay.state import Cause, Event, Evidence, GroupType, History
+from groupreplay.state.envelope import cloud_event
+from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
+
+
+def bad_record(kind: type[Fact]) -> Event:
+    """An event about a record that could not be used."""
+    fact = kind(  # type: ignore[call-arg]
+        topic="__consumer_offsets",
+        partition=3,
+        offset=9,
+        key_type=None,
+        version=None,
+        field="group",
+        byte_position=2,
+        reason="needs 300 bytes, 4 are left",
+        suppressed=2,
+    )
+    cause = Cause(topic="__consumer_offsets", partition=3, offset=9, timestamp_ms=7)
+    return Event(
+        fact=fact,
+        group_id=None,
+        group_type=GroupType.CLASSIC,
+        simple=False,
+        time_ms=7,
+        evidence=Evidence.LOG,
+        history=History.PARTIAL,
+        cause=cause,
+        ordinal=0,
+    )
+
+
+def one_of_each() -> list[Event]:
+    """A history that says every fact there is."""
+    _, events = replay(
+        [
+            asked_for(at=1_000),
+            generation(1, member("i-1", [0], instance_id="i"), member("b", [1]), at=2_000),
+            generation(
+                2, member("i-2", [0], instance_id="i"), member("b", [1], subscribed=["t", "u"]), at=5_000
+            ),
+            emptied(3, at=9_000),
+            gone(at=20_000),
+        ]
+    )
+    return [*events, bad_record(RecordMalformed), bad_record(RecordSkipped)]
+
+
+def written(event: Event) -> dict[str, Any]:
+    """The event as a consumer parses it."""
+    parsed: dict[str, Any] = json.loads(cloud_event(event, CONTEXT, event.time_ms + 5).value)
+    return parsed

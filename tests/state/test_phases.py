@@ -1,0 +1,45 @@
+"""The transition table is total, and reaches what it should."""
+
+from __future__ import annotations
+
+import pytest
+from groupreplay.state.phases import NEXT, Phase, Said, Seen
+
+
+def test_every_state_has_every_proof() -> None:
+    """No transition may be refused: the log is compacted and may begin in the middle."""
+    assert {phase: set(cells) for phase, cells in NEXT.items()} == {phase: set(Seen) for phase in Phase}
+
+
+def test_every_state_and_every_report_is_reached() -> None:
+    """Nothing in the enums is dead."""
+    cells = [cell for row in NEXT.values() for cell in row.values()]
+    assert {phase for phase, _ in cells} == set(Phase)
+    assert {said for _, said in cells} == set(Said)
+
+
+def test_states_are_spelled_as_kafka_spells_them() -> None:
+    """The five names of ``ClassicGroupState``."""
+    assert [phase.value for phase in Phase] == [
+        "Empty",
+        "PreparingRebalance",
+        "CompletingRebalance",
+        "Stable",
+        "Dead",
+    ]
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_record_decides_whatever_was_known(phase: Phase) -> None:
+    """A record with members means Stable, one without means Empty, a tombstone means Dead."""
+    assert NEXT[phase][Seen.NEW_GENERATION] == (Phase.STABLE, Said.COMPLETED)
+    assert NEXT[phase][Seen.NO_MEMBERS][0] is Phase.EMPTY
+    assert NEXT[phase][Seen.TOMBSTONE][0] is Phase.DEAD
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_live_answer_is_never_a_fact(phase: Phase) -> None:
+    """The prober moves the state; what has happened is said by the log alone."""
+    answers = {seen: cell for seen, cell in NEXT[phase].items() if seen.name.startswith("PROBED")}
+    assert {said for _, said in answers.values()} == {Said.NOTHING}
+    assert {cell[0] for cell in answers.values()} == set(Phase)
