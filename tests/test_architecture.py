@@ -18,6 +18,17 @@ CLOCKS = {
     ("datetime", "now"),
     ("date", "today"),
 }
+#: Modules that are declarations or the inside of another one -> the test file that covers them.
+COVERED_BY = {
+    "state/context.py": "state/test_group.py",
+    "state/document.py": "state/test_group.py",
+    "state/events.py": "state/test_envelope.py",
+    "state/observations.py": "state/test_group.py",
+    "state/report.py": "state/test_classic.py",
+    "state/rounds.py": "state/test_classic.py",
+    "state/saved.py": "state/test_group.py",
+    "state/schemas.py": "state/test_envelope.py",
+}
 
 
 @pytest.mark.parametrize("room", ["codecs", "state"])
