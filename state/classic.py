@@ -80,8 +80,8 @@ def apply_value(saved: Saved, value: GroupMetadataValue, offsets: Offsets, repor
     if said is Said.COMPLETED:
         moved = _completed(saved, value, members, step, offsets, report)
     elif said is Said.REPLACED:
-        for fact in changes(pair(before, members)):
-            report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=saved.history)
+        for change in changes(pair(before, members)):
+            report.say(change, group_type=GroupType.CLASSIC, simple=False, history=saved.history)
     elif said is Said.EMPTIED and before:
         _emptied(saved, value, step, offsets, report)
     elif said is Said.CREATED and value.generation in _FIRST_GENERATIONS:

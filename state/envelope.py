@@ -102,7 +102,7 @@ def cloud_event(event: Event, context: Context, recorded_ms: int) -> CloudEvent:
     place = f"{cause.topic}-{cause.partition}-{cause.offset}"
     # An attribute must not be empty, a group id may be.
     subject = safe_text(place if event.group_id is None else event.group_id) or "(empty)"
-    attributes = {
+    attributes: dict[str, Any] = {
         "specversion": "1.0",
         "id": event_id(event, context),
         "source": f"kafka://{context.cluster_id}/{cause.topic}",
