@@ -249,6 +249,9 @@ def forget(saved: Saved) -> None:
         "members",
         "former",
         "orphans",
+        "modern",
+        "round",
+        "completed_epoch",
     ):
         setattr(saved, name, getattr(blank, name))
 

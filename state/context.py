@@ -22,6 +22,7 @@ class Context:
     ``complete_since_ms``: from this moment on the whole log before was read, so that a first commit of an
     unknown group proves a creation (None: never known).
     ``catch_up_after_ms``: an event emitted later than this after it happened carries ``catch_up``.
+    ``topic_names``: names of topic ids (text form), for what the log itself does not name.
     """
 
     cluster_id: str
@@ -29,5 +30,6 @@ class Context:
     emit_since_ms: int = 0
     complete_since_ms: int | None = None
     catch_up_after_ms: int = 60_000
+    topic_names: Mapping[str, str] = field(default_factory=dict)
     member_events: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -9,10 +9,12 @@ import hashlib
 from typing import Any, Final
 
 import msgspec
+from groupreplay.state import modern
 from groupreplay.state.context import Context
 from groupreplay.state.events import GroupType
-from groupreplay.state.members import Member, group_topics
+from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE, Member, group_topics
 from groupreplay.state.offsets import Offsets
+from groupreplay.state.operations import Picture, named, names, picture
 from groupreplay.state.partitions import from_ranges
 from groupreplay.state.phases import Phase
 from groupreplay.state.saved import Saved
@@ -22,6 +24,12 @@ MAX_BYTES: Final = 256 * 1024
 MAX_MEMBERS: Final = 200
 #: Fields that change with every commit: a change in them alone is no reason to write the document again.
 _RESTLESS: Final = ("log_position", "oldest_commit_ms", "newest_commit_ms")
+#: Protocol types as the broker names those of the newer kinds.
+_PROTOCOL_TYPES: Final = {
+    GroupType.CONSUMER: CONSUMER_PROTOCOL_TYPE,
+    GroupType.SHARE: "share",
+    GroupType.STREAMS: "streams",
+}
 
 
 class Deleted:
@@ -31,55 +39,56 @@ class Deleted:
 DELETED: Final = Deleted()
 
 
-def _state(saved: Saved) -> str:
-    return (
-        saved.phase.value if saved.group_type is GroupType.CLASSIC or saved.phase is Phase.DEAD else "Unknown"
-    )
-
-
-def _topics(saved: Saved) -> list[str]:
-    return sorted(group_topics(saved.members, saved.protocol_type) or ())
-
-
-def _head(group_id: str, saved: Saved) -> dict[str, Any]:
+def _head(group_id: str, saved: Saved, seen: Picture) -> dict[str, Any]:
+    group = saved.modern
     return {
         "group_id": group_id,
         "type": saved.group_type.value,
         "simple": saved.simple,
-        "state": _state(saved),
-        "protocol_type": saved.protocol_type,
+        "state": seen.state,
+        "protocol_type": saved.protocol_type if group is None else _PROTOCOL_TYPES[saved.group_type],
         "protocol": saved.protocol,
         "leader": saved.leader,
         "generation": saved.generation,
-        "group_epoch": None,
-        "target_epoch": None,
+        "group_epoch": group.group_epoch if group else None,
+        "target_epoch": group.target_epoch if group else None,
         "since_ms": saved.since_ms,
         "history": saved.history.value,
     }
 
 
-def _member(member: Member, partitions: Any) -> dict[str, Any]:
+def _member(member: Member, saved: Saved, partitions: Any) -> dict[str, Any]:
+    known = saved.modern.members.get(member.member_id) if saved.modern else None
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
         "client_id": member.client_id,
         "client_host": member.client_host,
-        "state": "Stable",
-        "epoch": None,
+        "state": known.phase.value if known else Phase.STABLE.value,
+        "epoch": known.epoch if known else None,
         "partitions": partitions,
         "supported_protocols": list(member.supported_protocols),
     }
 
 
-def describe(group_id: str, saved: Saved, offsets: Offsets) -> dict[str, Any]:
+def _topics(saved: Saved, seen: Picture) -> list[str]:
+    if saved.modern is not None:
+        return sorted(modern.subscribed_topics(saved.group_type, saved.modern))
+    return sorted(group_topics(seen.members, saved.protocol_type) or ())
+
+
+def describe(group_id: str, saved: Saved, offsets: Offsets, context: Context) -> dict[str, Any]:
     """``Group.describe()``: partitions as lists, every committed offset by topic and partition."""
+    seen = picture(saved)
+    known = names(offsets, saved.modern, context.topic_names)
     return {
-        **_head(group_id, saved),
+        **_head(group_id, saved, seen),
         "members": [
-            _member(member, {topic: from_ranges(held) for topic, held in (member.partitions or {}).items()})
-            for member in saved.members
+            _member(member, saved, {topic: from_ranges(ranges) for topic, ranges in held.items()})
+            for member in seen.members
+            for held in [named(member, known).partitions or {}]
         ],
-        "subscribed_topics": _topics(saved),
+        "subscribed_topics": _topics(saved, seen),
         "offsets": list(offsets),
         "conditions": [],
     }
@@ -87,12 +96,17 @@ def describe(group_id: str, saved: Saved, offsets: Offsets) -> dict[str, Any]:
 
 def group_document(group_id: str, saved: Saved, offsets: Offsets, context: Context) -> dict[str, Any]:
     """The document of ``group-states``: members with ranges (at most 200), offsets in summary."""
+    seen = picture(saved)
+    known = names(offsets, saved.modern, context.topic_names)
     return {
         "cluster_id": context.cluster_id,
-        **_head(group_id, saved),
-        "member_count": len(saved.members),
-        "members": [_member(member, member.partitions) for member in saved.members[:MAX_MEMBERS]],
-        "subscribed_topics": _topics(saved),
+        **_head(group_id, saved, seen),
+        "member_count": len(seen.members),
+        "members": [
+            _member(member, saved, member.partitions and named(member, known).partitions)
+            for member in seen.members[:MAX_MEMBERS]
+        ],
+        "subscribed_topics": _topics(saved, seen),
         "offsets": offsets.summary(),
         "conditions": [],
         "labels": dict(context.labels),

@@ -121,13 +121,48 @@ class GroupDeleted(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConverted(Fact):
+    """The group goes on under another protocol."""
+
+    NAME: ClassVar[str] = "group.converted"
+    DOC: ClassVar[str] = (
+        "One operation ended the group as one kind and began it as another; its offsets stay, "
+        "and its members, unless it was empty."
+    )
+    from_type: GroupType
+    to_type: GroupType
+    generation: Annotated[int | None, Meta(description="Generation or group epoch after the conversion.")]
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceStarted(Fact):
+    """A group of one of the newer kinds got a new epoch while it has members."""
+
+    NAME: ClassVar[str] = "rebalance.started"
+    DOC: ClassVar[str] = (
+        "The group epoch rose: members have to be reconciled. Never said of classic groups, "
+        "whose log shows a rebalance only when it is over."
+    )
+    rebalance_id: Annotated[str, Meta(description="Position of the record that began it.")]
+    generation: Annotated[int, Meta(description="The new group epoch.")]
+    trigger: Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceCompleted(Fact):
     """A generation with its members and assignments was written."""
 
     NAME: ClassVar[str] = "rebalance.completed"
-    DOC: ClassVar[str] = "The leader's assignment of a new generation was written: the rebalance is over."
+    DOC: ClassVar[str] = (
+        "The rebalance is over: the leader's assignment of a new generation was written, or every member "
+        "of a group of one of the newer kinds has what it shall have."
+    )
     rebalance_id: Annotated[
-        str, Meta(description="Names the rebalance: position of the group record that came before it.")
+        str,
+        Meta(
+            description="Names the rebalance: position of the record that began it, or was the last before."
+        ),
     ]
     generation: int
     previous_generation: int | None
@@ -288,6 +323,8 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     GroupCreated,
     GroupEmptied,
     GroupDeleted,
+    GroupConverted,
+    RebalanceStarted,
     RebalanceCompleted,
     MemberLeft,
     MemberJoined,

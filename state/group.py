@@ -8,11 +8,10 @@ that is gone for the length of a conversion) never existed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, LegacyOffsetCommitKey, OffsetCommitKey
-from groupreplay.state import classic, saved
+from groupreplay.state import classic, operations, saved
 from groupreplay.state.context import Context
 from groupreplay.state.document import DELETED, Deleted, describe, digest, group_document
 from groupreplay.state.events import Event, GroupType
@@ -22,12 +21,7 @@ from groupreplay.state.phases import Phase
 from groupreplay.state.report import Report
 from groupreplay.state.saved import Saved
 
-#: Key types of groups that are recognised but not replayed yet.
-_MODERN: Final[Mapping[int, GroupType]] = {
-    **dict.fromkeys((*range(3, 9), 16), GroupType.CONSUMER),
-    **dict.fromkeys(range(10, 16), GroupType.SHARE),
-    **dict.fromkeys((17, *range(19, 24)), GroupType.STREAMS),
-}
+_COMMIT_KEYS: Final = (OffsetCommitKey, LegacyOffsetCommitKey)
 
 
 class Group:
@@ -139,42 +133,32 @@ class Group:
             return []
         pending, self._saved.pending = self._saved.pending, ()
         self.changed = True
-        events: list[Event] = []
-        gone: list[tuple[str, int]] = []
-        for one in pending:
-            record = saved.unpend(one, self._saved.partition)
-            if isinstance(record.key, OffsetCommitKey | LegacyOffsetCommitKey):
-                gone.append((record.key.topic, record.key.partition))
-            else:
-                events += self._apply_closed(record)
-        self._offsets.remove(gone)
+        records = [saved.unpend(one, self._saved.partition) for one in pending]
+        keys = [record.key for record in records]
+        others = [record for record in records if not isinstance(record.key, _COMMIT_KEYS)]
+        events = self._apply_closed(others) if others else []
+        self._offsets.remove((key.topic, key.partition) for key in keys if isinstance(key, _COMMIT_KEYS))
         return events
 
-    def _apply_closed(self, record: GroupRecord) -> list[Event]:
-        report = self._report(record.partition, record.offset, record.timestamp_ms)
-        modern = _MODERN.get(record.key.KEY_TYPE)
-        if modern is not None:
-            self._apply_modern(modern, record)
-        elif isinstance(record.value, GroupMetadataValue):
-            if self._saved.group_type is not GroupType.CLASSIC:
-                classic.forget(self._saved)
-            classic.apply_value(self._saved, record.value, self._offsets, report)
-        else:
-            classic.apply_tombstone(self._saved, report)
-        return report.events
-
-    def _apply_modern(self, group_type: GroupType, record: GroupRecord) -> None:
-        """Recognise a group of another kind, so that it is not taken for a simple classic one."""
-        if record.value is not None and self._saved.group_type is not group_type:
-            classic.forget(self._saved)
-            self._saved.group_type = group_type
-            self._saved.phase = Phase.EMPTY
-        elif record.value is None and record.key.KEY_TYPE in (3, 11, 17):
-            classic.forget(self._saved)
+    def _apply_closed(self, records: list[GroupRecord]) -> list[Event]:
+        last = records[-1]
+        if operations.is_modern(self._saved, records):
+            report = self._report(last.partition, last.offset, last.timestamp_ms)
+            operations.apply(self._saved, records, self._offsets, report)
+            return report.events
+        events: list[Event] = []
+        for record in records:
+            report = self._report(record.partition, record.offset, record.timestamp_ms)
+            if isinstance(record.value, GroupMetadataValue):
+                classic.apply_value(self._saved, record.value, self._offsets, report)
+            else:
+                classic.apply_tombstone(self._saved, report)
+            events += report.events
+        return events
 
     def describe(self) -> dict[str, Any]:
         """The one picture of the group (docs/design.md), with every committed offset."""
-        return describe(self.group_id, self._saved, self._offsets)
+        return describe(self.group_id, self._saved, self._offsets, self._context)
 
     def take_document(self) -> dict[str, Any] | Deleted | None:
         """What ``group-states`` should hold now, if it differs from what was taken last; else None."""

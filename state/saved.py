@@ -18,8 +18,9 @@ from groupreplay.codecs import (
     encode_key,
     encode_value,
 )
-from groupreplay.state.events import GroupType, History
+from groupreplay.state.events import GroupType, History, Trigger
 from groupreplay.state.members import Member
+from groupreplay.state.modern import Modern
 from groupreplay.state.observations import GroupRecord
 from groupreplay.state.offsets import OffsetsSnapshot
 from groupreplay.state.phases import Phase
@@ -40,12 +41,23 @@ class PendingRecord(msgspec.Struct, frozen=True, array_like=True):
     value: bytes | None
 
 
+class OpenRound(msgspec.Struct, frozen=True, array_like=True):
+    """A rebalance under way in a group of one of the newer kinds; ``members`` are those at its start."""
+
+    rebalance_id: str
+    started_ms: int
+    trigger: Trigger
+    members: tuple[Member, ...]
+
+
 class Saved(msgspec.Struct, array_like=True):
     """The state of one group. ``last_offset`` is the last record applied or pending, -1 for none.
 
     ``record_offset`` and ``record_timestamp_ms`` are those of the last group record; ``former`` keeps the
     members of the last generation while the group is Empty, ``orphans`` the last owners of partitions that
     nobody owns now (member id -> ranges by topic); ``document`` is a digest of the last document taken.
+    ``modern`` is set for groups of the newer kinds only, for which ``phase`` says no more than Dead or not;
+    ``completed_epoch`` is the group epoch at which their members were last reconciled.
     """
 
     era: str = "0"
@@ -68,6 +80,9 @@ class Saved(msgspec.Struct, array_like=True):
     pending: tuple[PendingRecord, ...] = ()
     document: bytes = b""
     offsets: OffsetsSnapshot | None = None
+    modern: Modern | None = None
+    round: OpenRound | None = None
+    completed_epoch: int | None = None
 
     @property
     def simple(self) -> bool:

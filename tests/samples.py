@@ -9,6 +9,7 @@ from builders import CONTEXT, asked_for, emptied, generation, gone, member, repl
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
+from modern_builders import first_join, operation
 
 
 def bad_record(kind: type[Fact]) -> Event:
@@ -51,7 +52,8 @@ def one_of_each() -> list[Event]:
             gone(at=20_000),
         ]
     )
-    return [*events, bad_record(RecordMalformed), bad_record(RecordSkipped)]
+    _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
+    return [*events, *modern, bad_record(RecordMalformed), bad_record(RecordSkipped)]
 
 
 def written(event: Event) -> dict[str, Any]:

@@ -173,10 +173,15 @@ def test_ids_are_unique_and_the_same_every_time(records: list[Raw]) -> None:
 
 @given(histories())
 def test_compaction_leads_to_the_same_group(records: list[Raw]) -> None:
-    """The last record of every key alone ends in the same members, generation and offsets."""
+    """The last record of every key alone ends in the same members, generation and offsets.
+
+    A simple group whose last offset is gone leaves nothing behind by which a later reader could know it.
+    """
     last = {raw.key: raw for raw in records}
     compacted = [raw for raw in records if last[raw.key] is raw]
     _, whole = at_once(records)
     _, short = at_once(compacted)
     steady = ("group_id", "type", "state", "generation", "protocol", "leader", "members", "offsets")
+    if whole["simple"] and not whole["offsets"] and whole["generation"] is None:
+        steady = tuple(name for name in steady if name != "state")
     assert {name: short[name] for name in steady} == {name: whole[name] for name in steady}

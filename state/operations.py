@@ -1,0 +1,325 @@
+"""One broker operation on a group of the newer kinds: the picture before it, the picture after it, the facts.
+
+A heartbeat writes up to a dozen records; between them the group seems to be Empty, Assigning or gone. So the
+records of an operation are taken over in silence, and only the two pictures around it are compared. The same
+holds for conversions, which end a group of one kind and begin it as another in one operation. Knows what two
+pictures say; must not know which records made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, uuid_text
+from groupreplay.state import classic, modern, rounds
+from groupreplay.state.events import (
+    Fact,
+    GroupConverted,
+    GroupCreated,
+    GroupDeleted,
+    GroupEmptied,
+    GroupType,
+    History,
+    LeaveReason,
+    RebalanceCompleted,
+    RebalanceStarted,
+    Trigger,
+)
+from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE, Member, Pairing, pair
+from groupreplay.state.modern import MemberPhase, Modern
+from groupreplay.state.observations import GroupRecord
+from groupreplay.state.offsets import Offsets
+from groupreplay.state.partitions import each
+from groupreplay.state.phases import Phase
+from groupreplay.state.report import Report
+from groupreplay.state.saved import OpenRound, Saved
+
+#: The session timeout of the newer kinds is in no record; this is the broker's default and its minimum.
+SESSION_TIMEOUT_MS: Final = 45_000
+#: The broker's timer fences a member exactly at its rebalance timeout; this much later is still it.
+_FENCING_SLACK_MS: Final = 5_000
+#: A new group's first epoch: 1, and since 4.3 2.
+_FIRST_EPOCHS: Final = (1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What can be seen of a group at the edge of an operation; a classic one's epoch is its generation."""
+
+    kind: GroupType
+    state: str
+    epoch: int | None
+    metadata_hash: int | None
+    members: tuple[Member, ...]
+    signs: Mapping[str, tuple[MemberPhase, int | None, int | None]]
+
+    @property
+    def exists(self) -> bool:
+        """Whether the broker would list the group."""
+        return self.state != Phase.DEAD.value
+
+
+def is_modern(saved: Saved, records: Sequence[GroupRecord]) -> bool:
+    """Whether an operation concerns a group of the newer kinds, or a conversion from or to one."""
+    return saved.group_type is not GroupType.CLASSIC or any(
+        record.key.KEY_TYPE in modern.RECORDS for record in records
+    )
+
+
+def apply(saved: Saved, records: Sequence[GroupRecord], offsets: Offsets, report: Report) -> None:
+    """Take over an operation's records, in log order, and report what it changed."""
+    before = picture(saved)
+    epochs = [before.epoch]
+    for record in records:
+        _take(saved, record, offsets, report)
+        if saved.modern is not None and saved.modern.group_epoch != epochs[-1]:
+            epochs.append(saved.modern.group_epoch)
+    if saved.modern is not None and not saved.modern.exists:
+        classic.forget(saved)
+    after = picture(saved)
+    if before.state != after.state or before.kind != after.kind:
+        saved.since_ms = report.timestamp_ms
+    saved.history = _history(saved, before, after, epochs)
+    saved.record_offset, saved.record_timestamp_ms = report.offset, report.timestamp_ms
+    _Comparison(saved, before, after, pair(before.members, after.members), offsets, report).report_all()
+
+
+def _take(saved: Saved, record: GroupRecord, offsets: Offsets, report: Report) -> None:
+    """One record, leniently: the newest value decides the kind, tombstones of another kind are nothing."""
+    if isinstance(record.key, GroupMetadataKey):
+        if isinstance(record.value, GroupMetadataValue):
+            silent = replace(report.context, emit_since_ms=1 << 62)
+            quiet = Report(report.group_id, silent, report.partition, record.offset, record.timestamp_ms)
+            if saved.group_type is not GroupType.CLASSIC:
+                classic.forget(saved)
+            classic.apply_value(saved, record.value, offsets, quiet)
+        elif saved.group_type is GroupType.CLASSIC:
+            classic.forget(saved)
+        return
+    kind = modern.RECORDS[record.key.KEY_TYPE][0]
+    if record.value is not None and (saved.group_type is not kind or saved.modern is None):
+        history = saved.history
+        classic.forget(saved)
+        saved.group_type, saved.modern, saved.history = kind, Modern(), history
+        saved.phase = Phase.EMPTY
+    if saved.group_type is kind and saved.modern is not None:
+        modern.apply_record(saved.modern, record.key, record.value, record.timestamp_ms)
+
+
+def _history(saved: Saved, before: Picture, after: Picture, epochs: Sequence[int | None]) -> History:
+    """Full from the first epoch on, or from two that follow each other: no hole is between them."""
+    if not before.exists and after.epoch in _FIRST_EPOCHS:
+        return History.FULL
+    if not before.exists and after.kind is GroupType.CLASSIC:
+        return saved.history
+    if any(old is not None and new == old + 1 for old, new in pairwise(epochs)):
+        return History.FULL
+    converted = before.exists and after.exists and before.kind is not after.kind
+    # A conversion writes every member anew.
+    return History.FULL if converted else saved.history
+
+
+def names(offsets: Offsets, known: Modern | None, given: Mapping[str, str]) -> dict[str, str]:
+    """Topic id (text) -> name, as far as the log or the job tell."""
+    from_commits = {uuid_text(raw): offsets.topics[place] for place, raw in offsets.topic_ids.items()}
+    return {**given, **from_commits, **(known.topic_names if known else {})}
+
+
+def named(member: Member, topic_names: Mapping[str, str]) -> Member:
+    """The member with its topics by name; a topic without a known name keeps its id."""
+    held = member.partitions or {}
+    return msgspec.structs.replace(
+        member, partitions={topic_names.get(topic, topic): ranges for topic, ranges in held.items()}
+    )
+
+
+def _members(group: Modern) -> tuple[Member, ...]:
+    """The members, topics by id, smallest epoch first: of two claims on a partition the larger epoch wins.
+
+    A static member that is away keeps its place: it has not left.
+    """
+    return tuple(
+        Member(
+            member_id=name,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            session_timeout_ms=member.classic_session_timeout_ms or SESSION_TIMEOUT_MS,
+            supported_protocols=member.supported_protocols,
+            topics=tuple(sorted({*member.topics, *group.regexes.get(member.regex or "", ())})),
+            partitions=member.assigned,
+        )
+        for name, member in sorted(modern.living(group).items(), key=lambda item: (item[1].epoch, item[0]))
+    )
+
+
+def picture(saved: Saved) -> Picture:
+    """The group as it is now."""
+    group = saved.modern
+    if group is None:
+        return Picture(
+            kind=saved.group_type,
+            state=saved.phase.value,
+            epoch=saved.generation,
+            metadata_hash=None,
+            members=saved.members,
+            signs={},
+        )
+    return Picture(
+        kind=saved.group_type,
+        state=modern.state_of(saved.group_type, group),
+        epoch=group.group_epoch,
+        metadata_hash=group.metadata_hash,
+        members=_members(group),
+        signs={
+            name: (member.phase, member.phase_since_ms, member.seen_ms)
+            for name, member in group.members.items()
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Two pictures, and what they say."""
+
+    saved: Saved
+    before: Picture
+    after: Picture
+    pairing: Pairing
+    offsets: Offsets
+    report: Report
+
+    def report_all(self) -> None:
+        """Every fact of the operation, in a fixed order."""
+        self._existence()
+        if self.saved.history is History.FULL:
+            self._rounds_begin()
+            self._members()
+            self._rounds_end()
+
+    def _say(self, fact: Fact, kind: GroupType | None = None) -> None:
+        self.report.say(fact, group_type=kind or self.after.kind, simple=False, history=self.saved.history)
+
+    def _named(self, member: Member) -> Member:
+        return named(member, names(self.offsets, self.saved.modern, self.report.context.topic_names))
+
+    def _existence(self) -> None:
+        before, after, at_ms = self.before, self.after, self.report.timestamp_ms
+        if before.exists and after.exists and before.kind is not after.kind:
+            self._say(
+                GroupConverted(
+                    from_type=before.kind, to_type=after.kind, generation=after.epoch, since_ms=at_ms
+                )
+            )
+        elif before.exists and not after.exists:
+            self._say(GroupDeleted(generation=before.epoch, since_ms=at_ms), before.kind)
+        elif not before.exists and after.exists and self.saved.history is History.FULL:
+            self._say(GroupCreated(generation=after.epoch, since_ms=at_ms))
+
+    def _rounds_begin(self) -> None:
+        rose = (self.after.epoch or 0) > (self.before.epoch or 0)
+        if not rose or not self.after.members or self.saved.modern is None or self.saved.round is not None:
+            return
+        place = f"{self.report.context.era}-{self.report.partition}-{self.report.offset}"
+        base = self.before.members or self.saved.former
+        self.saved.round = OpenRound(place, self.report.timestamp_ms, self._trigger(), base)
+        self._say(
+            RebalanceStarted(
+                rebalance_id=place, generation=self.after.epoch or 0, trigger=self.saved.round.trigger
+            )
+        )
+
+    def _trigger(self) -> Trigger:
+        found = rounds.trigger(
+            rounds.Round(
+                old=self.before.members,
+                new=self.after.members,
+                pairing=self.pairing,
+                protocol_type=CONSUMER_PROTOCOL_TYPE,
+                last_owners=rounds.owners(self.after.members, {}),
+                first=not self.before.members,
+            )
+        )
+        changed = self.before.metadata_hash != self.after.metadata_hash
+        return "metadata_changed" if found == "unknown" and changed else found
+
+    def _members(self) -> None:
+        emptied = bool(self.before.members) and self.after.exists and not self.after.members
+        if emptied:
+            fact = GroupEmptied(generation=self.after.epoch or 0, since_ms=self.report.timestamp_ms)
+            self._say(fact)
+        for member in self.pairing.left if self.after.exists else ():
+            elapsed_ms, reason = self._departure(member, emptied)
+            self._say(rounds.left(member, reason, elapsed_ms))
+        for member in self.pairing.joined:
+            self._say(rounds.joined(member))
+        for change in rounds.changes(self.pairing):
+            self._say(change)
+        if self.before.members and not self.after.members:
+            self.saved.former = self.before.members
+
+    def _departure(self, member: Member, emptied: bool) -> tuple[int | None, LeaveReason]:
+        phase, since_ms, seen_ms = self.before.signs.get(member.member_id, (None, None, None))
+        now_ms = self.report.timestamp_ms
+        if phase is MemberPhase.UNREVOKED and since_ms is not None:
+            late_ms = now_ms - since_ms - member.rebalance_timeout_ms
+            if 0 <= late_ms <= _FENCING_SLACK_MS:
+                return now_ms - since_ms, "rebalance_timeout"
+        commit_ms = self.offsets.last_commit_ms(each(self._named(member).partitions))
+        signs = [time for time in (seen_ms, commit_ms) if time is not None]
+        elapsed_ms = max(0, now_ms - max(signs)) if signs else None
+        return elapsed_ms, rounds.leave_reason(member, self.before.members, emptied, elapsed_ms)
+
+    def _rounds_end(self) -> None:
+        group, open_round = self.saved.modern, self.saved.round
+        if group is None or not self.after.members:
+            self.saved.round = None
+        elif open_round is not None and self.after.state == "Stable" and modern.settled(group):
+            self._completed(open_round)
+            self.saved.round = None
+            self.saved.completed_epoch = self.after.epoch
+
+    def _completed(self, open_round: OpenRound) -> None:
+        pairing = pair(open_round.members, self.after.members)
+        previous = self.saved.completed_epoch
+        epoch = self.after.epoch or 0
+        round_ = rounds.Round(
+            old=open_round.members,
+            new=self.after.members,
+            pairing=pairing,
+            protocol_type=CONSUMER_PROTOCOL_TYPE,
+            last_owners=rounds.owners(open_round.members, self.saved.orphans),
+            first=not open_round.members,
+        )
+        moved = rounds.moves(round_, pairing)
+        self.saved.orphans = moved.orphans if moved else {}
+        present = bool(self.before.members) or open_round.trigger != "first_join"
+        old = pairing if present else Pairing((), (), self.after.members)
+        self._say(
+            RebalanceCompleted(
+                rebalance_id=open_round.rebalance_id,
+                generation=epoch,
+                previous_generation=previous,
+                skipped_generations=None if previous is None else max(0, epoch - previous - 1),
+                protocol_type=self.after.kind.value,
+                protocol=None,
+                leader=None,
+                members=tuple(rounds.picture(self._named(member)) for member in self.after.members),
+                member_count=len(self.after.members),
+                joined=tuple(member.member_id for member in old.joined),
+                left=tuple(member.member_id for member in old.left),
+                kept=tuple(new.member_id for _, new in old.kept),
+                trigger=open_round.trigger,
+                sync_ms=None,
+                join_ms=None,
+                duration_ms=self.report.timestamp_ms - open_round.started_ms,
+                duration_upper_bound_ms=None,
+                partitions_moved=moved.moved if moved else None,
+                partitions_unassigned=moved.unassigned if moved else None,
+            )
+        )
