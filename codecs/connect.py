@@ -1,0 +1,80 @@
+"""Kafka Connect's blobs inside classic members: what a worker tells, and what it is given.
+
+Knows the protocols ``default`` (version 0), ``compatible`` (1) and ``sessioned`` (2, the same bytes as 1), of
+Kafka's `ConnectProtocol` and `IncrementalCooperativeConnectProtocol`; always in the classic encoding. Must
+not know the record around them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from groupreplay.codecs.composites import Array, Nested
+from groupreplay.codecs.errors import Malformed
+from groupreplay.codecs.primitives import BYTES, INT16, INT32, INT64, STRING
+from groupreplay.codecs.schema import Struct, Versioned, wire
+from groupreplay.codecs.subscription import decode_blob, encode_blob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorTasks(Struct):
+    """Tasks of one connector; task -1 is the connector itself."""
+
+    connector: str = wire(STRING)
+    tasks: tuple[int, ...] = wire(Array(INT32))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectMetadata(Versioned):
+    """What a worker tells the leader when it joins.
+
+    v1 added what the worker runs now, as the bytes of a `ConnectAssignment` (KIP-415).
+    """
+
+    VERSIONS: ClassVar[range] = range(3)
+
+    url: str = wire(STRING)
+    config_offset: int = wire(INT64)
+    allocation: bytes | None = wire(BYTES, since=1, nullable=True, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectAssignment(Versioned):
+    """What the leader decided for one worker.
+
+    v1 added what to give up and how long to wait before the next rebalance, and lets lists be null. We let
+    `assigned` be null in v0 too.
+    """
+
+    VERSIONS: ClassVar[range] = range(3)
+
+    error: int = wire(INT16)
+    leader: str = wire(STRING)
+    leader_url: str = wire(STRING)
+    config_offset: int = wire(INT64)
+    assigned: tuple[ConnectorTasks, ...] | None = wire(Array(Nested(ConnectorTasks)), nullable=True)
+    revoked: tuple[ConnectorTasks, ...] | None = wire(
+        Array(Nested(ConnectorTasks)), since=1, nullable=True, default=None
+    )
+    delay_ms: int = wire(INT32, since=1, default=0)
+
+
+def decode_connect_metadata(data: bytes) -> ConnectMetadata | Malformed:
+    """Read a worker's subscription; never raises."""
+    return decode_blob(ConnectMetadata, data)
+
+
+def decode_connect_assignment(data: bytes) -> ConnectAssignment | Malformed:
+    """Read a worker's assignment or current allocation, which are never zero bytes; never raises."""
+    return decode_blob(ConnectAssignment, data)
+
+
+def encode_connect_metadata(metadata: ConnectMetadata) -> bytes:
+    """The inverse of `decode_connect_metadata`; raises `EncodeError`."""
+    return encode_blob(metadata)
+
+
+def encode_connect_assignment(assignment: ConnectAssignment) -> bytes:
+    """The inverse of `decode_connect_assignment`; raises `EncodeError`."""
+    return encode_blob(assignment)

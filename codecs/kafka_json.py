@@ -1,0 +1,54 @@
+"""Records as the JSON that Kafka's own formatters print.
+
+Knows the rules of Kafka's generated JSON converters and of `CoordinatorRecordMessageFormatter`; the names
+come from the declarations. Must not know where records come from or how lines are written.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from groupreplay.codecs.composites import Array, Nested
+from groupreplay.codecs.primitives import Blob, Uuid, WireType, uuid_text
+from groupreplay.codecs.schema import EARLY, Key, Struct, Value, wires
+
+
+def to_json(key: Key, value: Value | None) -> dict[str, Any]:
+    """``{"key": {"type", "data"}, "value": {"version", "data"}}``; the value of a tombstone is None.
+
+    Field names are Kafka's, uuids are in Kafka's text form, bytes in base64. As in Kafka a field is left out
+    where the version does not have it, a tagged field also where the bytes omit it; unknown tags always.
+    """
+    return {
+        "key": {"type": key.KEY_TYPE, "data": _fields(key, 0)},
+        "value": None if value is None else {"version": value.version, "data": value_data(value)},
+    }
+
+
+def value_data(value: Value) -> dict[str, Any]:
+    """The fields of a value under Kafka's names."""
+    return _fields(value, EARLY if value.early else value.version)
+
+
+def _fields(message: Struct, version: int) -> dict[str, Any]:
+    data = {}
+    for each in wires(type(message)):
+        content = getattr(message, each.name)
+        if each.exists_in(version) and not (each.tag is not None and content == each.omitted):
+            data[each.kafka] = _plain(each.type, content, version)
+    return data
+
+
+def _plain(kind: WireType, content: Any, version: int) -> Any:
+    if content is None:
+        return None
+    if isinstance(kind, Array):
+        return [_plain(kind.element, element, version) for element in content]
+    if isinstance(kind, Nested):
+        return _fields(content, version)
+    if isinstance(kind, Uuid):
+        return uuid_text(content)
+    if isinstance(kind, Blob):
+        return base64.b64encode(content).decode()
+    return content

@@ -1,0 +1,61 @@
+"""Offset commits: record types 0 and 1.
+
+Knows the bytes of one committed offset; must not know what a commit means to a group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from groupreplay.codecs.primitives import INT32, INT64, STRING, UUID, ZERO_UUID
+from groupreplay.codecs.schema import Key, Value, wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyOffsetCommitKey(Key):
+    """Key of an offset committed by a broker older than 0.9; never written today.
+
+    Its values were of version 0; brokers up to 4.0 also read later versions under it.
+    """
+
+    KEY_TYPE: ClassVar[int] = 0
+
+    group: str = wire(STRING)
+    topic: str = wire(STRING)
+    partition: int = wire(INT32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitKey(Key):
+    """Key of a committed offset: one per group, topic and partition."""
+
+    KEY_TYPE: ClassVar[int] = 1
+
+    group: str = wire(STRING)
+    topic: str = wire(STRING)
+    partition: int = wire(INT32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitValue(Value):
+    """One committed offset; written at every commit, tombstoned when it expires or is deleted.
+
+    v1 added an explicit expiry (still written for clients that ask for a retention time), v2 dropped it; v3
+    added the leader epoch; v4 is flexible and carries the topic id (written since 4.1).
+    """
+
+    VERSIONS: ClassVar[range] = range(5)
+    FLEXIBLE_SINCE: ClassVar[int | None] = 4
+
+    offset: int = wire(INT64)
+    leader_epoch: int = wire(INT32, since=3, default=-1)
+    metadata: str = wire(STRING)
+    commit_timestamp_ms: int = wire(INT64, kafka="commitTimestamp")
+    expire_timestamp_ms: int = wire(INT64, since=1, until=1, default=-1, kafka="expireTimestamp")
+    topic_id: bytes = wire(UUID, since=4, tag=0, default=ZERO_UUID)
+
+
+#: Kafka 4.1 made a message of its own for type 0, of version 0 only and equal to `OffsetCommitValue` v0.
+#: Brokers up to 4.0 read any version under type 0; so do we, hence one class.
+LegacyOffsetCommitValue = OffsetCommitValue

@@ -1,0 +1,140 @@
+"""The table of record types, and the four functions that read and write keys and values.
+
+Knows which classes stand behind each key type; everything else about a record is in its declaration.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from groupreplay.codecs import classic, consumer, offsets, share, streams
+from groupreplay.codecs.budget import NO_LIMIT, Budget
+from groupreplay.codecs.errors import DecodeError, EncodeError, Malformed, Skipped
+from groupreplay.codecs.primitives import Form
+from groupreplay.codecs.schema import Key, Value, plan, plan_of, read_fields, write_fields
+
+#: Key type id -> (key class, value class); ids as in Kafka's `CoordinatorRecordType`.
+REGISTRY: Final[Mapping[int, tuple[type[Key], type[Value]]]] = {
+    key.KEY_TYPE: (key, value)
+    for key, value in (
+        (offsets.LegacyOffsetCommitKey, offsets.OffsetCommitValue),
+        (offsets.OffsetCommitKey, offsets.OffsetCommitValue),
+        (classic.GroupMetadataKey, classic.GroupMetadataValue),
+        (consumer.ConsumerGroupMetadataKey, consumer.ConsumerGroupMetadataValue),
+        (consumer.ConsumerGroupPartitionMetadataKey, consumer.ConsumerGroupPartitionMetadataValue),
+        (consumer.ConsumerGroupMemberMetadataKey, consumer.ConsumerGroupMemberMetadataValue),
+        (
+            consumer.ConsumerGroupTargetAssignmentMetadataKey,
+            consumer.ConsumerGroupTargetAssignmentMetadataValue,
+        ),
+        (consumer.ConsumerGroupTargetAssignmentMemberKey, consumer.ConsumerGroupTargetAssignmentMemberValue),
+        (
+            consumer.ConsumerGroupCurrentMemberAssignmentKey,
+            consumer.ConsumerGroupCurrentMemberAssignmentValue,
+        ),
+        (share.ShareGroupPartitionMetadataKey, share.ShareGroupPartitionMetadataValue),
+        (share.ShareGroupMemberMetadataKey, share.ShareGroupMemberMetadataValue),
+        (share.ShareGroupMetadataKey, share.ShareGroupMetadataValue),
+        (share.ShareGroupTargetAssignmentMetadataKey, share.ShareGroupTargetAssignmentMetadataValue),
+        (share.ShareGroupTargetAssignmentMemberKey, share.ShareGroupTargetAssignmentMemberValue),
+        (share.ShareGroupCurrentMemberAssignmentKey, share.ShareGroupCurrentMemberAssignmentValue),
+        (share.ShareGroupStatePartitionMetadataKey, share.ShareGroupStatePartitionMetadataValue),
+        (consumer.ConsumerGroupRegularExpressionKey, consumer.ConsumerGroupRegularExpressionValue),
+        (streams.StreamsGroupMetadataKey, streams.StreamsGroupMetadataValue),
+        (streams.StreamsGroupMemberMetadataKey, streams.StreamsGroupMemberMetadataValue),
+        (streams.StreamsGroupTargetAssignmentMetadataKey, streams.StreamsGroupTargetAssignmentMetadataValue),
+        (streams.StreamsGroupTargetAssignmentMemberKey, streams.StreamsGroupTargetAssignmentMemberValue),
+        (streams.StreamsGroupCurrentMemberAssignmentKey, streams.StreamsGroupCurrentMemberAssignmentValue),
+        (streams.StreamsGroupTopologyKey, streams.StreamsGroupTopologyValue),
+    )
+}
+KEY_TYPES: Final = tuple(REGISTRY)
+
+_INT16 = struct.Struct(">h")
+#: Keys have one layout each; their type id is not a version.
+_KEY_FORM = Form(0, False)
+
+
+def decode_key(data: bytes | None) -> Key | Skipped | Malformed:
+    """Read a record key; never raises. No key at all is malformed: nothing else is written to this topic."""
+    if data is None or len(data) < 2:
+        return Malformed(None, None, "type", 0, f"needs 2 bytes, {len(data or b'')} are left")
+    key_type = _INT16.unpack_from(data)[0]
+    known = REGISTRY.get(key_type)
+    if known is None:
+        return Skipped(key_type, None, f"record type {key_type} is not known")
+    try:
+        values, at = read_fields(plan(known[0], _KEY_FORM), data, 2, NO_LIMIT)
+    except DecodeError as error:
+        return Malformed(key_type, None, error.field, error.at, error.reason)
+    return known[0](leftover=data[at:], **values)
+
+
+def encode_key(key: Key) -> bytes:
+    """The inverse of `decode_key`; raises `EncodeError`."""
+    out = bytearray(_INT16.pack(key.KEY_TYPE))
+    write_fields(plan(type(key), _KEY_FORM), out, key)
+    return bytes(out + key.leftover)
+
+
+def decode_value(key: Key, data: bytes | None) -> Value | Skipped | Malformed | None:
+    """Read the value that stands under `key`; None is a tombstone; never raises."""
+    if data is None:
+        return None
+    key_type = key.KEY_TYPE
+    if len(data) < 2:
+        return Malformed(key_type, None, "version", 0, f"needs 2 bytes, {len(data)} are left")
+    version = _INT16.unpack_from(data)[0]
+    message = REGISTRY[key_type][1]
+    if version not in message.VERSIONS:
+        return Skipped(key_type, version, f"version {version} of {message.__name__} is not known")
+    if message.EARLY_RELEASES:
+        return _read_unambiguous(message, key_type, version, data)
+    return _read_body(message, key_type, version, data)
+
+
+def _read_body(
+    message: type[Value], key_type: int, version: int, data: bytes, early: bool = False
+) -> Value | Malformed:
+    try:
+        values, at = read_fields(plan_of(message, version, early), data, 2, Budget(len(data)))
+    except DecodeError as error:
+        return Malformed(key_type, version, error.field, error.at, error.reason)
+    if early:
+        values["early"] = True
+    return message(version=version, leftover=data[at:], **values)
+
+
+def _read_unambiguous(
+    message: type[Value], key_type: int, version: int, data: bytes
+) -> Value | Skipped | Malformed:
+    """Of two bodies under one version number, the only one that accounts for every byte.
+
+    Elsewhere bytes left over are kept and harmless; here they are the sign of the other body.
+    """
+    # The early value is not kept meanwhile: two whole values would take twice the memory.
+    early_fits = _fits(_read_body(message, key_type, version, data, early=True))
+    value = _read_body(message, key_type, version, data)
+    if _fits(value) and not early_fits:
+        return value
+    if early_fits and not _fits(value):
+        return _read_body(message, key_type, version, data, early=True)
+    if isinstance(value, Malformed):
+        return value
+    doubt = "two bodies fit the bytes" if early_fits else "no body accounts for all bytes"
+    return Skipped(key_type, version, f"{doubt}: today's or that of Kafka {message.EARLY_RELEASES}")
+
+
+def _fits(body: Value | Malformed) -> bool:
+    return isinstance(body, Value) and not body.leftover
+
+
+def encode_value(value: Value) -> bytes:
+    """The inverse of `decode_value`; raises `EncodeError`."""
+    if value.version not in value.VERSIONS:
+        raise EncodeError(f"{type(value).__name__} has no version {value.version}")
+    out = bytearray(_INT16.pack(value.version))
+    write_fields(plan_of(type(value), value.version, value.early), out, value)
+    return bytes(out + value.leftover)

@@ -1,0 +1,117 @@
+"""The consumer protocol's blobs inside classic members: subscription and assignment.
+
+Knows `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment` of kafka-clients, always in the classic
+encoding. Must not know the record around them: an undecodable blob never fails that record. `user_data`
+belongs to the assignor and stays opaque.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from groupreplay.codecs.budget import NO_LIMIT, Budget
+from groupreplay.codecs.composites import Array, Nested
+from groupreplay.codecs.errors import DecodeError, Malformed
+from groupreplay.codecs.primitives import BYTES, INT16, INT32, STRING, Form
+from groupreplay.codecs.schema import Struct, Versioned, plan_of, read_fields, wire, write_fields
+
+_FORM = Form(0, False)
+_read_version = INT16.reader(_FORM, False)
+_write_version = INT16.writer(_FORM, False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPartitions(Struct):
+    """Partitions of one topic, in the order of the bytes."""
+
+    topic: str = wire(STRING)
+    partitions: tuple[int, ...] = wire(Array(INT32))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription(Versioned):
+    """What a consumer tells the leader when it joins.
+
+    v1 added the owned partitions (KIP-429), v2 the generation they come from, v3 the rack (KIP-881).
+    """
+
+    VERSIONS: ClassVar[range] = range(4)
+
+    topics: tuple[str, ...] = wire(Array(STRING))
+    user_data: bytes | None = wire(BYTES, nullable=True, default=None)
+    owned_partitions: tuple[TopicPartitions, ...] = wire(Array(Nested(TopicPartitions)), since=1, default=())
+    generation_id: int = wire(INT32, since=2, default=-1)
+    rack_id: str | None = wire(STRING, since=3, nullable=True, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment(Versioned):
+    """What the leader decided for one member; the same body in every version."""
+
+    VERSIONS: ClassVar[range] = range(4)
+
+    assigned_partitions: tuple[TopicPartitions, ...] = wire(Array(Nested(TopicPartitions)))
+    user_data: bytes | None = wire(BYTES, nullable=True, default=None)
+
+
+#: What zero bytes mean: brokers store them for a member that the leader left out.
+NO_ASSIGNMENT = Assignment(version=0, assigned_partitions=(), user_data=None)
+
+Blob = TypeVar("Blob", bound=Versioned)
+
+
+def decode_subscription(data: bytes) -> Subscription | Malformed:
+    """Read a member's subscription; never raises."""
+    return decode_blob(Subscription, data)
+
+
+def decode_assignment(data: bytes) -> Assignment | Malformed:
+    """Read a member's assignment; zero bytes are `NO_ASSIGNMENT`; never raises."""
+    return decode_blob(Assignment, data) if data else NO_ASSIGNMENT
+
+
+def encode_subscription(subscription: Subscription) -> bytes:
+    """The inverse of `decode_subscription`; raises `EncodeError`."""
+    return encode_blob(subscription)
+
+
+def encode_assignment(assignment: Assignment) -> bytes:
+    """The inverse of `decode_assignment`, but `NO_ASSIGNMENT` is written in full; raises `EncodeError`."""
+    return encode_blob(assignment)
+
+
+def subscribed_topics(data: bytes) -> tuple[str, ...] | Malformed:
+    """The topic names of a subscription, read as version 0 whatever its version says.
+
+    So does the coordinator (`ClassicGroup.computeSubscribedTopics`): later versions only append, so names are
+    found even where the rest of the blob is broken.
+    """
+    subscription = decode_blob(Subscription, data, as_version=0)
+    return subscription if isinstance(subscription, Malformed) else subscription.topics
+
+
+def decode_blob(message: type[Blob], data: bytes, as_version: int | None = None) -> Blob | Malformed:
+    """Read a blob that starts with its version.
+
+    A version above ours is read as our newest (`ConsumerProtocol.checkSubscriptionVersion`): the new fields
+    end up in `leftover`, and `version` keeps what the bytes say. A negative one is malformed.
+    """
+    version = None
+    try:
+        version, at = _read_version(data, 0, NO_LIMIT)
+        if version < 0:
+            raise DecodeError(0, f"is the negative version {version}")
+        known = min(version, message.VERSIONS[-1]) if as_version is None else as_version
+        values, at = read_fields(plan_of(message, known), data, at, Budget(len(data)))
+    except DecodeError as error:
+        return Malformed(None, version, error.field or "version", error.at, error.reason)
+    return message(version=version, leftover=data[at:], **values)
+
+
+def encode_blob(blob: Versioned) -> bytes:
+    """The inverse of `decode_blob`."""
+    out = bytearray()
+    _write_version(out, blob.version)
+    write_fields(plan_of(type(blob), min(blob.version, blob.VERSIONS[-1])), out, blob)
+    return bytes(out + blob.leftover)

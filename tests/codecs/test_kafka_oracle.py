@@ -1,0 +1,105 @@
+"""Our codecs against the classes that a 4.3.1 broker itself reads and writes with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from groupreplay.codecs import (
+    REGISTRY,
+    Key,
+    Value,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+    to_json,
+)
+from groupreplay.streaming.jars import jar_paths
+from kafka_classes import KafkaClasses, kafka_classes
+from record_samples import random_record, with_unknown_tags
+
+pytestmark = pytest.mark.broker
+
+#: Written by the previews 3.9 and 4.0 only; an unknown type to every later broker.
+UNKNOWN_TO_KAFKA = {9}
+#: Tagged fields that 4.4 added: bytes that 4.3.1 keeps, but does not print.
+NEWER_THAN_4_3 = ("storedDescriptionTopologyEpoch", "failedDescriptionTopologyEpoch")
+
+_BATCH = 2_000
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[KafkaClasses]:
+    """The classes of 4.3.1."""
+    with kafka_classes(jar_paths("broker-4.3.1")) as classes:
+        yield classes
+
+
+def compare(kafka: KafkaClasses, records: list[tuple[Key, Value | None]], random: Random) -> None:
+    """Both directions of each record, and the same once more with tags of a later release."""
+    ours = [(encode_key(key), None if value is None else encode_value(value)) for key, value in records]
+    printed = [to_json(key, value) for key, value in records]
+    # Our bytes -> their value, and that value's bytes.
+    for reading, bytes_, expected in zip(kafka.read(ours), ours, printed, strict=True):
+        for name in NEWER_THAN_4_3:
+            if expected["value"] is not None:
+                expected["value"]["data"].pop(name, None)
+        assert reading.json == expected
+        assert (reading.key, reading.value) == bytes_
+    # Their bytes for the same content -> our value.
+    for (key, value), theirs, expected in zip(records, kafka.write(printed), printed, strict=True):
+        read = decode_key(theirs[0])
+        assert read == key
+        if theirs[1] is not None and not any(getattr(value, name, -1) != -1 for name in _newer_attributes()):
+            assert decode_value(key, theirs[1]) == value
+        assert to_json(key, decode_value(key, theirs[1])) == expected  # type: ignore[arg-type]
+    tagged = [
+        (key, with_unknown_tags(random, value))
+        for key, value in records[:: max(1, len(records) // 200)]
+        if value is not None and value.FLEXIBLE_SINCE is not None and value.version >= value.FLEXIBLE_SINCE
+    ]
+    ours = [(encode_key(key), encode_value(value)) for key, value in tagged]
+    assert [(reading.key, reading.value) for reading in kafka.read(ours)] == ours
+    assert [decode_value(key, bytes_[1]) for (key, _), bytes_ in zip(tagged, ours, strict=True)] == [
+        value for _, value in tagged
+    ]
+
+
+def _newer_attributes() -> tuple[str, ...]:
+    return ("stored_description_topology_epoch", "failed_description_topology_epoch")
+
+
+def generated(random: Random, many: int) -> list[tuple[Key, Value | None]]:
+    """Equally many records of every type that 4.3.1 knows."""
+    types = sorted(set(REGISTRY) - UNKNOWN_TO_KAFKA)
+    return [random_record(random, types[index % len(types)]) for index in range(many)]
+
+
+def test_6000_generated_records_agree_with_kafka(kafka: KafkaClasses) -> None:
+    """All types, versions, nulls, tags and lengths: the same values and bytes in both directions."""
+    random = Random(431)
+    for _ in range(3):
+        compare(kafka, generated(random, _BATCH), random)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(10))
+def test_60000_generated_records_agree_with_kafka(kafka: KafkaClasses, seed: int) -> None:
+    """The same over ten times as many records."""
+    random = Random(f"long {seed}")
+    for _ in range(3):
+        compare(kafka, generated(random, _BATCH), random)
+
+
+def test_the_comparison_can_fail(kafka: KafkaClasses) -> None:
+    """A wrong byte is noticed: Kafka reads another offset, or refuses the value."""
+    key = bytes.fromhex("000100016700017400000007")
+    good = bytes.fromhex("0004000000000000000500000009026d000000000000000100")
+    wrong = good[:9] + b"\x06" + good[10:]
+    right, other, cut = kafka.read([(key, good), (key, wrong), (key, good[:-1])])
+    assert right.json["value"]["data"]["offset"] == 5
+    assert other.json["value"]["data"]["offset"] == 6
+    assert "error" in cut.json

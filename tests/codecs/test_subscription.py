@@ -1,0 +1,103 @@
+"""The consumer protocol's blobs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from groupreplay.codecs import (
+    NO_ASSIGNMENT,
+    Assignment,
+    Malformed,
+    Subscription,
+    TopicPartitions,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+    subscribed_topics,
+)
+
+GOLDEN = {
+    row["blob"]: bytes.fromhex(row["bytes"])
+    for row in json.loads(
+        (Path(__file__).parents[1] / "golden" / "consumer_protocol.json").read_text(encoding="utf-8")
+    )["rows"]
+}
+OWNED = (TopicPartitions(topic="t", partitions=(2,)),)
+SUBSCRIPTIONS = {
+    "subscription v0": Subscription(version=0, topics=("t",), user_data=b"\x07"),
+    "subscription v1": Subscription(version=1, topics=("t",), user_data=b"\x07", owned_partitions=OWNED),
+    "subscription v2": Subscription(
+        version=2, topics=("t",), user_data=b"\x07", owned_partitions=OWNED, generation_id=4
+    ),
+    "subscription v3": Subscription(
+        version=3, topics=("t",), user_data=b"\x07", owned_partitions=OWNED, generation_id=4, rack_id="r"
+    ),
+    "subscription v1, null userData, nothing owned": Subscription(version=1, topics=("t",), user_data=None),
+}
+ASSIGNMENTS = {
+    "assignment v0": Assignment(version=0, assigned_partitions=OWNED, user_data=None),
+    "assignment v3": Assignment(version=3, assigned_partitions=OWNED, user_data=None),
+}
+
+
+@pytest.mark.parametrize("name", SUBSCRIPTIONS)
+def test_golden_subscriptions(name: str) -> None:
+    """Kafka's bytes of every version, both ways."""
+    assert decode_subscription(GOLDEN[name]) == SUBSCRIPTIONS[name]
+    assert encode_subscription(SUBSCRIPTIONS[name]) == GOLDEN[name]
+    assert subscribed_topics(GOLDEN[name]) == ("t",)
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_golden_assignments(name: str) -> None:
+    """The same body in every version."""
+    assert decode_assignment(GOLDEN[name]) == ASSIGNMENTS[name]
+    assert encode_assignment(ASSIGNMENTS[name]) == GOLDEN[name]
+
+
+def test_every_golden_blob_is_used() -> None:
+    """No row of the file is left out."""
+    assert set(GOLDEN) == {*SUBSCRIPTIONS, *ASSIGNMENTS}
+
+
+def test_zero_bytes_are_no_assignment() -> None:
+    """Brokers store nothing for a member that the leader left out; a subscription is never empty."""
+    assert decode_assignment(b"") == NO_ASSIGNMENT
+    assert NO_ASSIGNMENT.assigned_partitions == ()
+    assert decode_subscription(b"") == Malformed(None, None, "version", 0, "needs 2 bytes, 0 are left")
+
+
+def test_a_later_version_is_read_as_our_newest() -> None:
+    """Version 9 is read as 3: what it added is left over, and comes back with the version it had."""
+    later = b"\x00\x09" + GOLDEN["subscription v3"][2:] + b"new"
+    blob = decode_subscription(later)
+    assert blob == replace(SUBSCRIPTIONS["subscription v3"], version=9, leftover=b"new")
+    assert encode_subscription(blob) == later  # type: ignore[arg-type]
+
+
+def test_a_negative_version_is_malformed() -> None:
+    """As for Kafka's own clients."""
+    data = b"\xff\xff" + GOLDEN["subscription v0"][2:]
+    assert decode_subscription(data) == Malformed(None, -1, "version", 0, "is the negative version -1")
+
+
+def test_topics_are_read_as_version_0() -> None:
+    """The coordinator reads no more than the names: broken later fields do not matter to it, nor here."""
+    broken = GOLDEN["subscription v3"][:-6]
+    assert isinstance(decode_subscription(broken), Malformed)
+    assert subscribed_topics(broken) == ("t",)
+    assert subscribed_topics(b"\x00\x03\x00\x00") == Malformed(
+        None, 3, "topics", 2, "needs 4 bytes, 2 are left"
+    )
+
+
+def test_bytes_of_another_protocol() -> None:
+    """The JSON of a schema registry is malformed, with a reason, and raises nothing."""
+    refused = decode_subscription(b'{"host":"h","port":8081}')
+    assert isinstance(refused, Malformed)
+    assert refused.field == "topics"
