@@ -27,7 +27,6 @@ COVERED_BY = {
     "state/report.py": "state/test_classic.py",
     "state/rounds.py": "state/test_classic.py",
     "state/saved.py": "state/test_group.py",
-    "state/modern.py": "state/test_operations.py",
     "state/schemas.py": "state/test_envelope.py",
 }
 

@@ -1,0 +1,218 @@
+"""Connections to a Kafka cluster from Python, and the few questions that every command asks.
+
+Knows librdkafka's errors and turns them into ours; must not know what the answers are used for. No client
+made here joins, commits for, or creates a consumer group.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.properties import ClientProperties
+from groupreplay.streaming.settings import Cluster
+
+REQUEST_SECONDS: Final = 10.0
+
+# It writes a line for every failed attempt; what matters reaches us through error_cb. --debug shows them all.
+_LIBRDKAFKA: Final = logging.getLogger("groupreplay.librdkafka")
+_LIBRDKAFKA.addHandler(logging.NullHandler())
+_LIBRDKAFKA.propagate = False
+
+_UNREACHABLE: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+    }
+)
+
+#: Error codes of librdkafka -> what they mean to a person, what to do, and our exit code.
+_EXPLANATIONS: Final = (
+    (
+        {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL},
+        "the broker refused the login",
+        "check security.protocol, the login and the certificates in the --command-config file",
+        ExitCode.CONNECTION,
+    ),
+    (
+        {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED},
+        "not authorised",
+        "grant this login Read and Describe on the topic",
+        ExitCode.AUTHORISATION,
+    ),
+    (
+        {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC},
+        "the cluster shows no such topic",
+        "it appears with the first committed offset; without the right to Describe it stays invisible",
+        ExitCode.DATA,
+    ),
+    (
+        _UNREACHABLE,
+        "cannot reach the cluster",
+        "check the address, that the broker runs, and security.protocol in the --command-config file",
+        ExitCode.CONNECTION,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIdentity:
+    """One life of one topic: ``era`` is its topic id in Kafka's text form, ``0`` on brokers without ids."""
+
+    cluster_id: str
+    topic: str
+    era: str
+    partitions: int
+    leaders: Mapping[int, str]
+
+
+class Connection:
+    """One cluster; clients are opened when first needed and say why a broker could not be reached."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._settings: dict[str, Any] = {
+            **ClientProperties(cluster.properties).for_librdkafka(),
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "error_cb": self._note,
+            "logger": _LIBRDKAFKA,
+        }
+        self._noted: KafkaError | None = None
+        self._admin: AdminClient | None = None
+
+    def admin(self) -> AdminClient:
+        """The administration client of this cluster."""
+        if self._admin is None:
+            self._admin = self._open(AdminClient, {})
+        return self._admin
+
+    def consumer(self) -> Consumer:
+        """A reader for ``assign`` only; librdkafka demands a group id, which never reaches the broker."""
+        return self._open(
+            Consumer,
+            {
+                "group.id": f"groupreplay-{uuid.uuid4()}",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 100,
+                # Twice the largest batch a broker takes by default; the queue bounds our memory.
+                "queued.max.messages.kbytes": 32 * 1024,
+            },
+        )
+
+    def producer(self) -> Producer:
+        """A writer whose messages keep their order and are acknowledged by all replicas."""
+        return self._open(Producer, {"enable.idempotence": True, "message.timeout.ms": 30_000})
+
+    def identify(self, topic: str) -> TopicIdentity:
+        """Ask which cluster this is and which life of ``topic`` it has.
+
+        Raises:
+            GroupReplayError: no broker answers, the topic is missing, or we may not see it.
+        """
+        try:
+            metadata = self.admin().list_topics(topic, timeout=REQUEST_SECONDS)
+            found = metadata.topics[topic]
+            if found.error is not None:
+                raise KafkaException(found.error)
+            description = self.admin().describe_topics(
+                TopicCollection([topic]), request_timeout=REQUEST_SECONDS
+            )[topic]
+            topic_id = description.result(REQUEST_SECONDS).topic_id
+        except KafkaException as error:
+            raise self.explain(error, topic) from None
+        brokers = {b.id: f"{b.host}:{b.port} ({b.id})" for b in metadata.brokers.values()}
+        return TopicIdentity(
+            cluster_id=str(metadata.cluster_id or "unknown"),
+            topic=topic,
+            era=_era(topic_id),
+            partitions=len(found.partitions),
+            leaders={number: brokers.get(p.leader, "-") for number, p in found.partitions.items()},
+        )
+
+    def end_offsets(self, topic: str, partitions: int) -> dict[int, int]:
+        """The first offset of each partition that is not yet written and committed, at this moment."""
+        return self._offsets(topic, partitions, OffsetSpec.latest())
+
+    def first_offsets(self, topic: str, partitions: int) -> dict[int, int]:
+        """The first offset of each partition that retention and compaction have left."""
+        return self._offsets(topic, partitions, OffsetSpec.earliest())
+
+    def explain(self, error: KafkaException, where: str) -> GroupReplayError:
+        """The error in our words; what librdkafka noted in the background is often the real cause."""
+        if self._admin is not None:
+            self._admin.poll(0)  # serves error_cb, which nothing else does for this client
+        cause = error.args[0]
+        code = cause.code() if isinstance(cause, KafkaError) else None
+        if code in _UNREACHABLE and self._noted is not None:
+            cause, code = self._noted, self._noted.code()
+        text = _first_line(cause.str() if isinstance(cause, KafkaError) else str(cause))
+        for codes, what, fix, exit_code in _EXPLANATIONS:
+            if code in codes:
+                server = f"{where}, {self.cluster.bootstrap_servers}"
+                return GroupReplayError(f"{what}: {text}", where=server, fix=fix, exit_code=exit_code)
+        return GroupReplayError(f"Kafka answered with an error: {text}", where=where)
+
+    def _offsets(self, topic: str, partitions: int, which: OffsetSpec) -> dict[int, int]:
+        wanted = {TopicPartition(topic, number): which for number in range(partitions)}
+        try:
+            answers = self.admin().list_offsets(
+                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
+            )
+            return {at.partition: answer.result(REQUEST_SECONDS).offset for at, answer in answers.items()}
+        except KafkaException as error:
+            raise self.explain(error, topic) from None
+
+    def _open(self, kind: Any, extra: Mapping[str, Any]) -> Any:
+        try:
+            return kind({**self._settings, **extra})
+        except KafkaException as error:
+            raise GroupReplayError(
+                f"the client refuses its settings: {_first_line(str(error.args[0]))}",
+                where=self.cluster.bootstrap_servers,
+                fix="check the --command-config file",
+                exit_code=ExitCode.USAGE,
+            ) from None
+
+    def _note(self, error: KafkaError) -> None:
+        # "All brokers down" follows the error that tells why, and tells less.
+        if self._noted is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._noted = error
+
+
+def _era(topic_id: Any) -> str:
+    if topic_id is None:
+        return "0"
+    bits = [topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()]
+    raw = b"".join((value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big") for value in bits)
+    return urlsafe_b64encode(raw).decode().rstrip("=") if any(raw) else "0"
+
+
+def _first_line(text: str) -> str:
+    # librdkafka puts the name of its thread in front.
+    return re.sub(r"^\[thrd:[^\]]*\]:\s*", "", text.strip()).split("\n", 1)[0]

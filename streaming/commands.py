@@ -1,0 +1,165 @@
+"""Commands that deal with a cluster or with our own contract: run, capture, coordinator, schema.
+
+Knows flags and help texts, and the few lines that hand them to the module that does the work; must not import
+anything heavy at the top, because ``--help`` is made from here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from groupreplay.streaming.options import (
+    TABLE_FORMATS,
+    Display,
+    cluster_options,
+    display_options,
+    find_cluster,
+    need_cluster,
+    option,
+    output_option,
+    pair,
+    topic_options,
+)
+
+
+@click.command()
+@cluster_options
+@option("--checkpoint", metavar="FOLDER", required=True, help="Where the job keeps its state; must last.")
+@option("--sink-bootstrap-server", metavar="HOST:PORT", help="The cluster of the output topics, if another.")
+@option(
+    "--sink-command-config", type=click.Path(path_type=Path), metavar="FILE", help="Its client properties."
+)
+@topic_options
+@option(
+    "--trigger", type=float, default=10.0, show_default=True, metavar="SECONDS", help="Time between batches."
+)
+@option("--master", help="Spark master; by default this machine, or what spark-submit says.")
+@option("--backfill-events", is_flag=True, help="At a first start, emit the events of the past, too.")
+@option("--member-events", is_flag=True, help="Emit member.joined, member.left and member.updated, too.")
+@option("--label", "labels", type=pair, multiple=True, metavar="KEY=VALUE", help="Copied into every event.")
+@option("--max-offsets-per-trigger", type=int, default=1_000_000, show_default=True, help="Limit of a batch.")
+@option("--shuffle-partitions", type=int, default=4, show_default=True, help="Fixed by the first start.")
+@option(
+    "--ivy-settings", type=click.Path(path_type=Path), metavar="FILE", help="Where jars come from (mirrors)."
+)
+@option("--spark-conf", type=pair, multiple=True, metavar="KEY=VALUE", help="Any further Spark setting.")
+@display_options
+@click.pass_obj
+@click.pass_context
+def run(
+    ctx: click.Context,
+    display: Display,
+    /,
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    sink_bootstrap_server: str | None,
+    sink_command_config: Path | None,
+    trigger: float,
+    topics: dict[str, str],
+    labels: Sequence[tuple[str, str]],
+    spark_conf: Sequence[tuple[str, str]],
+    **settings: Any,
+) -> None:
+    """Run the job until it is stopped: SIGTERM and Ctrl-C end it between two batches.
+
+    It reads __consumer_offsets, joins no consumer group, and writes what happened to every group to five
+    topics, which it creates when it may. Stop it and start it again on the same checkpoint at any time.
+    """
+    from groupreplay.streaming.run import run as run_job
+    from groupreplay.streaming.settings import RunSettings, TopicNames
+
+    ctx.exit(
+        run_job(
+            RunSettings(
+                source=need_cluster(bootstrap_server, command_config),
+                sink=find_cluster(sink_bootstrap_server, sink_command_config),
+                topics=TopicNames(**topics),
+                trigger_seconds=trigger,
+                labels=dict(labels),
+                spark_conf=dict(spark_conf),
+                log_level={"WARNING": "WARN"}.get(display.log_level.upper(), display.log_level.upper()),
+                **settings,
+            )
+        )
+    )
+
+
+@click.command()
+@cluster_options
+@option(
+    "-o", "--output-file", type=click.Path(path_type=Path), metavar="FILE", required=True, help="The capture."
+)
+@option(
+    "--duration", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Follow so much longer."
+)
+@display_options
+def capture(
+    *, bootstrap_server: str | None, command_config: Path | None, output_file: Path, duration: float
+) -> None:
+    """Copy everything that the offsets topic holds at this moment into a Parquet file.
+
+    The file appears only when it is whole. With --duration the copy goes on; Ctrl-C then ends it early and
+    keeps what was read.
+    """
+    from groupreplay.streaming.capture import capture as capture_topic
+    from groupreplay.streaming.terminal import Progress
+
+    cluster = need_cluster(bootstrap_server, command_config)
+    with Progress("records copied") as progress:
+        count = capture_topic(cluster, output_file, follow_seconds=duration, progress=progress)
+    click.echo(f"{count:,} records in {output_file}", err=True)
+
+
+@click.command()
+@click.argument("group")
+@cluster_options
+@option(
+    "--partitions", type=click.IntRange(min=1), help="Of the offsets topic; 50 unless a cluster is asked."
+)
+@output_option(*TABLE_FORMATS)
+@display_options
+@click.pass_obj
+def coordinator(
+    display: Display,
+    /,
+    *,
+    group: str,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    partitions: int | None,
+    output: str,
+) -> None:
+    """Print which partition of the offsets topic holds GROUP and, given a cluster, which broker leads it."""
+    from groupreplay.streaming.coordinator import locate
+    from groupreplay.streaming.terminal import Output, Table, show
+
+    found = locate(group, find_cluster(bootstrap_server, command_config), partitions)
+    table = Table(("GROUP", "PARTITION", "COORDINATOR (ID)"), [tuple(found.values())])
+    show(table, [found], Output(output), colour=display.colour)
+
+
+@click.command()
+@click.argument("event", required=False)
+@option("-o", "--output-folder", type=click.Path(path_type=Path), metavar="FOLDER", help="One file an event.")
+@display_options
+def schema(*, event: str | None, output_folder: Path | None) -> None:
+    """Print the JSON Schema of EVENT (rebalance.completed, for instance), or of all of them by name."""
+    from groupreplay.state.schemas import json_schemas
+
+    schemas = json_schemas()
+    if event is not None and event not in schemas:
+        raise click.UsageError(f"There is no event {event!r}; there are {', '.join(schemas)}.")
+    chosen = schemas if event is None else {event: schemas[event]}
+    if output_folder is None:
+        click.echo(json.dumps(chosen if event is None else chosen[event], indent=2))
+        return
+    output_folder.mkdir(parents=True, exist_ok=True)
+    for name, text in chosen.items():
+        path = output_folder / f"{name}.json"
+        path.write_text(json.dumps(text, indent=2) + "\n", encoding="utf-8")
+        click.echo(str(path), err=True)

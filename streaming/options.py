@@ -1,0 +1,180 @@
+"""Flags that several commands share, and how every flag gets its environment variable.
+
+Knows click and our naming rules; must not know what a command does. Imports nothing heavy: ``--help`` is made
+from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import click
+from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.settings import Cluster
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+ENVIRONMENT_PREFIX: Final = "GROUPREPLAY_"
+TOPIC_KINDS: Final = ("events", "states", "dead_letters", "job", "probes")
+TABLE_FORMATS: Final = ("table", "json", "jsonl", "csv")
+LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+@dataclass(slots=True)
+class Display:
+    """How to talk to the person, from flags that stand before or behind the command's name."""
+
+    debug: bool = False
+    no_color: bool = False
+    log_level: str = "WARNING"
+    log_format: Literal["text", "json"] = "text"
+
+    def configure_logs(self) -> None:
+        """Send log lines to stderr as asked."""
+        from groupreplay.streaming.logs import configure_logs
+
+        configure_logs("DEBUG" if self.debug else self.log_level.upper(), self.log_format)
+
+    @property
+    def colour(self) -> bool:
+        """Whether stdout may be coloured."""
+        import sys
+
+        from groupreplay.streaming.terminal import is_colour_terminal
+
+        return is_colour_terminal(sys.stdout, no_color=self.no_color)
+
+
+def option(*names: str, **attributes: Any) -> Callable[[_F], _F]:
+    """A click option that is also read from ``GROUPREPLAY_`` and its name."""
+    long = next(name for name in names if name.startswith("--"))
+    variable = ENVIRONMENT_PREFIX + long.split("/")[0].lstrip("-").replace("-", "_").upper()
+    return click.option(*names, envvar=variable, **attributes)
+
+
+def moment(value: str | int) -> int:
+    """Milliseconds since 1970, from that number or from ISO 8601, which is UTC unless it says otherwise."""
+    text = str(value)
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        at = datetime.fromisoformat(text.removesuffix("Z").removesuffix("z"))
+    except ValueError:
+        what = f"{text!r} is no time; write 2026-01-31T02:00:00Z or epoch milliseconds"
+        raise click.BadParameter(what) from None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=timezone.utc)
+    return round(at.timestamp() * 1000)
+
+
+def names(value: str) -> tuple[str, ...]:
+    """Names with commas between them, as Kafka's tools take them."""
+    return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def pair(value: str) -> tuple[str, str]:
+    """``KEY=VALUE``."""
+    key, equals, text = value.partition("=")
+    if not key or not equals:
+        raise click.BadParameter(f"{value!r} is not KEY=VALUE")
+    return key, text
+
+
+def display_options(command: _F) -> _F:
+    """Flags that are taken before and behind the command's name."""
+    hidden: dict[str, Any] = {"callback": _remember, "expose_value": False}
+    levels = click.Choice(LOG_LEVELS, case_sensitive=False)
+    shared = [
+        option("--debug", is_flag=True, default=None, help="Show tracebacks and debug log lines.", **hidden),
+        option("--no-color", is_flag=True, default=None, help="Plain output, also on a terminal.", **hidden),
+        option("--log-level", type=levels, help="Of log lines on stderr; WARNING by default.", **hidden),
+        option("--log-format", type=click.Choice(("text", "json")), help="Of log lines on stderr.", **hidden),
+    ]
+    for decorate in reversed(shared):
+        command = decorate(command)
+    return command
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    # Behind the command's name only what was typed counts: the rest has been read in front of it.
+    typed = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    if value is not None and (ctx.parent is None or typed):
+        display = ctx.ensure_object(Display)
+        setattr(display, str(param.name), value)
+        display.configure_logs()
+
+
+def cluster_options(command: _F) -> _F:
+    """``--bootstrap-server`` and ``--command-config``."""
+    command = option(
+        "--command-config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Kafka client properties for the connection (security, timeouts).",
+    )(command)
+    return option("--bootstrap-server", metavar="HOST:PORT", help="The cluster to ask.")(command)
+
+
+def input_options(command: _F) -> _F:
+    """A capture or a live cluster."""
+    command = cluster_options(command)
+    return option(
+        "--from-file",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A capture, or a folder of them; may be repeated.",
+    )(command)
+
+
+def output_option(*choices: str) -> Callable[[_F], _F]:
+    """``-o``, with the first choice as default."""
+    return option(
+        "-o", "--output", type=click.Choice(choices), default=choices[0], show_default=True, help="Format."
+    )
+
+
+def topic_options(command: _F) -> _F:
+    """The names of the five topics of the job."""
+
+    def collect(ctx: click.Context, param: click.Parameter, value: str) -> None:
+        ctx.params.setdefault("topics", {})[str(param.name).removesuffix("_topic")] = value
+
+    for kind in reversed(TOPIC_KINDS):
+        command = option(
+            f"--{kind.replace('_', '-')}-topic",
+            default=f"group-{kind.replace('_', '-')}",
+            show_default=True,
+            metavar="NAME",
+            expose_value=False,
+            callback=collect,
+        )(command)
+    return command
+
+
+def find_cluster(bootstrap_server: str | None, command_config: Path | None) -> Cluster | None:
+    """The cluster that the flags name, if they do; the properties file may name it, too.
+
+    Raises:
+        GroupReplayError: the properties file cannot be used.
+    """
+    from groupreplay.streaming.properties import load_properties
+    from groupreplay.streaming.settings import Cluster
+
+    properties = load_properties(command_config)
+    servers = bootstrap_server or properties.bootstrap_servers
+    return Cluster(bootstrap_servers=servers, properties=properties.settings) if servers else None
+
+
+def need_cluster(bootstrap_server: str | None, command_config: Path | None) -> Cluster:
+    """The same, where there must be one."""
+    cluster = find_cluster(bootstrap_server, command_config)
+    if cluster is None:
+        raise click.UsageError("No cluster is named: give --bootstrap-server host:port.")
+    return cluster

@@ -1,0 +1,300 @@
+"""Commands that read the log, from a capture or a live topic, and print: replay, list, describe, decode.
+
+Knows flags and help texts, and the few lines that hand them to the module that does the work; must not import
+anything heavy at the top, because ``--help`` is made from here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.options import (
+    TABLE_FORMATS,
+    Display,
+    display_options,
+    find_cluster,
+    input_options,
+    moment,
+    names,
+    option,
+    output_option,
+    pair,
+)
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.rows import Advance, Rows
+
+_COLOURS = {"WARN": "yellow", "ERROR": "red"}
+
+
+@click.command()
+@input_options
+@option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group; may be repeated.")
+@option("--type", "types", multiple=True, metavar="EVENT", help="Only rebalance.completed and the like.")
+@option("--since", type=moment, metavar="TIME", help="Only what happened then or later.")
+@option("--until", type=moment, metavar="TIME", help="Only what happened before.")
+@option("--member-events", is_flag=True, help="Say member.joined, member.left and member.updated, too.")
+@option(
+    "--complete-since", type=moment, metavar="TIME", help="From then on a first commit proves a new group."
+)
+@option("--label", "labels", type=pair, multiple=True, metavar="KEY=VALUE", help="Goes into every event.")
+@output_option("table", "jsonl")
+@display_options
+@click.pass_obj
+def replay(
+    display: Display,
+    /,
+    *,
+    from_file: Sequence[Path],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    groups: Sequence[str],
+    types: Sequence[str],
+    since: int | None,
+    until: int | None,
+    member_events: bool,
+    complete_since: int | None,
+    labels: Sequence[tuple[str, str]],
+    output: str,
+) -> None:
+    """Print what happened, by time: the events that the job would have written, without Spark.
+
+    jsonl prints them as the CloudEvents that the job writes, one a line. The job knows since its first start
+    that it has missed nothing; here --complete-since says so.
+    """
+    from groupreplay.state import Context
+    from groupreplay.streaming.replay import Filter, Replay, events_in_order
+    from groupreplay.streaming.terminal import Progress
+
+    wanted = Filter(types=_event_types(types), since_ms=since, until_ms=until)
+    with Progress("records read") as progress:
+        rows = _open_rows(from_file, bootstrap_server, command_config, progress=progress)
+        context = Context(
+            cluster_id=rows.cluster_id,
+            era=rows.era,
+            complete_since_ms=complete_since,
+            member_events=member_events,
+            labels=dict(labels),
+        )
+        driver = Replay(context, groups or None)
+        events = events_in_order(driver.feed(rows), wanted)
+        _print_events(events, progress.close, output, colour=display.colour)
+    _warn_of_dead_letters(driver.dead_letters)
+
+
+def _event_types(names: Sequence[str]) -> frozenset[str] | None:
+    from groupreplay.state import FACTS
+    from groupreplay.state.envelope import event_type
+
+    known = [fact.NAME for fact in FACTS]
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"There is no event {name!r}; there are {', '.join(known)}.")
+    return frozenset(map(event_type, names)) or None
+
+
+def _print_events(events: Iterable[bytes], before: Callable[[], None], output: str, *, colour: bool) -> None:
+    from groupreplay.streaming.terminal import escape_json
+    from groupreplay.streaming.timeline import line_of
+
+    for value in events:
+        before()
+        if output == "jsonl":
+            click.echo(escape_json(value.decode()))
+        else:
+            event = json.loads(value)
+            line = line_of(event)
+            text = f"{event['time'][:10]} {line.plain()}"
+            click.echo(click.style(text, fg=_COLOURS.get(line.severity)) if colour else text)
+
+
+@click.command("list")
+@input_options
+@option(
+    "--type",
+    "types",
+    type=names,
+    default="",
+    metavar="NAMES",
+    help="Only these: classic,consumer,share,streams.",
+)
+@option(
+    "--state", "states", type=names, default="", metavar="NAMES", help="Only these: stable,empty and so on."
+)
+@output_option(*TABLE_FORMATS)
+@display_options
+@click.pass_obj
+def list_groups(
+    display: Display,
+    /,
+    *,
+    from_file: Sequence[Path],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    types: Sequence[str],
+    states: Sequence[str],
+    output: str,
+) -> None:
+    """Print all groups, as kafka-consumer-groups.sh --list does, from the log alone."""
+    from groupreplay.streaming.inspection import choose, list_table, summary
+    from groupreplay.streaming.terminal import Output, show
+
+    found, _ = _inspect(from_file, bootstrap_server, command_config, None)
+    chosen = choose(found, types=types, states=states)
+    show(list_table(chosen), map(summary, chosen), Output(output), colour=display.colour)
+
+
+@click.command()
+@input_options
+@option("--group", "groups", multiple=True, metavar="GROUP", help="The group; may be repeated.")
+@option("--all-groups", is_flag=True, help="Every group.")
+@click.option("--offsets", "view", flag_value="offsets", default="offsets", help="Offsets (the default).")
+@click.option("--members", "view", flag_value="members", help="Members and how much each has.")
+@click.option("--state", "view", flag_value="state", help="Coordinator, strategy, state, number of members.")
+@option("--type", "types", type=names, default="", metavar="NAMES", help="Only groups of these types.")
+@option("--verbose", is_flag=True, help="With --members: which partitions each has.")
+@output_option(*TABLE_FORMATS)
+@display_options
+@click.pass_obj
+def describe(
+    display: Display,
+    /,
+    *,
+    from_file: Sequence[Path],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    groups: Sequence[str],
+    all_groups: bool,
+    view: str,
+    types: Sequence[str],
+    verbose: bool,
+    output: str,
+) -> None:
+    """Print groups as kafka-consumer-groups.sh --describe does, from the log alone.
+
+    json and jsonl print everything that is known of each group, whatever the view.
+    """
+    from groupreplay.streaming.inspection import View, choose, describe_table, require
+    from groupreplay.streaming.terminal import Output, show
+
+    if all_groups == bool(groups):
+        raise click.UsageError("Name groups with --group, or take --all-groups.")
+    found, rows = _inspect(from_file, bootstrap_server, command_config, groups or None)
+    require(found, groups, where=", ".join(map(str, from_file)) or rows.cluster_id)
+    chosen = choose(found, types=types)
+    table = describe_table(chosen, View(view), rows, verbose=verbose)
+    show(table, chosen, Output(output), colour=display.colour)
+
+
+def _inspect(
+    from_file: Sequence[Path],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    groups: Sequence[str] | None,
+) -> tuple[list[dict[str, Any]], Rows]:
+    from groupreplay.state import Context
+    from groupreplay.streaming.inspection import pictures
+    from groupreplay.streaming.replay import Replay
+    from groupreplay.streaming.terminal import Progress
+
+    with Progress("records read") as progress:
+        rows = _open_rows(from_file, bootstrap_server, command_config, progress=progress)
+        driver = Replay(Context(cluster_id=rows.cluster_id, era=rows.era), groups)
+        found = pictures(driver, rows)
+    _warn_of_dead_letters(driver.dead_letters)
+    return found, rows
+
+
+@click.command()
+@input_options
+@option("--key-hex", metavar="HEX", help="Decode this one record's key …")
+@option("--value-hex", metavar="HEX", help="… and this value; without one the record is a tombstone.")
+@option("--partition", "partitions", type=int, multiple=True, help="Only this partition; may be repeated.")
+@option("--offset", type=int, help="Only the record at this offset.")
+@option("--with-position", is_flag=True, help="Put partition, offset and timestamp in front.")
+@option("--strict", is_flag=True, help="Exit with 5 when a record was skipped or malformed.")
+@output_option("jsonl", "json")
+@display_options
+@click.pass_context
+def decode(
+    ctx: click.Context,
+    /,
+    *,
+    from_file: Sequence[Path],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    key_hex: str | None,
+    value_hex: str | None,
+    partitions: Sequence[int],
+    offset: int | None,
+    with_position: bool,
+    strict: bool,
+    output: str,
+) -> None:
+    """Print records as the JSON that Kafka's own formatters print, one object a line.
+
+    What cannot be decoded is counted on stderr.
+    """
+    from groupreplay.streaming.decode import Tally, decode_rows
+    from groupreplay.streaming.terminal import Progress, json_line, print_json_array, safe_line
+
+    if key_hex is not None or value_hex is not None:
+        click.echo(json_line(_decode_hex(key_hex, value_hex)))
+        return
+    tally = Tally()
+    with Progress("records read") as progress:
+        rows = _open_rows(from_file, bootstrap_server, command_config, partitions, progress=progress)
+        records = decode_rows(rows, tally, with_position=with_position, offset=offset)
+        if output == "json":
+            print_json_array(records, progress.close)
+        else:
+            for record in records:
+                progress.close()
+                click.echo(json_line(record))
+    for line in tally.lines():
+        click.echo(safe_line(line), err=True)
+    if strict and not tally.clean:
+        ctx.exit(ExitCode.DATA)
+
+
+def _decode_hex(key_hex: str | None, value_hex: str | None) -> dict[str, Any]:
+    from groupreplay.streaming.decode import bytes_of_hex, decode_record
+
+    if key_hex is None:
+        raise click.UsageError("--value-hex needs --key-hex: the key says what the value is.")
+    key = bytes_of_hex(key_hex, "--key-hex")
+    value = None if value_hex is None else bytes_of_hex(value_hex, "--value-hex")
+    decoded = decode_record(key, value)
+    if not isinstance(decoded, dict):
+        raise GroupReplayError(f"the record cannot be decoded: {decoded.reason}", exit_code=ExitCode.DATA)
+    return decoded
+
+
+def _open_rows(
+    from_file: Sequence[Path],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    partitions: Sequence[int] = (),
+    *,
+    progress: Advance,
+) -> Rows:
+    if from_file:
+        from groupreplay.streaming.capture_file import read_captures
+
+        return read_captures(from_file, partitions, progress=progress)
+    cluster = find_cluster(bootstrap_server, command_config)
+    if cluster is None:
+        raise click.UsageError("Nothing to read: give --from-file FILE or --bootstrap-server host:port.")
+    from groupreplay.streaming.rows import read_topic
+
+    return read_topic(cluster, partitions, progress=progress)
+
+
+def _warn_of_dead_letters(count: int) -> None:
+    if count:
+        click.echo(f"{count} records could not be read; groupreplay decode tells which", err=True)

@@ -1,0 +1,136 @@
+"""The driver without Spark: records in, events out, through the same two functions that Spark is given.
+
+Knows how to hold the states of all groups in memory and the order of the output; must not know what a record
+means, nor a clock: an event is recorded at the time it happened, so the same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from groupreplay.state import Context, Group
+from groupreplay.state.envelope import timestamp
+from groupreplay.streaming.pack import pack
+from groupreplay.streaming.packing import BAD_RECORDS_TAG, GROUP_TAG
+from groupreplay.streaming.rows import Rows
+from groupreplay.streaming.step import Output, OutputRow, advance
+
+_SPILL_BYTES: Final = 64 * 1024 * 1024
+_SEPARATOR: Final = b"\0"
+
+
+class Replay:
+    """All groups of one input. Feed it the rows once, then ask for the groups.
+
+    Memory grows with the number of groups and of committed partitions, not with the length of the log.
+    """
+
+    def __init__(self, context: Context, groups: Collection[str] | None = None) -> None:
+        self.context = context
+        self.dead_letters = 0
+        self._only = None if groups is None else {GROUP_TAG + group.encode() for group in groups}
+        self._blobs: dict[bytes, bytes] = {}
+        self._latest_ms = 0
+
+    def feed(self, rows: Rows) -> Iterator[OutputRow]:
+        """Everything the job would write for these rows. The end of the rows is the end of the log."""
+        for packed in pack(map(self._columns, rows.batches)):
+            for key, blob in zip(
+                packed.column("key").to_pylist(), packed.column("packed").to_pylist(), strict=True
+            ):
+                if self._wanted(key):
+                    yield from self._advance(key, [blob], now_ms=0)
+        for key in list(self._blobs):
+            yield from self._advance(key, [], now_ms=self._latest_ms + 1)
+
+    def groups(self) -> Iterator[Group]:
+        """The groups as the end of the log left them, by name."""
+        for key in sorted(self._blobs):
+            if key.startswith(GROUP_TAG):
+                yield Group.from_snapshot(key[len(GROUP_TAG) :].decode(), self.context, self._blobs[key])
+
+    def _wanted(self, key: bytes) -> bool:
+        return self._only is None or key in self._only or key.startswith(BAD_RECORDS_TAG)
+
+    def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        latest = pc.max(batch.column("timestamp")).as_py()
+        self._latest_ms = max(self._latest_ms, latest or 0)
+        names = {"partition": "partition", "offset": "offset", "timestamp": "timestamp_ms"}
+        kept = {**names, "key": "key", "value": "value"}
+        return pa.RecordBatch.from_arrays([batch.column(name) for name in kept], names=list(kept.values()))
+
+    def _advance(self, key: bytes, packed: list[bytes], *, now_ms: int) -> Iterator[OutputRow]:
+        result = advance(
+            key, self._blobs.get(key), packed, now_ms=now_ms, recorded_ms=None, context=self.context
+        )
+        if result.gone or result.blob is None:
+            self._blobs.pop(key, None)
+        elif result.changed:
+            self._blobs[key] = result.blob
+        self.dead_letters += sum(row.output is Output.DEAD_LETTERS for row in result.rows)
+        yield from result.rows
+
+
+class _Attributes(msgspec.Struct):
+    """What of a CloudEvent decides about its place and whether it is wanted."""
+
+    type: str
+    time: str
+    sequence: str
+
+
+_attributes: Final = msgspec.json.Decoder(_Attributes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which events are wanted; times in milliseconds, ``until_ms`` itself excluded; None for all."""
+
+    types: Collection[str] | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def __call__(self, event: _Attributes) -> bool:
+        """Whether an event is wanted."""
+        return (
+            (self.types is None or event.type in self.types)
+            and (self.since_ms is None or event.time >= timestamp(self.since_ms))
+            and (self.until_ms is None or event.time < timestamp(self.until_ms))
+        )
+
+
+def events_in_order(rows: Iterable[OutputRow], wanted: Filter) -> Iterator[bytes]:
+    """The CloudEvents among the rows, by time and then by their place in the log.
+
+    A group's events come out of the replay together, so all of them are sorted here: in memory while they
+    are few, else in temporary files that are merged.
+    """
+    held: list[bytes] = []
+    size = 0
+    with ExitStack() as stack:
+        runs: list[IO[bytes]] = []
+        for row in rows:
+            if row.output is not Output.EVENTS or row.value is None:
+                continue
+            event = _attributes.decode(row.value)
+            if not wanted(event):
+                continue
+            # JSON has neither raw NUL nor raw line ends, so whole lines sort as their keys do.
+            line = f"{event.time}/{event.sequence}".encode() + _SEPARATOR + row.value + b"\n"
+            held.append(line)
+            size += len(line)
+            if size >= _SPILL_BYTES:
+                runs.append(stack.enter_context(tempfile.TemporaryFile(prefix="groupreplay-events-")))
+                runs[-1].writelines(sorted(held))
+                runs[-1].seek(0)
+                held, size = [], 0
+        for line in heapq.merge(*runs, sorted(held)):
+            yield line.partition(_SEPARATOR)[2].rstrip(b"\n")

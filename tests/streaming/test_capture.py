@@ -1,0 +1,99 @@
+"""What a capture begins with, when it follows, and when it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from captures import rows_batch
+from groupreplay.streaming import capture as capture_module
+from groupreplay.streaming.capture import capture
+from groupreplay.streaming.capture_file import read_captures
+from groupreplay.streaming.clients import Connection, TopicIdentity
+from groupreplay.streaming.rows import Advance, Rows, no_progress
+from groupreplay.streaming.settings import Cluster
+from raw_records import Raw
+
+CLUSTER = Cluster(bootstrap_servers="h:1")
+BACKLOG = [[Raw(0, 0, 1, b"k", b"v"), Raw(0, 1, 2, b"k", b"v")], [Raw(1, 0, 3, b"k", None)]]
+LATER = [[Raw(1, 1, 4, b"k", b"v")], [Raw(0, 2, 5, b"k", b"v")]]
+
+
+@pytest.fixture
+def topic(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[int, int]]:
+    """A topic with a backlog, to which records are added while it is followed; notes where that began."""
+    followed_from: list[Mapping[int, int]] = []
+
+    def read(cluster: Cluster, *, progress: Advance = no_progress) -> Rows:
+        identity = TopicIdentity("c", "__consumer_offsets", "e", 2, {})
+        batches = (rows_batch(rows) for rows in BACKLOG)
+        return Rows("c", "e", batches, Connection(cluster), identity, {0: 2, 1: 1})
+
+    def follow(
+        _: Connection, starts: Mapping[int, int], until: Callable[[], bool]
+    ) -> Iterator[pa.RecordBatch]:
+        followed_from.append(starts)
+        for rows in LATER:
+            if until():
+                return
+            yield rows_batch(rows)
+
+    monkeypatch.setattr(capture_module, "read_topic", read)
+    monkeypatch.setattr(capture_module, "follow_topic", follow)
+    return followed_from
+
+
+def positions(path: Path) -> list[tuple[int, int]]:
+    """Partition and offset of all rows of a capture."""
+    rows = read_captures([path])
+    assert (rows.cluster_id, rows.era) == ("c", "e")
+    batches = rows.batches
+    return [(row["partition"], row["offset"]) for batch in batches for row in batch.to_pylist()]
+
+
+def test_backlog_only(topic: list[Mapping[int, int]], tmp_path: Path) -> None:
+    """Without a duration the capture ends where the topic ended when it began."""
+    path = tmp_path / "a.parquet"
+    assert capture(CLUSTER, path) == 3
+    assert (positions(path), topic) == ([(0, 0), (0, 1), (1, 0)], [])
+
+
+def test_following_begins_where_the_backlog_ended(topic: list[Mapping[int, int]], tmp_path: Path) -> None:
+    """No record between the two is lost or read twice; the time counts from the end of the backlog."""
+    times = iter([100.0, 109.0, 111.0])
+    path = tmp_path / "a.parquet"
+    assert capture(CLUSTER, path, follow_seconds=10, clock=lambda: next(times)) == 4
+    assert (positions(path), topic) == ([(0, 0), (0, 1), (1, 0), (1, 1)], [{0: 2, 1: 1}])
+
+
+def test_an_interrupt_ends_the_following(topic: list[Mapping[int, int]], tmp_path: Path) -> None:
+    """Ctrl-C keeps what was read so far."""
+    seen: list[int] = []
+
+    def progress(done: int, total: int | None) -> None:
+        seen.append(done)
+        raise KeyboardInterrupt
+
+    path = tmp_path / "a.parquet"
+    assert capture(CLUSTER, path, follow_seconds=10, progress=progress, clock=lambda: 0.0) == 4
+    assert (seen, pq.ParquetFile(path).metadata.num_rows) == ([4], 4)
+
+
+def test_an_interrupt_before_that_leaves_no_file(
+    topic: list[Mapping[int, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a backlog is no capture."""
+
+    def broken(rows: list[Raw]) -> Iterator[pa.RecordBatch]:
+        yield rows_batch(rows)
+        raise KeyboardInterrupt
+
+    whole = capture_module.read_topic(CLUSTER)
+    half = Rows("c", "e", broken(BACKLOG[0]), whole.connection, whole.identity, whole.ends)
+    monkeypatch.setattr(capture_module, "read_topic", lambda *_, **__: half)
+    with pytest.raises(KeyboardInterrupt):
+        capture(CLUSTER, tmp_path / "a.parquet", follow_seconds=10)
+    assert list(tmp_path.iterdir()) == []

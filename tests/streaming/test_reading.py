@@ -1,0 +1,182 @@
+"""replay, list, describe and decode as they are typed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from builders import asked_for, commit, generation, member
+from captures import invoke, raw, write_capture
+from groupreplay.codecs import GroupMetadataKey, encode_key
+from groupreplay.state import Context
+from groupreplay.streaming.capture_file import read_captures
+from groupreplay.streaming.replay import Filter, Replay, events_in_order
+from raw_records import Raw, commit_key
+from raw_records import commit as raw_commit
+
+AT = 1_767_225_600_000
+HOSTILE = "=x\x1b[31m\n\u202e"
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    """A short life of group ``g``: created, two generations, a commit, empty."""
+    life = [
+        asked_for(at=AT),
+        generation(1, member("a", [0, 1]), at=AT + 1_000),
+        commit("t", 0, 5, at=AT + 2_000),
+        generation(2, member("a", [0]), member("b", [1]), at=AT + 3_000),
+    ]
+    return write_capture(tmp_path / "a.parquet", raw(life))
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A group whose name would harm a terminal and a spreadsheet, and a record that is no record."""
+    evil = member(HOSTILE, [0], topic=HOSTILE, instance_id=HOSTILE, client_id=HOSTILE, host=HOSTILE)
+    key = encode_key(GroupMetadataKey(group=HOSTILE))
+    life = raw([asked_for(at=AT), generation(1, evil, at=AT + 1, leader=HOSTILE)])
+    rows = [*(one._replace(key=key) for one in life), Raw(0, 1, AT, commit_key(), b"\0\x03\x00")]
+    return write_capture(tmp_path / "hostile.parquet", rows)
+
+
+def test_replay_as_a_table(capture: Path) -> None:
+    """One line an event: date, time, severity, group, words."""
+    result = invoke("replay", "--from-file", capture)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert [" ".join(line.split()[:4]) for line in lines] == [
+        "2026-01-01 00:00:00.000 INFO g",
+        "2026-01-01 00:00:01.000 INFO g",
+        "2026-01-01 00:00:03.000 INFO g",
+    ]
+    assert "generation 2" in lines[2]
+
+
+def test_replay_as_events(capture: Path) -> None:
+    """As jsonl it is exactly what the job would have written, a CloudEvent a line."""
+    rows = read_captures([capture])
+    driver = Replay(Context(cluster_id=rows.cluster_id, era=rows.era))
+    expected = [event.decode() for event in events_in_order(driver.feed(rows), Filter())]
+    assert invoke("replay", "--from-file", capture, "-o", "jsonl").stdout.splitlines() == expected
+
+
+def test_replay_filters(capture: Path) -> None:
+    """Group, kind, time and member events can be chosen."""
+    words = ["replay", "--from-file", capture, "-o", "jsonl"]
+
+    def types(*more: str) -> list[str]:
+        return [json.loads(line)["type"] for line in invoke(*words, *more).stdout.splitlines()]
+
+    completed = "groupreplay.rebalance.completed.v1"
+    assert types("--type", "rebalance.completed") == [completed, completed]
+    assert types("--since", "2026-01-01T00:00:03Z") == [completed]
+    assert types("--until", str(AT + 1)) == ["groupreplay.group.created.v1"]
+    assert types("--group", "other") == []
+    assert "groupreplay.member.joined.v1" in types("--member-events")
+
+
+def test_what_the_job_knows_can_be_said(tmp_path: Path) -> None:
+    """A first commit proves a new group only where nothing was missed; labels go into every event."""
+    capture = write_capture(tmp_path / "a.parquet", raw([commit("t", 0, 5, at=AT)]))
+    words = ["replay", "--from-file", capture, "-o", "jsonl", "--label", "team=x"]
+    assert invoke(*words).stdout == ""
+    (event,) = invoke(*words, "--complete-since", str(AT)).stdout.splitlines()
+    assert json.loads(event)["type"] == "groupreplay.group.created.v1"
+    assert json.loads(event)["data"]["labels"] == {"team": "x"}
+
+
+def test_bad_records_are_mentioned(hostile: Path) -> None:
+    """What could not be read is said on stderr, and is an event."""
+    result = invoke("replay", "--from-file", hostile, "--type", "record.malformed")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 1)
+    assert result.stderr == "1 records could not be read; groupreplay decode tells which\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay"],
+        ["replay", "-o", "jsonl"],
+        ["list"],
+        ["list", "-o", "csv"],
+        ["list", "-o", "json"],
+        ["describe", "--all-groups", "--state"],
+        ["describe", "--all-groups", "--members", "--verbose"],
+        ["describe", "--all-groups", "--members", "--verbose", "-o", "csv"],
+        ["describe", "--all-groups", "-o", "jsonl"],
+        ["decode"],
+        ["describe", "--group", HOSTILE + "x"],
+    ],
+)
+def test_no_command_lets_hostile_text_through(hostile: Path, words: list[str]) -> None:
+    """Nothing from a record reaches stdout or stderr with its control characters."""
+    result = invoke(*words, "--from-file", hostile)
+    for text in (result.stdout, result.stderr):
+        assert not {"\x1b", "\u202e"} & set(text)
+    assert "31m" in result.stdout + result.stderr
+
+
+def test_formulas_are_disarmed(hostile: Path) -> None:
+    """A group id that begins as a formula is quoted in CSV."""
+    (row,) = csv.DictReader(io.StringIO(invoke("list", "--from-file", hostile, "-o", "csv").stdout))
+    assert row["GROUP"] == "'=x\\u{1b}[31m\\u{a}\\u{202e}"
+
+
+def test_list_filters(capture: Path) -> None:
+    """State and type are taken as Kafka's tools take them."""
+    words = ["list", "--from-file", capture, "-o", "jsonl"]
+    assert json.loads(invoke(*words, "--state", "stable,empty").stdout)["group_id"] == "g"
+    assert invoke(*words, "--state", "empty").stdout == ""
+    assert invoke(*words, "--type", "share").stdout == ""
+
+
+def test_describe(capture: Path) -> None:
+    """The three views, and the whole picture as JSON whatever the view."""
+    words = ["describe", "--from-file", capture, "--group", "g"]
+    assert invoke(*words).stdout.splitlines()[1].split()[:6] == ["g", "t", "0", "5", "-", "a"]
+    assert invoke(*words, "--members").stdout.splitlines()[0].split()[-1] == "#PARTITIONS"
+    assert invoke(*words, "--members", "--verbose").stdout.splitlines()[2].split()[-1] == "t(1)"
+    assert invoke(*words, "--state").stdout.splitlines()[1].split()[1:5] == ["-", "range", "Stable", "2"]
+    (picture,) = json.loads(invoke(*words, "--state", "-o", "json").stdout)
+    assert (picture["generation"], [m["member_id"] for m in picture["members"]]) == (2, ["a", "b"])
+
+
+def test_describe_an_unknown_group(capture: Path) -> None:
+    """An answer about nothing is an error, on stderr, with its exit code."""
+    result = invoke("describe", "--from-file", capture, "--group", "x")
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert result.stderr.startswith(f"error: there is no group 'x' ({capture})\n")
+
+
+def test_decode(capture: Path, hostile: Path) -> None:
+    """A JSON value a line, or one array; what is left out is counted; --strict makes that an exit code."""
+    lines = invoke("decode", "--from-file", capture, "--with-position").stdout.splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["key"]["type"] for record in records] == [2, 2, 1, 2]
+    assert records == json.loads(
+        invoke("decode", "--from-file", capture, "--with-position", "-o", "json").stdout
+    )
+    third = records[2]["offset"]
+    picked = invoke("decode", "--from-file", capture, "--offset", third, "--with-position")
+    assert picked.stdout.splitlines() == [lines[2]]
+    assert invoke("decode", "--from-file", capture, "--partition", "0").stdout == ""
+    assert invoke("decode", "--from-file", capture, "--strict").exit_code == 0
+    for more, code in (([], 0), (["--strict"], 5)):
+        result = invoke("decode", "--from-file", hostile, *more)
+        assert (result.exit_code, len(result.stdout.splitlines())) == (code, 2)
+        assert result.stderr.splitlines()[-1] == "1 malformed (type 1: 1)"
+
+
+def test_decode_of_hexadecimal() -> None:
+    """One record from a dump; what cannot be decoded is an error with the reason."""
+    key, value = raw_commit("g", "t", 1, offset=9)
+    done = invoke("decode", "--key-hex", key.hex(" "), "--value-hex", "0x" + value.hex())
+    assert json.loads(done.stdout)["value"]["data"]["offset"] == 9
+    assert json.loads(invoke("decode", "--key-hex", key.hex()).stdout)["value"] is None
+    bad = invoke("decode", "--key-hex", key.hex(), "--value-hex", "0004")
+    assert (bad.exit_code, bad.stdout) == (5, "")
+    assert bad.stderr.startswith("error: the record cannot be decoded: ")
