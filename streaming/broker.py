@@ -248,6 +248,10 @@ class EmbeddedBroker:
     def _write_properties(self) -> Path:
         if not self.port:
             self.port = _free_port()
+        elif _in_use(self.port):
+            raise _PortTakenError(
+                "the port is in use", where=self.bootstrap_servers, fix="choose another, or 0"
+            )
         self._controller_port = _free_port()
         listeners = f"PLAINTEXT://{self.bootstrap_servers}"
         settings: dict[str, object] = {
@@ -314,6 +318,18 @@ def _free_port() -> int:
         probe.bind((_HOST, 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _in_use(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as Java does: a restart needs its port back
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return True
+        return False
 
 
 def _accepts(port: int) -> bool:

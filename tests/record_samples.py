@@ -1,4 +1,4 @@
-"""Random records of every type, made from the declarations: all versions, nulls, tags and lengths they allow."""
+"""Random records of every type, made from the declarations: every version, null, tag and length."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-
 from groupreplay.codecs.budget import NO_LIMIT, Budget
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.errors import DecodeError, EncodeError
@@ -59,7 +58,7 @@ PAIR = Pair(name="a", number=1)
     ],
 )
 def test_both_encodings(kind: WireType, value: Any, form: Form, nullable: bool, data: str) -> None:
-    """Structures end with their tags when flexible, nullable ones start with a mark; arrays start with a count."""
+    """Flexible structures end with their tags, nullable ones start with a mark; arrays start with a count."""
     assert written(kind, value, form, nullable) == data
     assert read(kind, data, form, nullable) == value
 

@@ -1,7 +1,6 @@
 """Kafka Connect's blobs."""
 
 import pytest
-
 from groupreplay.codecs import (
     ConnectAssignment,
     ConnectMetadata,

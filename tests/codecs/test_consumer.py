@@ -33,7 +33,7 @@ def member(classic: ClassicMemberMetadata | None) -> ConsumerGroupMemberMetadata
 
 
 def test_a_member_of_the_consumer_protocol_spells_out_null() -> None:
-    """Brokers write the classic part as null (mark 00 inside the tag); a missing tag would be an empty one."""
+    """Brokers write the classic part as null (mark 00 in the tag); a missing tag would be an empty one."""
     data = bytes.fromhex(HEAD + "01" + "0001" + "00")
     assert decode_value(MEMBER, data) == member(None)
     assert encode_value(member(None)) == data

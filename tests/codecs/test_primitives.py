@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from groupreplay.codecs.budget import NO_LIMIT
 from groupreplay.codecs.errors import DecodeError, EncodeError
 from groupreplay.codecs.primitives import (
@@ -141,7 +140,7 @@ def test_uvarints_that_cannot_be_written() -> None:
     ],
 )
 def test_lengths_and_nulls(kind: WireType, value: Any, form: Form, data: str) -> None:
-    """Classic strings have int16 lengths and classic bytes int32 ones, flexible both a varint of length + 1."""
+    """Classic strings have int16 lengths, classic bytes int32 ones, flexible both a varint of length + 1."""
     assert written(kind, value, form, nullable=True).hex() == data
     assert read(kind, bytes.fromhex(data), form, nullable=True) == (value, len(data) // 2)
     if value is None:
@@ -163,7 +162,7 @@ def test_string_lengths_around_the_limits_of_the_varint(length: int, form: Form)
 
 
 def test_strings_longer_than_kafka_takes() -> None:
-    """32 768 bytes are refused both ways, although a flexible length could say more: Kafka's readers refuse, too."""
+    """32 768 bytes are refused both ways, as by Kafka, although a flexible length could say more."""
     with pytest.raises(EncodeError, match="32768 bytes; the limit is 32767"):
         written(STRING, "é" * 16_384, FLEXIBLE)
     out = bytearray()

@@ -8,7 +8,7 @@ from groupreplay.codecs.schema import wires
 
 
 def test_the_page_is_current() -> None:
-    """docs/records.md is what the declarations give; else run ``python -m groupreplay.codecs.records_page``."""
+    """docs/records.md is what the declarations give; else make it anew (first lines of the module)."""
     written = (Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
     assert written == page()
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from groupreplay.codecs import (
     KEY_TYPES,
     REGISTRY,
@@ -98,7 +97,7 @@ def test_keys_that_give_no_record(data: bytes | None, outcome: Skipped | Malform
 def test_values_that_give_no_record(
     key: Key, data: bytes | None, outcome: Skipped | Malformed | None
 ) -> None:
-    """None is a tombstone, empty bytes are not; unknown versions are skipped, never read as the newest we know."""
+    """None is a tombstone, empty bytes are not; unknown versions are skipped, never read as another."""
     assert decode_value(key, data) == outcome
 
 
@@ -202,7 +201,7 @@ def test_a_preview_has_no_classic_part() -> None:
     ],
 )
 def test_doubtful_bytes_are_skipped(key_type: int, data: str, doubt: str) -> None:
-    """Never a wrong value: bytes that both bodies account for, or that none does, are skipped with the reason."""
+    """Never a wrong value: bytes that both bodies account for, or that none does, are skipped."""
     key = REGISTRY[key_type][0](group="g", member_id="m")  # type: ignore[call-arg]
     assert decode_value(key, bytes.fromhex(data)) == Skipped(
         key_type, 0, f"{doubt}: today's or that of Kafka 3.7"

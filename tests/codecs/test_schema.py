@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
-
 from groupreplay.codecs import REGISTRY
 from groupreplay.codecs.budget import NO_LIMIT
 from groupreplay.codecs.composites import Array
@@ -73,7 +72,7 @@ def read(data: str, version: int, early: bool = False) -> Sample:
     ],
 )
 def test_versions_tags_and_absence(value: Sample, data: str) -> None:
-    """Each version holds its own fields; a tag is left out at the value that a reader takes for its absence."""
+    """Each version holds its own fields; a tag is left out at the value that a reader takes it for."""
     assert written(value) == data
     assert read(data, value.version, value.early) == value
 
@@ -148,7 +147,7 @@ def test_names() -> None:
 def test_every_record_declares_itself_in_full() -> None:
     """Every key starts with the group; every field of a key is on the wire in every layout."""
     for key_type, (key, value) in REGISTRY.items():
-        assert key.KEY_TYPE == key_type
+        assert key_type == key.KEY_TYPE
         assert wires(key)[0].name == "group"
         assert all(each.since == EARLY and each.until is None and each.tag is None for each in wires(key))
         assert key.__doc__

@@ -1,7 +1,6 @@
 """Streams groups."""
 
 import pytest
-
 from groupreplay.codecs import (
     EncodeError,
     Endpoint,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from groupreplay.codecs import (
     NO_ASSIGNMENT,
     Assignment,

@@ -1,0 +1,79 @@
+"""A binary Arrow column laid open for NumPy: gathers numbers and strings from many values at once.
+
+Knows Arrow's buffers and big-endian numbers; must not know what the bytes mean.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+
+class BinaryColumn(NamedTuple):
+    """Value ``i`` is ``data[start[i]:end[i]]``; a null one is empty."""
+
+    data: Bytes
+    start: Ints
+    end: Ints
+    is_null: Flags
+
+    @classmethod
+    def of(cls, column: pa.LargeBinaryArray) -> BinaryColumn:
+        """The buffers behind an Arrow column, not copied."""
+        _, offsets, data = column.buffers()
+        places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+        return cls(
+            np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8),
+            places[:-1],
+            places[1:],
+            column.is_null().to_numpy(zero_copy_only=False),
+        )
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def at(self, row: int) -> bytes | None:
+        """One value; None for a null."""
+        return None if self.is_null[row] else self.data[self.start[row] : self.end[row]].tobytes()
+
+
+def integers(data: Bytes, at: Ints, dtype: str) -> npt.NDArray[np.int64]:
+    """The integers of ``dtype`` (such as ``>i4``) that begin at the bytes ``at``."""
+    if not len(at):
+        return np.zeros(0, np.int64)
+    # One number beginning at each byte, overlapping; only those asked for are ever read.
+    beginnings = len(data) - np.dtype(dtype).itemsize + 1
+    everywhere: npt.NDArray[np.int64] = np.ndarray((beginnings,), dtype, data, strides=(1,))
+    return everywhere[at].astype(np.int64)
+
+
+def is_ascii(data: Bytes, start: Ints, length: Ints) -> Flags:
+    """Which of the strings are ASCII; they lie in ``data`` one behind the other, in rising order."""
+    ascii_only = np.ones(len(start), bool)
+    filled = np.flatnonzero(length > 0)
+    if len(filled):
+        bounds = np.column_stack((start[filled], start[filled] + length[filled])).ravel()
+        # The last stretch runs to the end of the data by itself, and an index there would be out of bounds.
+        bounds = bounds[: len(bounds) - int(bounds[-1] == len(data))]
+        # Every other stretch lies between two strings.
+        ascii_only[filled] = np.maximum.reduceat(data, bounds)[::2] < 128
+    return ascii_only
+
+
+def distinct(data: Bytes, start: Ints, length: Ints) -> tuple[list[bytes], Ints]:
+    """(the distinct strings, which of them each string is)."""
+    ends = np.cumsum(length)
+    places = np.repeat(start - ends + length, length) + np.arange(ends[-1] if len(ends) else 0)
+    strings = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(),
+        len(start),
+        [None, pa.py_buffer(np.r_[0, ends].astype(np.int64)), pa.py_buffer(data[places])],
+    ).dictionary_encode()
+    return strings.dictionary.to_pylist(), strings.indices.to_numpy().astype(np.int64)

@@ -1,0 +1,160 @@
+"""The driver's pulse: how far the log has been read for certain, told to every group and to the world.
+
+A group's function cannot know how far its partition has been read. So the ends of the log are taken at a
+moment T, and once the query has passed all of them, T is published: everything written before T has been
+applied. Knows that rule and the two topics it writes; must not know groups. Never fails: a broker that does
+not answer is asked again, later.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+from groupreplay.streaming.job_report import JobReport
+from groupreplay.streaming.settings import TopicNames
+from groupreplay.streaming.step import RESERVED
+
+log = logging.getLogger(__name__)
+
+JOB_KEY: Final = RESERVED + b"job"
+
+_TICK_SECONDS: Final = 0.25
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+
+
+class Publisher(Protocol):
+    """Writes one message and returns when the broker has it; raises when it has not."""
+
+    def __call__(self, topic: str, key: bytes, value: bytes) -> None:
+        """Writes one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Beat:
+    """The ends of the log at one moment, which the query has yet to pass."""
+
+    taken_ms: int
+    ends: Mapping[int, int]
+
+
+class Heartbeat:
+    """One beat after the other; ``tick`` is called often and does what is due.
+
+    ``ends`` asks the broker for the end of each partition (read committed), ``progress`` gives the batches
+    finished since it was last asked.
+    """
+
+    def __init__(
+        self,
+        report: JobReport,
+        topics: TopicNames,
+        *,
+        ends: Callable[[], Mapping[int, int]],
+        progress: Callable[[], list[Mapping[str, Any]]],
+        publish: Publisher,
+        clock: Callable[[], int],
+    ) -> None:
+        self._report = report
+        self._topics = topics
+        self._ends = ends
+        self._progress = progress
+        self._publish = publish
+        self._clock = clock
+        self._beat: _Beat | None = None
+        self._next_beat_ms = 0
+        self._next_document_ms = 0
+
+    def wake(self) -> None:
+        """Writes a heartbeat that claims nothing: without data Spark runs no batch, and so no timer."""
+        self._publish(self._topics.probes, RESERVED, self._message(None, {}))
+
+    def tick(self) -> None:
+        """Takes in progress, publishes the beat that is passed, takes the next one, renews the document."""
+        interval_ms = round(self._report.identity.trigger_seconds * 1000)
+        self._report.take(self._progress())
+        if self._beat is None and self._clock() >= self._next_beat_ms:
+            # The time first: what is written while the broker answers must not be claimed.
+            taken_ms = self._clock()
+            self._beat = _Beat(taken_ms, self._ends())
+            self._report.ends = self._beat.ends
+            self._next_beat_ms = taken_ms + interval_ms
+        if self._beat is not None and _passed(self._beat.ends, self._report.read()):
+            self._publish(self._topics.probes, RESERVED, self._message(self._beat.taken_ms, self._beat.ends))
+            self._report.caught_up_ms, self._beat = self._beat.taken_ms, None
+        if self._clock() >= self._next_document_ms:
+            self.publish_document()
+            self._next_document_ms = self._clock() + interval_ms
+
+    def publish_document(self) -> None:
+        """Writes the job's document as it is now."""
+        if self._beat is not None:
+            self._report.ends = {**self._report.ends, **self._ends()}
+        document = msgspec.json.encode(self._report.document(self._clock()))
+        self._publish(self._topics.job, JOB_KEY, document)
+
+    def _message(self, caught_up_ms: int | None, ends: Mapping[int, int]) -> bytes:
+        identity = self._report.identity
+        return msgspec.json.encode(
+            {
+                "kind": "heartbeat",
+                "cluster_id": identity.cluster_id,
+                "era": identity.era,
+                "job_id": identity.job_id,
+                "run_id": identity.run_id,
+                "caught_up_ms": caught_up_ms,
+                "offsets": {str(partition): ends[partition] for partition in sorted(ends)},
+            }
+        )
+
+
+def _passed(ends: Mapping[int, int], read: Mapping[int, int]) -> bool:
+    return bool(read) and all(read.get(partition, 0) >= end for partition, end in ends.items())
+
+
+class HeartbeatThread:
+    """Ticks a ``Heartbeat`` in the background until it is closed; what failed is done again after a pause."""
+
+    def __init__(self, heartbeat: Heartbeat) -> None:
+        self._heartbeat = heartbeat
+        self._closed = threading.Event()
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="groupreplay-heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Starts ticking."""
+        self._thread.start()
+
+    def wake_query(self) -> None:
+        """Asks for a message that makes Spark run a batch; call it when a query was started."""
+        self._wake.set()
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Stops ticking and writes the document a last time, within these seconds."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        pause = _TICK_SECONDS
+        while not self._closed.wait(pause):
+            pause = _TICK_SECONDS if self._try(self._tick) else min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        self._try(self._heartbeat.publish_document)
+
+    def _tick(self) -> None:
+        if self._wake.is_set():
+            self._heartbeat.wake()
+            self._wake.clear()
+        self._heartbeat.tick()
+
+    def _try(self, action: Callable[[], None]) -> bool:
+        try:
+            action()
+        except Exception as error:  # whatever it is, the next heartbeat is worth a try
+            log.info("no heartbeat for now: %s", error)
+            return False
+        return True

@@ -1,0 +1,143 @@
+"""What the job says about itself: its document in ``group-job`` and its line on the terminal.
+
+Knows the fields of that document (docs/events.md) and how they follow from the query's progress; must not
+know where either is written, nor a clock: the time is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from groupreplay.state.context import OFFSETS_TOPIC
+from groupreplay.state.envelope import timestamp
+from groupreplay.streaming.query import OBSERVED
+from groupreplay.streaming.source import offsets_read
+from groupreplay.streaming.step import Output
+
+from groupreplay import __version__
+
+#: Behind by no more than this, or by three triggers, the job counts as caught up.
+_CAUGHT_UP_WITHIN_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobIdentity:
+    """What never changes while the job runs."""
+
+    cluster_id: str
+    era: str
+    job_id: str
+    run_id: str
+    first_start_ms: int
+    started_ms: int
+    trigger_seconds: float
+
+
+@dataclass(slots=True)
+class JobReport:
+    """The job as its driver sees it. Counters begin at the start of the process.
+
+    ``ends`` are the ends of the log's partitions when they were last asked for.
+    """
+
+    identity: JobIdentity
+    caught_up_ms: int | None = None
+    ends: Mapping[int, int] = field(default_factory=dict)
+    restarts: int = 0
+    last_error: str | None = None
+    _last_batch: Mapping[str, Any] | None = None
+    _counters: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("batches", "records", *(one.value for one in Output)), 0)
+    )
+    _first_lag: int | None = None
+
+    @property
+    def last_batch_id(self) -> int | None:
+        """The last batch that was taken in."""
+        return None if self._last_batch is None else int(self._last_batch["batchId"])
+
+    def take(self, progresses: Iterable[Mapping[str, Any]]) -> None:
+        """Takes in finished batches, each once, in their order."""
+        for progress in progresses:
+            if self.last_batch_id is not None and progress["batchId"] <= self.last_batch_id:
+                continue
+            self._last_batch = progress
+            self._counters["batches"] += 1
+            self._counters["records"] += sum(
+                source["numInputRows"]
+                for source in progress["sources"]
+                if OFFSETS_TOPIC in str(source["endOffset"])
+            )
+            written = progress["observedMetrics"].get(OBSERVED)
+            for name, count in written.asDict().items() if written else ():
+                self._counters[name] += count
+
+    def read(self) -> dict[int, int]:
+        """The next offset of each partition after the last finished batch."""
+        return offsets_read(self._last_batch)
+
+    def lag(self) -> dict[int, int]:
+        """Offsets between the last finished batch and the end of each partition."""
+        read = self.read()
+        return {partition: max(0, end - read.get(partition, 0)) for partition, end in self.ends.items()}
+
+    def phase(self, now_ms: int) -> str:
+        """``starting``, ``catching_up`` or ``caught_up``."""
+        if self._last_batch is None:
+            return "starting"
+        within_ms = max(_CAUGHT_UP_WITHIN_MS, 3_000 * self.identity.trigger_seconds)
+        if self.caught_up_ms is None or now_ms - self.caught_up_ms > within_ms:
+            return "catching_up"
+        return "caught_up"
+
+    def document(self, now_ms: int) -> dict[str, Any]:
+        """The value for ``group-job``; times in milliseconds since 1970."""
+        lag = self.lag()
+        batch, identity = self._last_batch, self.identity
+        return {
+            "cluster_id": identity.cluster_id,
+            "topic": OFFSETS_TOPIC,
+            "era": identity.era,
+            "job_id": identity.job_id,
+            "run_id": identity.run_id,
+            "version": __version__,
+            "first_start_ms": identity.first_start_ms,
+            "started_ms": identity.started_ms,
+            "heartbeat_ms": now_ms,
+            "phase": self.phase(now_ms),
+            "caught_up_ms": self.caught_up_ms,
+            "trigger_seconds": identity.trigger_seconds,
+            "lag": {"offsets": sum(lag.values()), "partitions": {str(one): lag[one] for one in sorted(lag)}},
+            "batch": None
+            if batch is None
+            else {"id": batch["batchId"], "seconds": _seconds(batch), "rows": batch["numInputRows"]},
+            "state_rows": _state_rows(batch),
+            "counters": dict(self._counters),
+            "restarts": self.restarts,
+            "last_error": self.last_error,
+        }
+
+    def line(self, now_ms: int) -> str:
+        """One line for a person."""
+        lag = sum(self.lag().values())
+        if self._last_batch is None:
+            return "starting: no batch has finished yet"
+        batch = f"last batch {_seconds(self._last_batch):.1f} s"
+        events = f"{self._counters[Output.EVENTS.value]:,} events so far"
+        if self.phase(now_ms) == "caught_up":
+            assert self.caught_up_ms is not None
+            return f"caught up to {timestamp(self.caught_up_ms)}, {batch}, {events}"
+        self._first_lag = max(lag, self._first_lag or 1)
+        done = 100 * (self._first_lag - lag) // self._first_lag
+        return f"catching up: {done}% read, {lag:,} records to go, {batch}, {events}"
+
+
+def _seconds(progress: Mapping[str, Any]) -> float:
+    return float(progress["durationMs"].get("triggerExecution", progress["batchDuration"])) / 1000
+
+
+def _state_rows(progress: Mapping[str, Any] | None) -> int:
+    operators = progress["stateOperators"] if progress else []
+    return sum(int(operator["numRowsTotal"]) for operator in operators)

@@ -1,0 +1,234 @@
+"""The hot path before the shuffle: raw records in, one row per group and chunk out.
+
+Runs in Spark's Python workers and in ``replay`` alike. Knows Arrow batches and which records are commits;
+must not know what a record means to a group. Nothing in here may raise on any bytes: Spark would replay the
+same batch for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
+from groupreplay.state.bad_records import BadRecord
+from groupreplay.streaming.binary_columns import BinaryColumn, Ints
+from groupreplay.streaming.commit_columns import CommitColumns, decode_regular
+from groupreplay.streaming.fold import ChunkRows, fold
+from groupreplay.streaming.key_columns import KeyColumns, decode_keys
+from groupreplay.streaming.packing import (
+    BAD_RECORDS_TAG,
+    GROUP_TAG,
+    BadRecordBytes,
+    PackedGroup,
+    PackedItem,
+    PackedRecord,
+    pack_bad_records,
+    pack_group,
+)
+
+#: What ``pack`` reads. Times are milliseconds; a null value is a tombstone.
+INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value")
+#: What ``pack`` writes: the tagged key, the packed observations, and a column that only heartbeats fill.
+OUTPUT_SCHEMA: Final = pa.schema(
+    [("key", pa.binary()), ("packed", pa.binary()), ("caught_up", pa.timestamp("us", "UTC"))]
+)
+
+#: A chunk is folded as one. Larger ones fold better, and both limits keep the memory flat.
+_CHUNK_ROWS: Final = 200_000
+_CHUNK_BYTES: Final = 64 << 20
+#: How much of a key and of a value a dead letter carries. A skipped record is not broken and there may be
+#: many of a kind that a newer broker writes, so less is kept of it.
+_KEPT_BYTES: Final = {"malformed": 64 << 10, "skipped": 1 << 10}
+
+
+def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Packs records into rows of OUTPUT_SCHEMA: one per group, Kafka partition and chunk.
+
+    The batches have INPUT_COLUMNS (int32, int64, int64, binary, binary). Rows that cannot be used go to the
+    key ``x:`` + partition.
+    """
+    for table in _chunks(batches):
+        yield _packed_rows(_Chunk.of(table))
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows cut anew, so that each table keeps to the limits unless a single row is larger."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        for piece in _pieces(batch):
+            if held and (rows + piece.num_rows > _CHUNK_ROWS or size + _size(piece) > _CHUNK_BYTES):
+                yield pa.Table.from_batches(held)
+                held, rows, size = [], 0, 0
+            held.append(piece)
+            rows, size = rows + piece.num_rows, size + _size(piece)
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in pieces that each fit into a chunk."""
+    if batch.num_rows > 1 and (batch.num_rows > _CHUNK_ROWS or _size(batch) > _CHUNK_BYTES):
+        half = batch.num_rows // 2
+        yield from _pieces(batch.slice(0, half))
+        yield from _pieces(batch.slice(half))
+    elif batch.num_rows:
+        yield batch
+
+
+def _size(batch: pa.RecordBatch) -> int:
+    return int(batch.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The rows of one chunk, in log order inside each Kafka partition."""
+
+    partition: Ints
+    offset: Ints
+    timestamp_ms: Ints
+    key_index: Ints
+    keys: KeyColumns
+    values: BinaryColumn
+
+    @classmethod
+    def of(cls, table: pa.Table) -> _Chunk:
+        partition, offset = table["partition"].to_numpy(), table["offset"].to_numpy()
+        if not _in_log_order(partition, offset):
+            table = table.take(pa.array(np.lexsort((offset, partition))))
+            partition, offset = table["partition"].to_numpy(), table["offset"].to_numpy()
+        keys = pc.dictionary_encode(_one_array(table["key"]), null_encoding="encode")
+        return cls(
+            partition.astype(np.int64),
+            offset,
+            table["timestamp_ms"].to_numpy(),
+            keys.indices.to_numpy().astype(np.int64),
+            decode_keys(keys.dictionary),
+            BinaryColumn.of(_one_array(table["value"])),
+        )
+
+
+def _in_log_order(partition: npt.NDArray[np.int32], offset: Ints) -> bool:
+    """Whether one Kafka partition comes after the other, each in the order of its offsets; so Spark reads."""
+    same_partition = partition[1:] == partition[:-1]
+    stretches = 1 + np.count_nonzero(~same_partition)
+    return stretches == len(np.unique(partition)) and not np.any(same_partition & (offset[1:] <= offset[:-1]))
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
+    """A binary column in one piece, with offsets that cannot overflow."""
+    return pa.concat_arrays(column.cast(pa.large_binary()).chunks)
+
+
+def _packed_rows(chunk: _Chunk) -> pa.RecordBatch:
+    is_offset_commit = chunk.keys.is_offset_commit[chunk.key_index]
+    commits = decode_regular(chunk.values, is_offset_commit & ~chunk.values.is_null)
+    records, bad = _other_rows(chunk, commits)
+    streams, stream = _streams(chunk)
+    cuts = np.zeros(len(stream), bool)
+    cuts[list(records)] = True
+    items: defaultdict[int, list[tuple[int, PackedItem]]] = defaultdict(list)
+    for row, record in records.items():
+        items[int(stream[row])].append((record.offset, record))
+    rows = ChunkRows(chunk.offset, chunk.timestamp_ms, stream, chunk.keys.slot[chunk.key_index], cuts)
+    for run in fold(commits, rows, chunk.keys):
+        items[run.stream].append((run.first_offset, run.packed))
+
+    seen_to = {
+        int(partition): int(chunk.offset[chunk.partition == partition].max())
+        for partition in np.unique(chunk.partition)
+    }
+    keys: list[bytes] = []
+    packed: list[bytes] = []
+    for of_stream, pairs in items.items():
+        group, partition = streams[of_stream]
+        pairs.sort(key=lambda pair: pair[0])
+        keys.append(GROUP_TAG + chunk.keys.groups[group].encode())
+        packed.append(pack_group(PackedGroup(partition, seen_to[partition], [item for _, item in pairs])))
+    for partition, bad_records in bad.items():
+        keys.append(BAD_RECORDS_TAG + str(partition).encode())
+        packed.append(pack_bad_records(bad_records))
+    columns = [
+        pa.array(keys, pa.binary()),
+        pa.array(packed, pa.binary()),
+        pa.nulls(len(keys), OUTPUT_SCHEMA.field("caught_up").type),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=OUTPUT_SCHEMA)
+
+
+def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
+    """((group, Kafka partition) of each stream, stream of each row or -1).
+
+    A group lives in one partition for good; a log that says otherwise gets one stream for each.
+    """
+    group = chunk.keys.group[chunk.key_index]
+    width = int(chunk.partition.max()) + 1
+    pairs, stream = np.unique(group * width + chunk.partition, return_inverse=True)
+    named = [(int(pair) // width, int(pair) % width) for pair in pairs]
+    return named, np.where(group < 0, -1, stream)
+
+
+def _other_rows(
+    chunk: _Chunk, commits: CommitColumns
+) -> tuple[dict[int, PackedRecord], dict[int, list[BadRecordBytes]]]:
+    """(records by row, bad records by partition) of the rows that are no regular commits.
+
+    Commits that the scalar decoder can read are put into ``commits``.
+    """
+    records: dict[int, PackedRecord] = {}
+    bad: defaultdict[int, list[BadRecordBytes]] = defaultdict(list)
+    for row in np.flatnonzero(~commits.is_commit).tolist():
+        place = int(chunk.key_index[row])
+        key, raw_key, raw_value = chunk.keys.key(place), chunk.keys.raw.at(place), chunk.values.at(row)
+        usable = not isinstance(key, Skipped | Malformed)
+        outcome = decode_value(key, raw_value) if usable else key
+        if isinstance(outcome, Skipped | Malformed):
+            at = int(chunk.partition[row]), int(chunk.offset[row]), int(chunk.timestamp_ms[row])
+            bad[at[0]].append(_bad_record(at, key.group if usable else None, outcome, raw_key, raw_value))
+        elif isinstance(outcome, OffsetCommitValue):
+            commits.put(row, outcome)
+        else:
+            assert raw_key is not None
+            records[row] = PackedRecord(
+                int(chunk.offset[row]), int(chunk.timestamp_ms[row]), raw_key, raw_value
+            )
+    return records, bad
+
+
+def _bad_record(
+    at: tuple[int, int, int],
+    group: str | None,
+    outcome: Skipped | Malformed,
+    key: bytes | None,
+    value: bytes | None,
+) -> BadRecordBytes:
+    partition, offset, timestamp_ms = at
+    is_malformed = isinstance(outcome, Malformed)
+    record = BadRecord(
+        partition=partition,
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        group=group,
+        kind="malformed" if is_malformed else "skipped",
+        key_type=outcome.key_type,
+        version=outcome.version,
+        field=outcome.field if is_malformed else None,
+        byte_position=outcome.at if is_malformed else None,
+        reason=outcome.reason,
+    )
+    kept = _KEPT_BYTES[record.kind]
+    return BadRecordBytes(
+        record,
+        *(None, None, None) if key is None else (key[:kept], len(key), hashlib.sha256(key).hexdigest()),
+        *(None, None, None)
+        if value is None
+        else (value[:kept], len(value), hashlib.sha256(value).hexdigest()),
+    )

@@ -1,0 +1,83 @@
+"""What is looked at before the job starts: everything that would otherwise fail late, or not at all.
+
+Knows the questions and the remedies; must not know how the job runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from groupreplay.state.context import OFFSETS_TOPIC
+from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.session import SESSION_CONF
+from groupreplay.streaming.source import TopicPlan, planned_partitions
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.clients import Connection, TopicIdentity
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+_READ_SECONDS: Final = 15.0
+
+
+def offsets_topic(connection: Connection) -> TopicIdentity:
+    """Which life of the offsets topic this is, after one record of it was read.
+
+    Raises:
+        GroupReplayError: the cluster cannot be reached, the topic is missing, or may not be read.
+    """
+    identity = connection.identify(OFFSETS_TOPIC)
+    with_data = _partitions_with_data(connection, identity.partitions)
+    if with_data:
+        partition, first_offset = next(iter(with_data.items()))
+        _read_one(connection, partition, first_offset)
+    return identity
+
+
+def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> None:
+    """Sees to it that Spark's connector finds the records that are there.
+
+    Raises:
+        GroupReplayError: the topic holds records, and the connector would read none, for ever.
+    """
+    if _partitions_with_data(connection, plan.partitions) and not planned_partitions(spark, plan):
+        option = next(name for name in SESSION_CONF if "OffsetFetching" in name)
+        raise GroupReplayError(
+            "Spark's Kafka connector plans to read no partition of a topic that holds records",
+            where=plan.topic,
+            fix=f"let {option}=true stand, which this internal topic needs; {spark.version} is this Spark",
+            exit_code=ExitCode.DATA,
+        )
+
+
+def _partitions_with_data(connection: Connection, partitions: int) -> dict[int, int]:
+    """The first offset of each partition that holds something."""
+    first = connection.first_offsets(OFFSETS_TOPIC, partitions)
+    ends = connection.end_offsets(OFFSETS_TOPIC, partitions)
+    return {partition: first[partition] for partition in sorted(first) if first[partition] < ends[partition]}
+
+
+def _read_one(connection: Connection, partition: int, offset: int) -> None:
+    from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+    consumer = connection.consumer()
+    try:
+        consumer.assign([TopicPartition(OFFSETS_TOPIC, partition, offset)])
+        message = consumer.poll(_READ_SECONDS)
+        error = None if message is None else message.error()
+        # Everything from here on may be control records: an end without a record is an answer, too.
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise connection.explain(KafkaException(error), f"{OFFSETS_TOPIC}-{partition}")
+        if message is None:
+            raise GroupReplayError(
+                f"no record of the offsets topic arrived within {_READ_SECONDS:g} s",
+                where=f"{OFFSETS_TOPIC}-{partition}, {connection.cluster.bootstrap_servers}",
+                fix="look at the broker that leads this partition, then start again",
+                exit_code=ExitCode.CONNECTION,
+            )
+    except KafkaException as error:
+        raise connection.explain(error, f"{OFFSETS_TOPIC}-{partition}") from None
+    finally:
+        consumer.close()

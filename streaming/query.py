@@ -1,0 +1,69 @@
+"""The query as one sentence: records, packed, joined by the heartbeats, by group, step by step.
+
+Knows the order of the parts and their schemas; each part is a module of its own.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from groupreplay.streaming.pack import pack
+from groupreplay.streaming.settings import TopicNames
+from groupreplay.streaming.source import TopicPlan, heartbeats, log_records
+from groupreplay.streaming.step import Job, Output, step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: ``pack.OUTPUT_SCHEMA`` and the schema of the heartbeats.
+PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
+#: One column, because arrays and maps crash in some releases, and never to be changed: the first batch of a
+#: checkpoint freezes it. What is inside has a version of its own.
+STATE_SCHEMA: Final = "state binary"
+#: ``step.OUTPUT_COLUMNS``.
+OUTPUT_SCHEMA: Final = "topic string, key binary, value binary, headers string"
+#: Names the counters of a batch in the query's progress.
+OBSERVED: Final = "written"
+
+
+def output_rows(
+    spark: SparkSession,
+    *,
+    log: TopicPlan,
+    probes: TopicPlan,
+    job: Job,
+    run_id: str,
+    max_offsets_per_trigger: int,
+) -> DataFrame:
+    """The rows that the job writes. The order of the two sources is part of every checkpoint."""
+    from pyspark.sql.streaming.state import GroupStateTimeout
+
+    return (
+        log_records(spark, log, max_offsets_per_trigger)
+        # Fifty tasks would start Python fifty times; each task packs its partitions one after the other.
+        .coalesce(spark.sparkContext.defaultParallelism)
+        .mapInArrow(pack, PACKED_SCHEMA)
+        .unionByName(heartbeats(spark, probes, run_id))
+        # No row is late with this kind of timeout; the watermark only tells every group how far we are.
+        .withWatermark("caught_up", "0 seconds")
+        .groupBy("key")
+        .applyInPandasWithState(
+            partial(step, job=job),
+            OUTPUT_SCHEMA,
+            STATE_SCHEMA,
+            "append",
+            GroupStateTimeout.ProcessingTimeTimeout,
+        )
+    )
+
+
+def observed(rows: DataFrame, topics: TopicNames) -> DataFrame:
+    """The same rows, counted by topic in the progress of each batch."""
+    from pyspark.sql import functions as sql
+
+    counts = [
+        sql.count_if(sql.col("topic") == getattr(topics, output.value)).alias(output.value)
+        for output in Output
+    ]
+    return rows.observe(OBSERVED, *counts)

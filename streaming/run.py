@@ -1,0 +1,229 @@
+"""``run``: looks at everything first, then keeps the query going until somebody says stop.
+
+Knows the order of the parts and hands each what it needs; must not know how any of them works.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from groupreplay.state.context import OFFSETS_TOPIC, Context
+from groupreplay.streaming import preflight
+from groupreplay.streaming.checkpoint import Checkpoint, Identity
+from groupreplay.streaming.clients import Connection, TopicIdentity
+from groupreplay.streaming.errors import GroupReplayError
+from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
+from groupreplay.streaming.job_report import JobIdentity, JobReport
+from groupreplay.streaming.query import observed, output_rows
+from groupreplay.streaming.session import close, quiet, spark_session
+from groupreplay.streaming.settings import Cluster, RunSettings
+from groupreplay.streaming.signals import StopRequest, stop_requests
+from groupreplay.streaming.sink import messages, start
+from groupreplay.streaming.source import TopicPlan
+from groupreplay.streaming.step import Job
+from groupreplay.streaming.supervision import Supervisor
+from groupreplay.streaming.topics import ensure_topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+log = logging.getLogger(__name__)
+
+#: An event counts as late when it is emitted this long, or three triggers, after it happened.
+_LATE_MS: Final = 60_000
+_FLUSH_SECONDS: Final = 10.0
+
+
+def run(settings: RunSettings) -> int:
+    """Runs the job until SIGTERM or Ctrl-C; returns the exit code (128 + the signal's number).
+
+    Raises:
+        GroupReplayError: the job cannot start, or has failed for good.
+    """
+    with stop_requests() as stop:
+        source, sink = Connection(settings.source), Connection(settings.sink_cluster)
+        topic = preflight.offsets_topic(source)
+        partitions = ensure_topics(sink, settings.topics)
+        with _session(settings) as spark:
+            plan = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
+            preflight.check_plan(spark, source, plan)
+            checkpoint = Checkpoint(spark, settings.checkpoint)
+            with checkpoint.locked():
+                sink_id = sink.identify(settings.topics.probes).cluster_id
+                identity = checkpoint.claim(_identity(topic, sink_id, settings))
+                probes = TopicPlan(
+                    cluster=settings.sink_cluster,
+                    topic=settings.topics.probes,
+                    partitions=partitions[settings.topics.probes],
+                )
+                _Run(settings, spark, identity, plan, probes, stop).supervise()
+        return stop.exit_code
+
+
+class _Run:
+    """One run of the job on its own checkpoint."""
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        spark: SparkSession,
+        identity: Identity,
+        log_plan: TopicPlan,
+        probes_plan: TopicPlan,
+        stop: StopRequest,
+    ) -> None:
+        self._settings = settings
+        self._spark = spark
+        self._identity = identity
+        self._log_plan = log_plan
+        self._probes_plan = probes_plan
+        self._stop = stop
+        self._query: StreamingQuery | None = None
+        self._report = JobReport(
+            JobIdentity(
+                cluster_id=identity.cluster_id,
+                era=identity.era,
+                job_id=identity.job_id,
+                run_id=str(uuid.uuid4()),
+                first_start_ms=identity.first_start_ms,
+                started_ms=_now_ms(),
+                trigger_seconds=settings.trigger_seconds,
+            )
+        )
+        self._pulse = HeartbeatThread(self._heartbeat())
+
+    def supervise(self) -> None:
+        """Returns when the job was stopped; raises when it has failed for good."""
+        self._pulse.start()
+        try:
+            Supervisor(
+                self._begin,
+                report=self._report,
+                stop=self._stop,
+                reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
+                quieten=lambda: quiet(self._spark),
+                tell=_tell,
+                clock=_now_ms,
+            ).run()
+        finally:
+            self._pulse.close()
+
+    def _begin(self) -> StreamingQuery:
+        rows = output_rows(
+            self._spark,
+            log=self._log_plan,
+            probes=self._probes_plan,
+            job=Job(context=_context(self._identity, self._settings), topics=self._settings.topics),
+            run_id=self._report.identity.run_id,
+            max_offsets_per_trigger=self._settings.max_offsets_per_trigger,
+        )
+        self._query = start(messages(observed(rows, self._settings.topics)), self._settings)
+        self._pulse.wake_query()
+        return self._query
+
+    def _heartbeat(self) -> Heartbeat:
+        # Connections of its own: it is another thread.
+        source = Connection(self._settings.source)
+        return Heartbeat(
+            self._report,
+            self._settings.topics,
+            ends=lambda: source.end_offsets(self._log_plan.topic, self._log_plan.partitions),
+            progress=self._progress,
+            publish=_publisher(self._settings.sink_cluster),
+            clock=_now_ms,
+        )
+
+    def _progress(self) -> list[Mapping[str, Any]]:
+        """The batches that were finished since the last one known to the report."""
+        last = self._query.lastProgress if self._query is not None else None
+        if self._query is None or last is None:
+            return []
+        known = self._report.last_batch_id
+        if known is None or last["batchId"] <= known + 1:
+            return [last]
+        return list(self._query.recentProgress)
+
+
+@contextmanager
+def _session(settings: RunSettings) -> Iterator[SparkSession]:
+    spark = spark_session(settings)
+    try:
+        yield spark
+    finally:
+        quiet(spark)
+        close(spark)
+
+
+def _identity(topic: TopicIdentity, sink_id: str, settings: RunSettings) -> Identity:
+    return Identity(
+        cluster_id=topic.cluster_id,
+        era=topic.era,
+        partitions=topic.partitions,
+        probes=f"{sink_id}/{settings.topics.probes}",
+        first_start_ms=_now_ms(),
+    )
+
+
+def _context(identity: Identity, settings: RunSettings) -> Context:
+    return Context(
+        cluster_id=identity.cluster_id,
+        era=identity.era,
+        emit_since_ms=0 if settings.backfill_events else identity.first_start_ms,
+        # A checkpoint begins with the whole topic, so from then on nothing of a group was missed.
+        complete_since_ms=identity.first_start_ms,
+        catch_up_after_ms=max(_LATE_MS, round(3_000 * settings.trigger_seconds)),
+        member_events=settings.member_events,
+        labels=dict(settings.labels),
+    )
+
+
+def _publisher(cluster: Cluster) -> Callable[[str, bytes, bytes], None]:
+    """Writes single messages; its producer is made at the first one."""
+    from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+    producers: list[Producer] = []
+
+    def publish(topic: str, key: bytes, value: bytes) -> None:
+        if not producers:
+            producers.append(Connection(cluster).producer())
+        outcome: list[KafkaError | None] = []
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            outcome.append(error)
+
+        producers[0].produce(topic, key=key, value=value, on_delivery=delivered)
+        producers[0].flush(_FLUSH_SECONDS)
+        if not outcome:
+            # It would be sent later, perhaps after a newer one.
+            producers.clear()
+            raise GroupReplayError("a message was not delivered in time", where=topic)
+        if outcome[0] is not None:
+            raise KafkaException(outcome[0])
+
+    return publish
+
+
+def _answers(cluster: Cluster) -> bool:
+    from confluent_kafka import KafkaException
+
+    try:
+        Connection(cluster).admin().list_topics(timeout=_FLUSH_SECONDS)
+    except (KafkaException, GroupReplayError) as error:
+        log.debug("%s does not answer: %s", cluster.bootstrap_servers, error)
+        return False
+    return True
+
+
+def _tell(line: str) -> None:
+    click.echo(f"groupreplay: {line}", err=True)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

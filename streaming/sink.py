@@ -1,0 +1,45 @@
+"""The one Kafka sink: rows of ``step`` to messages of four topics.
+
+Knows the columns of Spark's Kafka sink; must not know what a message says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupreplay.streaming.settings import RunSettings
+from groupreplay.streaming.source import connection_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+
+def messages(rows: DataFrame) -> DataFrame:
+    """The rows in the sink's own columns; ``headers`` is a JSON object until here."""
+    from pyspark.sql import functions as sql
+
+    headers = sql.map_entries(sql.from_json("headers", "map<string,string>"))
+    return rows.select(
+        "topic",
+        "key",
+        "value",
+        sql.transform(
+            headers,
+            lambda entry: sql.struct(entry["key"].alias("key"), entry["value"].cast("binary").alias("value")),
+        ).alias("headers"),
+    )
+
+
+def start(rows: DataFrame, settings: RunSettings) -> StreamingQuery:
+    """Starts the query on the checkpoint of the settings. Messages may be repeated after a failure."""
+    return (
+        rows.writeStream.format("kafka")
+        .queryName("groupreplay")
+        .options(**connection_options(settings.sink_cluster))
+        .option("includeHeaders", "true")
+        .option("checkpointLocation", settings.checkpoint)
+        .trigger(processingTime=f"{round(settings.trigger_seconds * 1000)} milliseconds")
+        .outputMode("append")
+        .start()
+    )

@@ -1,0 +1,220 @@
+"""One call for one key: load, apply, expire, store, re-arm, say; the same for Spark and for ``replay``.
+
+Knows the kinds of key and Spark's rules for state and timers; must not know what happens to a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from groupreplay.state import DELETED, Group
+from groupreplay.state.bad_records import BadRecords
+from groupreplay.state.context import OFFSETS_TOPIC, Context
+from groupreplay.state.document import encode_document
+from groupreplay.state.envelope import cloud_event
+from groupreplay.state.events import Event
+from groupreplay.streaming.dead_letters import dead_letter, dead_letter_key
+from groupreplay.streaming.packing import (
+    BAD_RECORDS_TAG,
+    GROUP_TAG,
+    unpack_bad_records,
+    unpack_group,
+)
+from groupreplay.streaming.settings import TopicNames
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.streaming.state import GroupState
+
+#: How long a due timer waits for the caught-up time before it looks again.
+_RETRY_MS: Final = 10_000
+#: Begins the keys of documents that are about no group; a group id cannot begin so.
+RESERVED: Final = b"\0"
+
+#: The columns that ``step`` yields. ``headers`` is a JSON object of header name to text, or null.
+OUTPUT_COLUMNS: Final = ("topic", "key", "value", "headers")
+
+
+class Output(str, Enum):
+    """The topics that a call may write to, by their field in ``TopicNames``."""
+
+    EVENTS = "events"
+    STATES = "states"
+    DEAD_LETTERS = "dead_letters"
+    JOB = "job"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRow:
+    """One message for a topic; ``value`` None is a tombstone."""
+
+    output: Output
+    key: bytes
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """What one call came to.
+
+    ``blob`` is the state to keep (None: there never was one), ``changed`` that it must be written, ``gone``
+    that it may be removed, ``deadline_ms`` when to call again at the latest.
+    """
+
+    blob: bytes | None
+    changed: bool
+    gone: bool
+    deadline_ms: int | None
+    rows: list[OutputRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What every call needs to know of the job; travels to the workers once."""
+
+    context: Context
+    topics: TopicNames
+
+
+def advance(
+    key: bytes,
+    blob: bytes | None,
+    packed: Sequence[bytes],
+    *,
+    now_ms: int,
+    recorded_ms: int | None,
+    context: Context,
+) -> Advance:
+    """Takes what ``pack`` made for one tagged key into the state ``blob``; pure.
+
+    ``now_ms`` is the moment up to which deadlines may be served, 0 for none. ``recorded_ms`` goes into the
+    events as the time of their emission; None means the time at which each happened.
+
+    Raises:
+        SnapshotError: the blob was written by a release that this one cannot read.
+    """
+    if key.startswith(GROUP_TAG):
+        group_id = key[len(GROUP_TAG) :].decode()
+        return _advance_group(group_id, blob, packed, now_ms=now_ms, recorded_ms=recorded_ms, context=context)
+    if key.startswith(BAD_RECORDS_TAG):
+        partition = int(key[len(BAD_RECORDS_TAG) :])
+        return _advance_bad_records(partition, blob, packed, recorded_ms=recorded_ms, context=context)
+    return Advance(blob, changed=False, gone=False, deadline_ms=None, rows=[])
+
+
+def _advance_group(
+    group_id: str,
+    blob: bytes | None,
+    packed: Sequence[bytes],
+    *,
+    now_ms: int,
+    recorded_ms: int | None,
+    context: Context,
+) -> Advance:
+    group = Group(group_id, context) if blob is None else Group.from_snapshot(group_id, context, blob)
+    events = group.apply(unpack_group(packed), now_ms) if packed else group.expire(now_ms)
+    rows = [_event_row(event, context, recorded_ms) for event in events]
+    document = group.take_document()
+    if document is not None:
+        value = None if document is DELETED else encode_document(document)
+        rows.append(OutputRow(Output.STATES, group_id.encode(), value))
+    # Only now: the state remembers which document was taken.
+    return Advance(
+        group.snapshot() if group.changed else blob,
+        changed=group.changed,
+        gone=group.gone,
+        deadline_ms=group.next_deadline_ms(),
+        rows=rows,
+    )
+
+
+def _advance_bad_records(
+    partition: int, blob: bytes | None, packed: Sequence[bytes], *, recorded_ms: int | None, context: Context
+) -> Advance:
+    bad = (
+        BadRecords(partition, context) if blob is None else BadRecords.from_snapshot(partition, context, blob)
+    )
+    letters = [one for one in unpack_bad_records(packed) if one.record.offset > bad.applied_to]
+    events = bad.apply([one.record for one in letters])
+    rows = [_event_row(event, context, recorded_ms) for event in events]
+    rows += [
+        OutputRow(Output.DEAD_LETTERS, dead_letter_key(one), dead_letter(one, context)) for one in letters
+    ]
+    if letters:
+        name = f"{OFFSETS_TOPIC}-{partition}"
+        tally = {"cluster_id": context.cluster_id, "partition": partition, "bad_records": bad.counts()}
+        rows.append(OutputRow(Output.JOB, RESERVED + name.encode(), msgspec.json.encode(tally)))
+    return Advance(
+        bad.snapshot() if bad.changed else blob, changed=bad.changed, gone=False, deadline_ms=None, rows=rows
+    )
+
+
+def _event_row(event: Event, context: Context, recorded_ms: int | None) -> OutputRow:
+    message = cloud_event(event, context, event.time_ms if recorded_ms is None else recorded_ms)
+    # Records whose key cannot be read have no group; their partition keeps them in order.
+    key = (
+        RESERVED + f"{OFFSETS_TOPIC}-{event.cause.partition}".encode()
+        if event.group_id is None
+        else event.group_id.encode()
+    )
+    return OutputRow(Output.EVENTS, key, message.value, message.headers)
+
+
+def step(
+    key: tuple[bytes], frames: Iterable[pd.DataFrame], state: GroupState, *, job: Job
+) -> Iterator[pd.DataFrame]:
+    """The function that Spark calls for each key with data, and again for each timer that is due.
+
+    PySpark keeps the timer of a call that writes nothing, and fires it again in every batch when the call was
+    the timer's own: such a call must end with an update and a new timer, or with a removal.
+    """
+    packed = [blob for frame in frames for blob in frame["packed"] if blob is not None]
+    processing_ms = state.getCurrentProcessingTimeMs()
+    now_ms = min(processing_ms, state.getCurrentWatermarkMs())
+    result = advance(
+        key[0],
+        state.get[0] if state.exists else None,
+        packed,
+        now_ms=now_ms,
+        recorded_ms=processing_ms,
+        context=job.context,
+    )
+    _store(result, state, processing_ms, now_ms)
+    if result.rows:
+        yield _frame(result.rows, job.topics)
+
+
+def _store(result: Advance, state: GroupState, processing_ms: int, now_ms: int) -> None:
+    if result.gone or (result.blob is None and state.hasTimedOut):
+        if state.exists:
+            state.remove()
+    elif result.changed or state.hasTimedOut:
+        state.update((result.blob,))
+        if result.deadline_ms is not None:
+            # Spark counts in processing time and the deadline waits for the caught-up time, which trails it.
+            trail_ms = min(processing_ms - now_ms, _RETRY_MS)
+            state.setTimeoutDuration(max(1, max(result.deadline_ms - processing_ms, 0) + trail_ms))
+
+
+def _frame(rows: Sequence[OutputRow], topics: TopicNames) -> pd.DataFrame:
+    import pandas as pd
+
+    columns: dict[str, list[Any]] = {
+        "topic": [getattr(topics, row.output.value) for row in rows],
+        "key": [row.key for row in rows],
+        "value": [row.value for row in rows],
+        "headers": [_headers_text(row.headers) for row in rows],
+    }
+    return pd.DataFrame(columns, columns=list(OUTPUT_COLUMNS), dtype=object)
+
+
+def _headers_text(headers: tuple[tuple[str, bytes], ...]) -> str | None:
+    """Headers as one JSON object, because a frame's column must be of a plain type."""
+    if not headers:
+        return None
+    return msgspec.json.encode({name: value.decode() for name, value in headers}).decode()

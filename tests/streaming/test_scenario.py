@@ -1,0 +1,165 @@
+"""The demo's story, as a table and against a real broker."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from groupreplay.streaming.broker import EmbeddedBroker
+from groupreplay.streaming.scenario import ACTORS, STORY, TOPICS, Action, Stage, Step, create_topics
+
+DEADLINE_SECONDS = 60.0
+
+
+def alive_after_each_step() -> Iterator[tuple[Step, set[str]]]:
+    """Which members run when a step begins, by the table alone."""
+    alive: set[str] = set()
+    for step in STORY:
+        yield step, set(alive)
+        if step.action is Action.START:
+            alive.add(step.actor)
+        elif step.action in {Action.LEAVE, Action.DIE}:
+            alive.remove(step.actor)
+
+
+def test_steps_are_in_order_and_possible() -> None:
+    """Nobody starts twice, ends before the start, or removes a group that still has members."""
+    assert [step.at_s for step in STORY] == sorted(step.at_s for step in STORY)
+    for step, alive in alive_after_each_step():
+        if step.action in {Action.LEAVE, Action.DIE}:
+            assert step.actor in alive
+        elif step.action is Action.DELETE_GROUP:
+            assert ACTORS[step.actor].group not in {ACTORS[name].group for name in alive}
+        else:
+            assert step.actor not in alive
+
+
+def test_the_cast_is_complete() -> None:
+    """Every actor plays, every played one is an actor, and each has a topic that is created."""
+    assert {step.actor for step in STORY} == set(ACTORS)
+    assert {actor.topic for actor in ACTORS.values()} == set(TOPICS)
+
+
+def test_the_story_shows_what_it_promises() -> None:
+    """It has every action, and a static member that is killed comes back before its session is over."""
+    assert {step.action for step in STORY} == set(Action)
+    deaths = {step.actor: step.at_s for step in STORY if step.action is Action.DIE}
+    returns = {
+        step.actor: step.at_s
+        for step in STORY
+        if step.action is Action.START and step.at_s > deaths.get(step.actor, float("inf"))
+    }
+    static = {name: actor for name, actor in ACTORS.items() if actor.instance_id and name in deaths}
+    assert static
+    for name, actor in static.items():
+        assert returns[name] - deaths[name] < actor.session_timeout_ms / 1000 / 2
+
+
+def test_story_fits_the_demo() -> None:
+    """The last step leaves the demo's default length some seconds to show what follows from it."""
+    from groupreplay.streaming.demo import demo
+
+    (seconds,) = [parameter for parameter in demo.params if parameter.name == "seconds"]
+    assert isinstance(seconds.default, int)
+    assert STORY[-1].at_s + 8 <= seconds.default
+
+
+@pytest.mark.broker
+def test_members_join_die_and_leave(
+    broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unique: Callable[[str], str]
+) -> None:
+    """Members are real: the broker lists them and their commits, and no longer lists who left."""
+    from confluent_kafka.admin import AdminClient
+    from groupreplay.streaming import scenario
+
+    group = unique("group")
+    monkeypatch.setattr(scenario, "TOPICS", {unique("topic"): 2})
+    (topic,) = scenario.TOPICS
+    actors = {
+        "one": scenario.Actor(group=group, topic=topic),
+        "two": scenario.Actor(group=group, topic=topic, instance_id="two"),
+        "simple": scenario.Actor(group=f"{group}-simple", topic=topic),
+    }
+    monkeypatch.setattr(scenario, "ACTORS", actors)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    story = [
+        Step(0, "one", Action.START),
+        Step(0, "two", Action.START),
+        Step(1, "simple", Action.COMMIT),
+        Step(2, "simple", Action.DELETE_GROUP),
+        Step(3, "one", Action.LEAVE),
+        Step(4, "two", Action.DIE),
+    ]
+
+    def members() -> list[tuple[str, str | None]]:
+        found = admin.describe_consumer_groups([group])[group].result(10).members
+        return sorted((member.client_id, member.group_instance_id) for member in found)
+
+    def committed() -> int:
+        answer = admin.list_consumer_group_offsets([_group_request(group)])[group].result(10)
+        return sum(place.offset for place in answer.topic_partitions if place.offset > 0)
+
+    def groups() -> set[str]:
+        return {found.group_id for found in admin.list_consumer_groups().result(10).valid}
+
+    with Stage(broker.bootstrap_servers, tmp_path, story) as stage:
+        assert stage.advance(0) == story[:2]
+        assert _soon(lambda: members() == [("one", None), ("two", "two")])
+        assert stage.advance(1) == [story[2]]
+        assert f"{group}-simple" in groups()
+        assert stage.advance(2) == [story[3]]
+        assert f"{group}-simple" not in groups()
+        assert _soon(committed)
+        assert stage.advance(3) == [story[4]]
+        assert _soon(lambda: stage.groups()[group] == ("Stable", 1))
+        assert stage.advance(4) == [story[5]]
+        # A killed static member is missed only when its session is over; an ended stage has nothing to end.
+        assert members() == [("two", "two")]
+        stage.close()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"one.log": "", "two.log": ""}
+
+
+def _group_request(group: str) -> object:
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    return ConsumerGroupTopicPartitions(group)
+
+
+def _soon(condition: Callable[[], object]) -> bool:
+    end = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+@pytest.mark.broker
+def test_topics_may_exist_already(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """Creating topics twice is no error; each has the number of partitions that was asked for first."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    name = unique("topic")
+    create_topics(admin, {name: 3})
+    create_topics(admin, {name: 3})
+    assert len(admin.list_topics(name, timeout=10).topics[name].partitions) == 3
+
+
+@pytest.mark.broker
+def test_play_stops_on_sigterm(broker: EmbeddedBroker) -> None:
+    """The program of docker-compose.yml tells its first step and ends cleanly when it is told to."""
+    command = [sys.executable, "-m", "groupreplay.streaming.scenario", "play", "--repeat"]
+    process = subprocess.Popen(
+        [*command, "--bootstrap-server", broker.bootstrap_servers], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=DEADLINE_SECONDS)
+    assert (first, process.returncode) == ("shipping-a starts\n", 0)

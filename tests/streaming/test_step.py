@@ -1,0 +1,219 @@
+"""What one call does with state, timers and rows, on Spark's real ``GroupState`` and without a JVM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+from groupreplay.state import Context, Group
+from groupreplay.streaming.pack import pack
+from groupreplay.streaming.settings import TopicNames
+from groupreplay.streaming.step import OUTPUT_COLUMNS, Job, Output, OutputRow, advance, step
+from pyspark.sql.streaming.state import GroupState
+from raw_records import batches, commit, commit_key, generation, log
+
+CONTEXT = Context(cluster_id="c")
+JOB = Job(context=CONTEXT, topics=TopicNames(events="my-events"))
+NOW_MS = 10_000_000
+
+
+def packed(
+    records: Sequence[tuple[bytes | None, bytes | None]], *, first_offset: int = 0
+) -> dict[bytes, list[bytes]]:
+    """What ``pack`` makes of the records: packed blobs by key."""
+    blobs: dict[bytes, list[bytes]] = {}
+    for batch in pack(batches(log(records, first_offset=first_offset))):
+        for key, blob in zip(batch["key"].to_pylist(), batch["packed"].to_pylist(), strict=True):
+            blobs.setdefault(key, []).append(blob)
+    return blobs
+
+
+def group_state(blob: bytes | None = None, *, timed_out: bool = False, caught_up_ms: int = NOW_MS) -> Any:
+    """Spark's own class, as it is handed to the function."""
+    return GroupState(
+        optionalValue=None if blob is None else (blob,),
+        batchProcessingTimeMs=NOW_MS,
+        eventTimeWatermarkMs=caught_up_ms,
+        timeoutConf="ProcessingTimeTimeout",
+        hasTimedOut=timed_out,
+        watermarkPresent=True,
+        defined=blob is not None,
+        updated=False,
+        removed=False,
+        timeoutTimestamp=-1,
+        keyAsUnsafe=b"",
+        valueSchema=None,
+    )
+
+
+def call(key: bytes, blobs: Sequence[bytes | None], state: Any) -> list[dict[str, Any]]:
+    """The rows of one call, its frames as Spark gives them: in any number."""
+    frames = [pd.DataFrame({"key": [key], "packed": [blob], "caught_up": [None]}) for blob in blobs]
+    empty = pd.DataFrame({"key": [], "packed": [], "caught_up": []})
+    out = list(step((key,), frames or [empty], state, job=JOB))
+    assert all(tuple(frame.columns) == OUTPUT_COLUMNS for frame in out)
+    return [row for frame in out for row in frame.to_dict("records")]
+
+
+def changes(state: Any) -> dict[str, Any]:
+    """What Spark will do with the state after the call."""
+    return {
+        "updated": state._updated,
+        "removed": state._removed,
+        "wakes_in_ms": None if state._timeout_timestamp < 0 else state._timeout_timestamp - NOW_MS,
+    }
+
+
+def test_data_makes_a_state_and_rows_for_the_topics() -> None:
+    """A new group: its event and its document go to their topics, its state is kept, no timer is needed."""
+    blobs = packed([generation("g"), commit("other")])
+    state = group_state()
+    rows = call(b"g:g", blobs[b"g:g"], state)
+    assert [(row["topic"], row["key"]) for row in rows] == [("my-events", b"g"), ("group-states", b"g")]
+    headers = json.loads(rows[0]["headers"])
+    event = json.loads(rows[0]["value"])
+    assert (headers["content-type"], headers["ce_id"]) == ("application/cloudevents+json", event["id"])
+    assert event["type"] == "groupreplay.group.created.v1"
+    assert rows[1]["headers"] is None
+    assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": None}
+    assert Group.from_snapshot("g", CONTEXT, state.get[0]).describe()["state"] == "Empty"
+
+
+def test_rows_in_several_frames_are_one_call() -> None:
+    """Spark may cut the rows of one key into frames and hand them over in any order."""
+    early = packed([commit("g", offset=1)])[b"g:g"]
+    late = packed([commit("g", offset=2)], first_offset=7)[b"g:g"]
+    state = group_state()
+    call(b"g:g", [*late, *early], state)
+    assert [
+        one["offset"] for one in Group.from_snapshot("g", CONTEXT, state.get[0]).describe()["offsets"]
+    ] == [2]
+
+
+def test_data_that_changes_nothing_leave_state_and_timer_alone() -> None:
+    """Records that were applied before are no reason to write the state; Spark then keeps its timer."""
+    blobs = packed([generation("g")])[b"g:g"]
+    first = group_state()
+    call(b"g:g", blobs, first)
+    again = group_state(first.get[0])
+    assert call(b"g:g", blobs, again) == []
+    assert changes(again) == {"updated": False, "removed": False, "wakes_in_ms": None}
+
+
+@pytest.fixture
+def open_operation() -> tuple[bytes, int]:
+    """(state, deadline) of a group whose last record, a tombstone, may not be the end of its operation."""
+    blobs = packed([commit("g"), (commit_key("g"), None)])[b"g:g"]
+    state = group_state(caught_up_ms=0)
+    call(b"g:g", blobs, state)
+    return state.get[0], 1_001
+
+
+def test_a_deadline_waits_for_the_caught_up_time(open_operation: tuple[bytes, int]) -> None:
+    """A timer that is due by the clock does not fire before the log is known to be read so far."""
+    blob, deadline_ms = open_operation
+    state = group_state(blob, timed_out=True, caught_up_ms=deadline_ms - 1)
+    assert call(b"g:g", [], state) == []
+    assert changes(state)["updated"]
+    assert len(Group.from_snapshot("g", CONTEXT, state.get[0]).describe()["offsets"]) == 1
+
+
+def test_a_call_by_a_timer_never_leaves_the_timer_as_it_is(open_operation: tuple[bytes, int]) -> None:
+    """PySpark would fire it in every batch for ever: nothing due means a new timer, later than now."""
+    blob, deadline_ms = open_operation
+    for caught_up_ms in (0, deadline_ms - 1):
+        state = group_state(blob, timed_out=True, caught_up_ms=caught_up_ms)
+        call(b"g:g", [], state)
+        assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": 10_000}
+
+
+def test_a_due_deadline_is_served_and_its_timer_gone(open_operation: tuple[bytes, int]) -> None:
+    """Once the log is known past the open operation it is applied: the group's last offset is gone, too."""
+    blob, deadline_ms = open_operation
+    state = group_state(blob, timed_out=True, caught_up_ms=deadline_ms)
+    call(b"g:g", [], state)
+    assert changes(state)["wakes_in_ms"] is None
+    assert state._updated or state._removed
+
+
+def test_data_serve_deadlines_too(open_operation: tuple[bytes, int]) -> None:
+    """A group with data in every batch is never called by its timer, and its deadlines are served."""
+    blob, _ = open_operation
+    state = group_state(blob)
+    call(b"g:g", packed([commit("g", partition=1)], first_offset=9)[b"g:g"], state)
+    offsets = Group.from_snapshot("g", CONTEXT, state.get[0]).describe()["offsets"]
+    assert [one["partition"] for one in offsets] == [1]
+
+
+def test_the_wait_counts_from_the_caught_up_time() -> None:
+    """A live job is called again as soon as the caught-up time can have passed the deadline, not sooner."""
+    blobs = packed([commit("g"), (commit_key("g"), None)], first_offset=NOW_MS // 1_000)[b"g:g"]
+    state = group_state(caught_up_ms=NOW_MS - 3_000)
+    call(b"g:g", blobs, state)
+    assert changes(state)["wakes_in_ms"] == 1_001 + 3_000
+
+
+def test_a_group_with_nothing_left_is_removed() -> None:
+    """A deleted group leaves no state, and its document is a tombstone."""
+    key, _ = generation("g")
+    first = group_state()
+    call(b"g:g", packed([generation("g")])[b"g:g"], first)
+    state = group_state(first.get[0])
+    rows = call(b"g:g", packed([(key, None), commit("z")], first_offset=5)[b"g:g"], state)
+    assert [(row["topic"], row["value"] is None) for row in rows] == [
+        ("my-events", False),
+        ("group-states", True),
+    ]
+    assert changes(state) == {"updated": False, "removed": True, "wakes_in_ms": None}
+
+
+def test_heartbeats_touch_nothing() -> None:
+    """The row of a heartbeat carries the watermark and leaves no state."""
+    state = group_state()
+    assert call(b"h:", [None], state) == []
+    assert changes(state) == {"updated": False, "removed": False, "wakes_in_ms": None}
+
+
+def test_bad_records_become_dead_letters_events_and_counters() -> None:
+    """A record that cannot be used goes on as a dead letter; the first of a kind is said, all are counted."""
+    key, value = commit("g")
+    blobs = packed([(b"\xff", None), (key, value[:5]), (key, value[:6])])[b"x:0"]
+    result = advance(b"x:0", None, blobs, now_ms=0, recorded_ms=1, context=CONTEXT)
+    assert [(row.output, row.key) for row in result.rows] == [
+        (Output.EVENTS, b"\0__consumer_offsets-0"),
+        (Output.EVENTS, b"g"),
+        (Output.DEAD_LETTERS, b"__consumer_offsets-0-0"),
+        (Output.DEAD_LETTERS, b"__consumer_offsets-0-1"),
+        (Output.DEAD_LETTERS, b"__consumer_offsets-0-2"),
+        (Output.JOB, b"\0__consumer_offsets-0"),
+    ]
+    assert json.loads(result.rows[-1].value or b"") == {
+        "cluster_id": "c",
+        "partition": 0,
+        "bad_records": [
+            {"kind": "malformed", "key_type": None, "records": 1},
+            {"kind": "malformed", "key_type": 1, "records": 2},
+        ],
+    }
+    again = advance(b"x:0", result.blob, blobs, now_ms=0, recorded_ms=1, context=CONTEXT)
+    assert (again.rows, again.changed, again.blob) == ([], False, result.blob)
+
+
+def test_recorded_time_is_the_clock_or_the_event() -> None:
+    """``run`` says when it emitted an event; ``replay`` when it happened, to print the same twice."""
+    blobs = packed([generation("g")])[b"g:g"]
+
+    def recorded(recorded_ms: int | None) -> str:
+        rows = advance(b"g:g", None, blobs, now_ms=0, recorded_ms=recorded_ms, context=CONTEXT).rows
+        return str(json.loads(first_event(rows).value or b"")["recordedtime"])
+
+    assert recorded(60_000) == "1970-01-01T00:01:00.000Z"
+    assert recorded(None) == "1970-01-01T00:00:00.000Z"
+
+
+def first_event(rows: Sequence[OutputRow]) -> OutputRow:
+    """The first row for the topic of events."""
+    return next(row for row in rows if row.output is Output.EVENTS)

@@ -1,0 +1,76 @@
+"""The topics of the job on a real broker: made, left alone, looked at, and missing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.settings import Cluster
+from groupreplay.streaming.topics import TOPIC_CONFIGS, ensure_topics
+from jobs import topic_names
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.broker import EmbeddedBroker
+
+
+@pytest.mark.broker
+def test_missing_topics_are_made_with_their_policies(
+    broker: EmbeddedBroker, unique: Callable[[str], str]
+) -> None:
+    """Documents are compacted, events kept for 30 days; a second start changes nothing."""
+    names = topic_names(unique("t"))
+    connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
+    partitions = ensure_topics(connection, names)
+    assert partitions[names.job] == partitions[names.probes] == 1
+    assert ensure_topics(connection, names) == partitions
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    for one, wanted in TOPIC_CONFIGS.items():
+        resource = ConfigResource(ConfigResource.Type.TOPIC, getattr(names, one))
+        found = admin.describe_configs([resource])[resource].result(30)
+        assert {name: found[name].value for name in wanted} == wanted
+
+
+@pytest.mark.broker
+def test_a_wrong_policy_is_said_and_left(
+    broker: EmbeddedBroker, unique: Callable[[str], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A topic of documents that is not compacted would lose them: the operator hears of it."""
+    names = topic_names(unique("t"))
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(names.states, 1, 1)])[names.states].result(30)
+    logging.getLogger("groupreplay").propagate = True
+    with caplog.at_level(logging.WARNING, "groupreplay"):
+        ensure_topics(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)), names)
+    warnings = [record.getMessage() for record in caplog.records]
+    assert warnings == [
+        f"topic {names.states} has cleanup.policy=delete and should have compact; "
+        "change it with kafka-configs.sh"
+    ]
+
+
+def test_topics_that_may_not_be_made_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the right to create, the message holds what to create and how."""
+
+    class Denied:
+        def result(self, _: float) -> None:
+            raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no"))
+
+    class Admin:
+        def list_topics(self, timeout: float) -> object:
+            return type("Metadata", (), {"topics": {}})
+
+        def create_topics(self, topics: list[NewTopic], **_: object) -> dict[str, Denied]:
+            return {topic.topic: Denied() for topic in topics}
+
+    connection = Connection(Cluster(bootstrap_servers="b:9092"))
+    monkeypatch.setattr(connection, "admin", Admin)
+    with pytest.raises(GroupReplayError) as caught:
+        ensure_topics(connection, topic_names("t"))
+    assert caught.value.exit_code == ExitCode.AUTHORISATION
+    assert "--topic t-states --config cleanup.policy=compact" in (caught.value.fix or "")
