@@ -10,7 +10,7 @@ BIN := .venv/bin
 PACKAGE := pyproject.toml README.md LICENSE \
 	$(shell find src codecs state streaming -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
-.PHONY: demo test test-fast test-long lint types layers jars bench dev setup clean help
+.PHONY: demo test test-fast test-long lint types layers jars bench docs dev setup clean help
 
 help:
 	@echo 'make demo        a broker, consumers, the job, and its events as they happen (ARGS="--seconds 60")'
@@ -19,6 +19,7 @@ help:
 	@echo 'make test-long   the rest'
 	@echo 'make lint        ruff, mypy and the layer contracts'
 	@echo 'make bench       benchmarks'
+	@echo 'make docs        the generated pages anew'
 	@echo 'make dev         an editable install instead of the wheel'
 	@echo 'make clean       back to the fresh clone'
 
@@ -54,6 +55,9 @@ bench: .venv/.wheel
 		[ -e "$$script" ] || { echo 'no benchmarks yet'; break; }; \
 		echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit; \
 	done
+
+docs: .venv/.wheel
+	$(BIN)/python docs/refresh.py
 
 setup: .venv/.wheel
 

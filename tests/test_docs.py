@@ -1,0 +1,76 @@
+"""Docs and code agree: the file map, the event table of the README, links, and what may not be in a text."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from groupreplay.state.events import FACTS
+
+ROOT = Path(__file__).parents[1]
+
+
+def refresher() -> ModuleType:
+    """docs/refresh.py, which is no part of the package."""
+    spec = importlib.util.spec_from_file_location("refresh", ROOT / "docs" / "refresh.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_file_map_is_up_to_date() -> None:
+    """Each module stands in docs/design.md with its own first sentence (``make docs`` writes it)."""
+    assert refresher().file_map() in (ROOT / "docs" / "design.md").read_text()
+
+
+def test_the_readme_lists_every_event() -> None:
+    """And none that does not exist."""
+    text = (ROOT / "README.md").read_text()
+    section = text.split("\n## Events\n")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `([a-z_.]+)` \|", section, re.MULTILINE)
+    assert sorted(named) == sorted(fact.NAME for fact in FACTS)
+
+
+def tracked() -> list[Path]:
+    """The texts of the project."""
+    suffixes = {".py", ".md", ".toml", ".yml", ".yaml", ".json", ".sh", ""}
+    names = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [ROOT / name for name in names if (ROOT / name).suffix in suffixes and (ROOT / name).is_file()]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
+def test_links_lead_somewhere() -> None:
+    """Every relative link of every page names a file that is there."""
+    broken = [
+        (page.name, target)
+        for page in tracked()
+        if page.suffix == ".md"
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text())
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
+def test_no_registry_and_no_machine_is_named() -> None:
+    """Clients know their registries by themselves; a path of somebody's machine helps nobody."""
+    forbidden = re.compile(
+        "|".join(
+            [
+                "repo1" + r"\.maven",
+                "repo" + r"\.maven",
+                "files" + r"\.pythonhosted",
+                "pypi" + r"\.org",
+                "/work" + "/",
+            ]
+        )
+    )
+    assert [page.name for page in tracked() if forbidden.search(page.read_text(errors="replace"))] == []
