@@ -159,8 +159,8 @@ def _parts(framed: bytes) -> Iterator[bytes | None]:
 
 
 @contextmanager
-def kafka_classes(jars: Sequence[Path]) -> Iterator[KafkaClasses]:
-    """Start a JVM with these jars and end it on leaving."""
+def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
+    """An object of a Java class given as source, in a JVM with these jars that ends on leaving."""
     import pyspark
     from groupreplay.streaming.java import find_java
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -177,10 +177,17 @@ def kafka_classes(jars: Sequence[Path]) -> Iterator[KafkaClasses]:
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     try:
-        compiled = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-        compiled.cook(_SOURCE)
-        yield KafkaClasses(compiled.getClassLoader().loadClass("Oracle").newInstance())
+        made = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        made.cook(source)
+        yield made.getClassLoader().loadClass(name).newInstance()
     finally:
         gateway.shutdown()
         process.stdin.close()
         process.wait(timeout=30)
+
+
+@contextmanager
+def kafka_classes(jars: Sequence[Path]) -> Iterator[KafkaClasses]:
+    """Start a JVM with these jars and end it on leaving."""
+    with compiled(jars, _SOURCE, "Oracle") as oracle:
+        yield KafkaClasses(oracle)
