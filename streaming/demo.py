@@ -114,6 +114,7 @@ def _perform(seconds: int, keep: bool, screen: Screen) -> None:
         _watch(seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("ending the consumers and the job"):
+            job.ask_to_end()
             stage.close()
             job.end(_JOB_STOP_SECONDS)
         if keep:
@@ -207,7 +208,7 @@ def _summarise(stage: Stage, reader: SinkReader, screen: Screen) -> None:
     """The groups as the compacted topic group-states has them, beside what the broker says itself."""
     from groupreplay.streaming.terminal import Table, print_table
 
-    columns = ("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "ASSIGNMENT-STRATEGY", "MEMBERS")
+    columns = ("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "PROTOCOL", "MEMBERS")
     rows = [_summary_row(reader.documents[group]) for group in sorted(reader.documents)]
     screen.heading("\nThe groups now, from the compacted topic group-states:")
     print_table(Table(columns, rows), colour=screen.colour)
@@ -226,19 +227,28 @@ def _summary_row(document: Mapping[str, Any]) -> list[str | int | None]:
         "simple" if document.get("simple") else document.get("type"),
         document.get("state"),
         document.get("member_count"),
-        document.get("generation"),
+        document.get("generation") if document.get("generation") is not None else document.get("group_epoch"),
         document.get("protocol"),
         " ".join(sorted(str(name) for name in names)),
     ]
 
 
+def _program() -> str:
+    """How this person starts groupreplay: ``make demo`` does so without its being on the PATH."""
+    if shutil.which("groupreplay"):
+        return "groupreplay"
+    here = Path(sys.argv[0])
+    return (
+        os.path.relpath(here) if here.name == "groupreplay" else f"{sys.executable} -m groupreplay.streaming"
+    )
+
+
 def _leave_running(broker: EmbeddedBroker, screen: Screen) -> None:
     """Lets go of the broker, and says how to use it and how to end it."""
     pid, servers = broker.pid, broker.bootstrap_servers
-    program = "groupreplay" if shutil.which("groupreplay") else os.path.relpath(sys.argv[0])
     broker.detach()
     screen.heading(f"\nThe broker is still running on {servers} (pid {pid}). Look around:")
     for command in ("list", "describe --all-groups --members", "replay", "decode"):
-        screen.note(f"  {program} {command} --bootstrap-server {servers}")
+        screen.note(f"  {_program()} {command} --bootstrap-server {servers}")
     screen.heading("End it and remove its data:")
     screen.note(f"  kill {pid} && rm -r {broker.folder}")

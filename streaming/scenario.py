@@ -34,10 +34,15 @@ TOPICS: Final[Mapping[str, int]] = {"orders": 4, "payments": 3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """A consumer to be; with an instance id it is a static member."""
+    """A consumer to be; with an instance id it is a static member.
+
+    ``protocol`` is the client's ``group.protocol``: ``consumer`` is the newer one (KIP-848), in which the
+    broker assigns and sets the session timeout.
+    """
 
     group: str
     topic: str
+    protocol: str = "classic"
     instance_id: str | None = None
     session_timeout_ms: int = 6_000
 
@@ -68,6 +73,8 @@ ACTORS: Final[Mapping[str, Actor]] = {
     # Static members are given time to come back before the group takes their partitions away.
     "billing-a": Actor(group="billing", topic="payments", instance_id="billing-a", session_timeout_ms=30_000),
     "billing-b": Actor(group="billing", topic="payments", instance_id="billing-b", session_timeout_ms=30_000),
+    "search-a": Actor(group="search", topic="orders", protocol="consumer"),
+    "search-b": Actor(group="search", topic="orders", protocol="consumer"),
     "report": Actor(group="nightly-report", topic="orders"),
     "backfill": Actor(group="backfill", topic="payments"),
 }
@@ -75,10 +82,12 @@ ACTORS: Final[Mapping[str, Actor]] = {
 STORY: Final[Sequence[Step]] = (
     Step(0, "shipping-a", Action.START),
     Step(1, "billing-a", Action.START),
+    Step(2, "search-a", Action.START),
     Step(4, "billing-b", Action.START),
     Step(5, "shipping-b", Action.START),
     Step(6, "report", Action.START),
     Step(8, "backfill", Action.COMMIT),
+    Step(9, "search-b", Action.START),
     Step(11, "shipping-c", Action.START),
     Step(12, "report", Action.LEAVE),
     Step(13, "billing-b", Action.DIE),
@@ -190,7 +199,8 @@ def member_command(servers: str, name: str, actor: Actor) -> list[str]:
     """The command line of a member that is a process of its own."""
     command = [sys.executable, "-m", "groupreplay.streaming.scenario", "member"]
     command += ["--bootstrap-server", servers, "--client-id", name, "--group", actor.group]
-    command += ["--topic", actor.topic, "--session-timeout-ms", str(actor.session_timeout_ms)]
+    command += ["--topic", actor.topic, "--protocol", actor.protocol]
+    command += ["--session-timeout-ms", str(actor.session_timeout_ms)]
     return [*command, "--instance-id", actor.instance_id] if actor.instance_id else command
 
 
@@ -216,13 +226,15 @@ def consume(arguments: argparse.Namespace) -> None:
         "bootstrap.servers": arguments.bootstrap_server,
         "group.id": arguments.group,
         "client.id": arguments.client_id,
-        "session.timeout.ms": arguments.session_timeout_ms,
-        "heartbeat.interval.ms": 1_000,
+        "group.protocol": arguments.protocol,
         "auto.commit.interval.ms": 1_000,
         "auto.offset.reset": "earliest",
-        "partition.assignment.strategy": "range",
         "log_level": 3,
     }
+    if arguments.protocol == "classic":
+        settings["session.timeout.ms"] = arguments.session_timeout_ms
+        settings["heartbeat.interval.ms"] = 1_000
+        settings["partition.assignment.strategy"] = "range"
     if arguments.instance_id:
         settings["group.instance.id"] = arguments.instance_id
     consumer = Consumer(settings)
@@ -275,6 +287,7 @@ def main() -> None:
     for name in ("--bootstrap-server", "--group", "--topic", "--client-id"):
         member.add_argument(name, required=True)
     member.add_argument("--instance-id")
+    member.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
     member.add_argument("--session-timeout-ms", type=int, default=6_000)
     whole = commands.add_parser("play", help=play.__doc__)
     whole.set_defaults(run=play)

@@ -110,10 +110,15 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
     joined = [words for words in story["shipping"] if words.startswith("member joined")]
     assert joined == [f"member joined: shipping-{one} on 127.0.0.1" for one in "abc"]
     assert "rebalance completed: generation 4, 2 members (-1), trigger member_left" in story["shipping"]
+    assert [words for words in story["search"] if words.startswith("rebalance started")] == [
+        "rebalance started: epoch 2, trigger first_join",
+        "rebalance started: epoch 3, trigger member_joined",
+    ]
     rows = [line.split()[:4] for line in output.partition("GROUP ")[2].splitlines()[1:]]
-    assert [row for row in rows if row and row[0] in {"backfill", "billing"}] == [
+    assert [row for row in rows if row and row[0] in {"backfill", "billing", "search"}] == [
         ["backfill", "simple", "Empty", "0"],
         ["billing", "classic", "Stable", "2"],
+        ["search", "consumer", "Stable", "2"],
     ]
     assert "nightly-report" not in {row[0] for row in rows if row}
     assert output.splitlines()[-1] == "The broker, when asked, says the same."
@@ -171,15 +176,9 @@ def test_keep_leaves_the_broker(tmp_path: Path) -> None:
     try:
         assert {one.pid for one in gone({one for one in seen if one.pid != pid})} == set()
         assert psutil.pid_exists(pid)
-        commands = re.findall(r"^  \S*groupreplay\S* (.* --bootstrap-server .*)$", output, re.MULTILINE)
+        commands = re.findall(r"^  (\S.* --bootstrap-server .*)$", output, re.MULTILINE)
         answers = [
-            subprocess.run(
-                [sys.executable, "-m", "groupreplay.streaming", *command.split()],
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
+            subprocess.run(command.split(), capture_output=True, text=True, timeout=60, check=False)
             for command in commands
         ]
         assert [answer.returncode for answer in answers] == [0] * 4, answers
