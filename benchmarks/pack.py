@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pyarrow as pa
+
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from groupreplay.streaming.pack import pack
 

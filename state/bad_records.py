@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import msgspec
+
 from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.state.events import (
     Cause,

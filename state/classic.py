@@ -7,6 +7,7 @@ picture of the group, so a record is compared with the one before it, never adde
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groupreplay.codecs import GroupMetadataValue
@@ -56,11 +57,13 @@ class _Step:
         return self.history is History.FULL
 
 
-def _step(saved: Saved, generation: int) -> _Step:
+def _step(saved: Saved, generation: int, members: Sequence[Member]) -> _Step:
     previous = saved.generation
     if previous is None or generation < previous:
-        # Nothing known, or a deletion and a new beginning that compaction has swallowed.
-        first = generation in _FIRST_GENERATIONS
+        # Nothing known, or a deletion and a new beginning that compaction has swallowed. A static member may
+        # have been replaced under this generation since, in a record that took the place of the first one.
+        replaced = any(member.instance_id is not None for member in members)
+        first = generation in _FIRST_GENERATIONS and not replaced
         return _Step(None, History.FULL if first else History.PARTIAL)
     if generation == previous + 1:
         return _Step(previous, History.FULL)
@@ -74,7 +77,7 @@ def apply_value(saved: Saved, value: GroupMetadataValue, offsets: Offsets, repor
     if members and saved.members and value.generation == saved.generation:
         seen = Seen.SAME_GENERATION
     phase, said = NEXT[saved.phase][seen]
-    step = _step(saved, value.generation)
+    step = _step(saved, value.generation, members)
     before = saved.members
     moved = None
     if said is Said.COMPLETED:
@@ -142,6 +145,7 @@ def _completed(
         pairing=pair(saved.members, members),
         protocol_type=value.protocol_type,
         last_owners=owners(known, saved.orphans),
+        owners_known=saved.history is History.FULL or step.previous is None,
         first=not saved.members,
     )
     moved = moves(round_, pair(known, members))

@@ -6,15 +6,20 @@ Knows fields and their order; must not know how the state came about.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
+
 from groupreplay.state import modern
+from groupreplay.state.connect import Worker
 from groupreplay.state.context import Context
 from groupreplay.state.events import GroupType
 from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE, Member, group_topics
+from groupreplay.state.modern import Modern
 from groupreplay.state.offsets import Offsets
-from groupreplay.state.operations import Picture, named, names, picture
+from groupreplay.state.operations import Picture, names, picture
 from groupreplay.state.partitions import from_ranges
 from groupreplay.state.phases import Phase
 from groupreplay.state.saved import Saved
@@ -30,6 +35,8 @@ _PROTOCOL_TYPES: Final = {
     GroupType.SHARE: "share",
     GroupType.STREAMS: "streams",
 }
+#: Partitions by topic, or tasks by subtopology or connector, as ranges; None when they are not known.
+_Held = Mapping[str, str] | None
 
 
 class Deleted:
@@ -47,18 +54,41 @@ def _head(group_id: str, saved: Saved, seen: Picture) -> dict[str, Any]:
         "simple": saved.simple,
         "state": seen.state,
         "protocol_type": saved.protocol_type if group is None else _PROTOCOL_TYPES[saved.group_type],
-        "protocol": saved.protocol,
+        "protocol": saved.protocol if group is None else _assignor(group),
         "leader": saved.leader,
         "generation": saved.generation,
         "group_epoch": group.group_epoch if group else None,
         "target_epoch": group.target_epoch if group else None,
         "since_ms": saved.since_ms,
         "history": saved.history.value,
+        "topology_epoch": group.topology_epoch if group else None,
     }
 
 
-def _member(member: Member, saved: Saved, partitions: Any) -> dict[str, Any]:
+def _assignor(group: Modern) -> str | None:
+    """The assignor that most members ask for; without one the broker's settings decide, in no record."""
+    asked = Counter(one.assignor for one in modern.living(group).values() if one.assignor)
+    return min(asked, key=lambda name: (-asked[name], name), default=None)
+
+
+def _lists(held: _Held) -> dict[str, list[int]] | None:
+    return None if held is None else {name: from_ranges(ranges) for name, ranges in held.items()}
+
+
+def _ranges(held: _Held) -> dict[str, str] | None:
+    return None if held is None else dict(held)
+
+
+def _member(
+    member: Member, saved: Saved, topic_names: Mapping[str, str], shown: Callable[[_Held], Any]
+) -> dict[str, Any]:
+    """A member; ``shown`` is how partitions are written. What its kind of group does not have is None."""
     known = saved.modern.members.get(member.member_id) if saved.modern else None
+
+    def by_name(held: _Held) -> Any:
+        return shown(held and {topic_names.get(topic, topic): ranges for topic, ranges in held.items()})
+
+    classic = known is None or known.classic_session_timeout_ms is not None
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
@@ -66,8 +96,23 @@ def _member(member: Member, saved: Saved, partitions: Any) -> dict[str, Any]:
         "client_host": member.client_host,
         "state": known.phase.value if known else Phase.STABLE.value,
         "epoch": known.epoch if known else None,
-        "partitions": partitions,
+        "partitions": by_name(member.partitions),
         "supported_protocols": list(member.supported_protocols),
+        "member_protocol": GroupType.CLASSIC.value if classic else saved.group_type.value,
+        "target_partitions": by_name(known.target) if known else None,
+        "revoking": by_name(known.revoking) if known else None,
+        "rack_id": known.rack_id if known else None,
+        "process_id": known.process_id if known else None,
+        "connect": member.worker and _worker(member.worker, shown),
+    }
+
+
+def _worker(worker: Worker, shown: Callable[[_Held], Any]) -> dict[str, Any]:
+    return {
+        "url": worker.url,
+        "config_offset": worker.config_offset,
+        "connectors": None if worker.connectors is None else list(worker.connectors),
+        "tasks": shown(worker.tasks),
     }
 
 
@@ -81,13 +126,10 @@ def describe(group_id: str, saved: Saved, offsets: Offsets, context: Context) ->
     """``Group.describe()``: partitions as lists, every committed offset by topic and partition."""
     seen = picture(saved)
     known = names(offsets, saved.modern, context.topic_names)
+    members = [_member(member, saved, known, _lists) for member in seen.members]
     return {
         **_head(group_id, saved, seen),
-        "members": [
-            _member(member, saved, {topic: from_ranges(ranges) for topic, ranges in held.items()})
-            for member in seen.members
-            for held in [named(member, known).partitions or {}]
-        ],
+        "members": [{**member, "partitions": member["partitions"] or {}} for member in members],
         "subscribed_topics": _topics(saved, seen),
         "offsets": list(offsets),
         "conditions": [],
@@ -102,10 +144,7 @@ def group_document(group_id: str, saved: Saved, offsets: Offsets, context: Conte
         "cluster_id": context.cluster_id,
         **_head(group_id, saved, seen),
         "member_count": len(seen.members),
-        "members": [
-            _member(member, saved, member.partitions and named(member, known).partitions)
-            for member in seen.members[:MAX_MEMBERS]
-        ],
+        "members": [_member(member, saved, known, _ranges) for member in seen.members[:MAX_MEMBERS]],
         "subscribed_topics": _topics(saved, seen),
         "offsets": offsets.summary(),
         "conditions": [],

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
+
 from groupreplay.codecs import (
     Assignment,
     GroupMetadataValue,
@@ -17,14 +18,18 @@ from groupreplay.codecs import (
     decode_assignment,
     subscribed_topics,
 )
+from groupreplay.state.connect import CONNECT_PROTOCOL_TYPE, Worker, read_worker
 from groupreplay.state.partitions import by_topic
 
-#: Only this protocol type has subscriptions and assignments that we may read.
+#: Only this protocol type has topics to subscribe to and partitions to assign.
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
-    """One member. ``topics`` and ``partitions`` (ranges by topic) are None when they cannot be read."""
+    """One member. ``topics`` and ``partitions`` (ranges by topic) are None when they cannot be read.
+
+    ``worker`` is what a member of a Connect group has in their place.
+    """
 
     member_id: str
     instance_id: str | None
@@ -35,6 +40,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     supported_protocols: tuple[str, ...]
     topics: tuple[str, ...] | None
     partitions: dict[str, str] | None
+    worker: Worker | None = None
 
 
 def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
@@ -48,6 +54,7 @@ def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
 
 def _read_member(value: GroupMetadataValue, member: MemberMetadata) -> Member:
     is_consumer = value.protocol_type == CONSUMER_PROTOCOL_TYPE
+    is_worker = value.protocol_type == CONNECT_PROTOCOL_TYPE
     timeout = member.rebalance_timeout_ms
     return Member(
         member_id=member.member_id,
@@ -59,6 +66,7 @@ def _read_member(value: GroupMetadataValue, member: MemberMetadata) -> Member:
         supported_protocols=(value.protocol,) if value.protocol else (),
         topics=_read_topics(member.subscription) if is_consumer else None,
         partitions=_read_partitions(member.assignment) if is_consumer else None,
+        worker=read_worker(member.subscription, member.assignment) if is_worker else None,
     )
 
 

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final
 
 import msgspec
+
 from groupreplay.codecs import uuid_text
 from groupreplay.state.events import GroupType
 from groupreplay.state.partitions import to_ranges
@@ -59,6 +60,8 @@ class ModernMember(msgspec.Struct, array_like=True):
     revoking: dict[str, str] = {}
     target: dict[str, str] | None = None
     seen_ms: int | None = None
+    rack_id: str | None = None
+    process_id: str | None = None
 
 
 class Modern(msgspec.Struct, array_like=True):
@@ -126,6 +129,8 @@ def _member_metadata(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     member.assignor = getattr(value, "server_assignor", None)
     member.classic_session_timeout_ms = classic.session_timeout_ms if classic else None
     member.supported_protocols = tuple(one.name for one in classic.supported_protocols) if classic else ()
+    member.rack_id = value.rack_id
+    member.process_id = getattr(value, "process_id", None)
     member.seen_ms = at_ms
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+
 from groupreplay.codecs import Key, Value
 
 #: One row = all commits of one topic partition inside one run. ``topic`` is an index into the run's topics.

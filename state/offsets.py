@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
 from groupreplay.state.observations import CommitRun
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).

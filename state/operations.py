@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 import msgspec
+
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, uuid_text
 from groupreplay.state import classic, modern, rounds
 from groupreplay.state.events import (
@@ -42,6 +43,8 @@ from groupreplay.state.saved import OpenRound, Saved
 SESSION_TIMEOUT_MS: Final = 45_000
 #: The broker's timer fences a member exactly at its rebalance timeout; this much later is still it.
 _FENCING_SLACK_MS: Final = 5_000
+#: Nothing known of a member: its phase, since when it is in it, when it was last seen.
+_NO_SIGN: Final = (None, None, None)
 #: A new group's first epoch: 1, and since 4.3 2.
 _FIRST_EPOCHS: Final = (1, 2)
 
@@ -56,11 +59,20 @@ class Picture:
     metadata_hash: int | None
     members: tuple[Member, ...]
     signs: Mapping[str, tuple[MemberPhase, int | None, int | None]]
+    whole: bool
+    settled: bool
 
     @property
     def exists(self) -> bool:
         """Whether the broker would list the group."""
         return self.state != Phase.DEAD.value
+
+    @property
+    def proven(self) -> bool:
+        """Whether it exists as this kind. An offset alone makes a simple group, unless its beginning was seen:
+        the records of its group may be further on in a log that was cleaned.
+        """
+        return self.exists and (self.kind is not GroupType.CLASSIC or self.epoch is not None or self.whole)
 
 
 def is_modern(saved: Saved, records: Sequence[GroupRecord]) -> bool:
@@ -72,7 +84,7 @@ def is_modern(saved: Saved, records: Sequence[GroupRecord]) -> bool:
 
 def apply(saved: Saved, records: Sequence[GroupRecord], offsets: Offsets, report: Report) -> None:
     """Take over an operation's records, in log order, and report what it changed."""
-    before = picture(saved)
+    before, history = picture(saved), saved.history
     epochs = [before.epoch]
     for record in records:
         _take(saved, record, offsets, report)
@@ -83,9 +95,12 @@ def apply(saved: Saved, records: Sequence[GroupRecord], offsets: Offsets, report
     after = picture(saved)
     if before.state != after.state or before.kind != after.kind:
         saved.since_ms = report.timestamp_ms
-    saved.history = _history(saved, before, after, epochs)
+    saved.history, comparable = _continuity(history, saved.modern, before, after, epochs)
     saved.record_offset, saved.record_timestamp_ms = report.offset, report.timestamp_ms
-    _Comparison(saved, before, after, pair(before.members, after.members), offsets, report).report_all()
+    pairing = pair(before.members, after.members)
+    _Comparison(saved, before, after, pairing, comparable, offsets, report).report_all()
+    if not after.exists:
+        saved.history = History.PARTIAL
 
 
 def _take(saved: Saved, record: GroupRecord, offsets: Offsets, report: Report) -> None:
@@ -110,17 +125,48 @@ def _take(saved: Saved, record: GroupRecord, offsets: Offsets, report: Report) -
         modern.apply_record(saved.modern, record.key, record.value, record.timestamp_ms)
 
 
-def _history(saved: Saved, before: Picture, after: Picture, epochs: Sequence[int | None]) -> History:
-    """Full from the first epoch on, or from two that follow each other: no hole is between them."""
-    if not before.exists and after.epoch in _FIRST_EPOCHS:
-        return History.FULL
-    if not before.exists and after.kind is GroupType.CLASSIC:
-        return saved.history
-    if any(old is not None and new == old + 1 for old, new in pairwise(epochs)):
-        return History.FULL
-    converted = before.exists and after.exists and before.kind is not after.kind
-    # A conversion writes every member anew.
-    return History.FULL if converted else saved.history
+def _continuity(
+    history: History,
+    group: Modern | None,
+    before: Picture,
+    after: Picture,
+    epochs: Sequence[int | None],
+) -> tuple[History, bool]:
+    """The history from here on, and whether the members before and after may be held against each other.
+
+    The cleaner leaves single records of old operations, so a picture between them may never have been.
+    """
+    full = history is History.FULL
+    if not before.proven:
+        first = _is_first(group, after)
+        return (History.FULL if first else History.PARTIAL), first
+    if after.exists and before.kind is not after.kind:
+        # A conversion writes every member anew; a classic record is a full picture whenever it was written.
+        return History.FULL, full or before.kind is GroupType.CLASSIC
+    steps = [new - old for old, new in pairwise(epochs) if old is not None and new is not None]
+    if any(step > 1 for step in steps) or _left_unseen(group, before):
+        # The coordinator writes every epoch, and a member has something before it goes away for a moment.
+        return History.PARTIAL, False
+    return (History.FULL, True) if 1 in steps else (history, full)
+
+
+def _left_unseen(group: Modern | None, before: Picture) -> bool:
+    return group is not None and any(
+        member.epoch == modern.AWAY and before.signs.get(name, _NO_SIGN)[1] is None
+        for name, member in group.members.items()
+    )
+
+
+def _is_first(group: Modern | None, after: Picture) -> bool:
+    """Whether this is a group's first operation, and whole: one member of its own kind at a first epoch.
+
+    More members, or one without a description, come from a conversion or from operations that were cleaned.
+    """
+    if group is None or after.epoch not in _FIRST_EPOCHS or len(group.members) != 1:
+        return False
+    return all(
+        member.described and member.classic_session_timeout_ms is None for member in group.members.values()
+    )
 
 
 def names(offsets: Offsets, known: Modern | None, given: Mapping[str, str]) -> dict[str, str]:
@@ -169,6 +215,8 @@ def picture(saved: Saved) -> Picture:
             metadata_hash=None,
             members=saved.members,
             signs={},
+            whole=saved.history is History.FULL,
+            settled=True,
         )
     return Picture(
         kind=saved.group_type,
@@ -180,6 +228,8 @@ def picture(saved: Saved) -> Picture:
             name: (member.phase, member.phase_since_ms, member.seen_ms)
             for name, member in group.members.items()
         },
+        whole=saved.history is History.FULL,
+        settled=modern.settled(group),
     )
 
 
@@ -191,16 +241,19 @@ class _Comparison:
     before: Picture
     after: Picture
     pairing: Pairing
+    comparable: bool
     offsets: Offsets
     report: Report
 
     def report_all(self) -> None:
         """Every fact of the operation, in a fixed order."""
         self._existence()
-        if self.saved.history is History.FULL:
+        if self.comparable:
             self._rounds_begin()
             self._members()
             self._rounds_end()
+        else:
+            self.saved.round = None
 
     def _say(self, fact: Fact, kind: GroupType | None = None) -> None:
         self.report.say(fact, group_type=kind or self.after.kind, simple=False, history=self.saved.history)
@@ -210,7 +263,7 @@ class _Comparison:
 
     def _existence(self) -> None:
         before, after, at_ms = self.before, self.after, self.report.timestamp_ms
-        if before.exists and after.exists and before.kind is not after.kind:
+        if before.proven and after.exists and before.kind is not after.kind:
             self._say(
                 GroupConverted(
                     from_type=before.kind, to_type=after.kind, generation=after.epoch, since_ms=at_ms
@@ -218,21 +271,32 @@ class _Comparison:
             )
         elif before.exists and not after.exists:
             self._say(GroupDeleted(generation=before.epoch, since_ms=at_ms), before.kind)
-        elif not before.exists and after.exists and self.saved.history is History.FULL:
+        elif not before.exists and after.exists and self.comparable:
             self._say(GroupCreated(generation=after.epoch, since_ms=at_ms))
 
     def _rounds_begin(self) -> None:
-        rose = (self.after.epoch or 0) > (self.before.epoch or 0)
-        if not rose or not self.after.members or self.saved.modern is None or self.saved.round is not None:
+        if not self._rose() or not self.after.members or self.saved.round is not None:
+            return
+        if self.saved.completed_epoch is None and self.before.members and not self.before.settled:
+            # The log begins inside a rebalance: this epoch continues it, and when it began is not known.
             return
         place = f"{self.report.context.era}-{self.report.partition}-{self.report.offset}"
         base = self.before.members or self.saved.former
-        self.saved.round = OpenRound(place, self.report.timestamp_ms, self._trigger(), base)
+        fresh = not self.before.exists or self.before.kind is not self.after.kind
+        owners_known = fresh or self.saved.completed_epoch is not None
+        self.saved.round = OpenRound(place, self.report.timestamp_ms, self._trigger(), base, owners_known)
         self._say(
             RebalanceStarted(
                 rebalance_id=place, generation=self.after.epoch or 0, trigger=self.saved.round.trigger
             )
         )
+
+    def _rose(self) -> bool:
+        if self.saved.modern is None:
+            return False
+        # An emptied group that is converted begins anew: its generation says nothing about the epoch.
+        anew = self.before.kind is not self.after.kind and not self.before.members
+        return anew or (self.after.epoch or 0) > (self.before.epoch or 0)
 
     def _trigger(self) -> Trigger:
         found = rounds.trigger(
@@ -242,6 +306,7 @@ class _Comparison:
                 pairing=self.pairing,
                 protocol_type=CONSUMER_PROTOCOL_TYPE,
                 last_owners=rounds.owners(self.after.members, {}),
+                owners_known=False,
                 first=not self.before.members,
             )
         )
@@ -264,7 +329,7 @@ class _Comparison:
             self.saved.former = self.before.members
 
     def _departure(self, member: Member, emptied: bool) -> tuple[int | None, LeaveReason]:
-        phase, since_ms, seen_ms = self.before.signs.get(member.member_id, (None, None, None))
+        phase, since_ms, seen_ms = self.before.signs.get(member.member_id, _NO_SIGN)
         now_ms = self.report.timestamp_ms
         if phase is MemberPhase.UNREVOKED and since_ms is not None:
             late_ms = now_ms - since_ms - member.rebalance_timeout_ms
@@ -285,21 +350,24 @@ class _Comparison:
             self.saved.completed_epoch = self.after.epoch
 
     def _completed(self, open_round: OpenRound) -> None:
-        pairing = pair(open_round.members, self.after.members)
+        old_members = tuple(map(self._named, open_round.members))
+        members = tuple(map(self._named, self.after.members))
+        pairing = pair(old_members, members)
         previous = self.saved.completed_epoch
         epoch = self.after.epoch or 0
         round_ = rounds.Round(
-            old=open_round.members,
-            new=self.after.members,
+            old=old_members,
+            new=members,
             pairing=pairing,
             protocol_type=CONSUMER_PROTOCOL_TYPE,
-            last_owners=rounds.owners(open_round.members, self.saved.orphans),
-            first=not open_round.members,
+            last_owners=rounds.owners(old_members, self.saved.orphans),
+            owners_known=open_round.owners_known,
+            first=not old_members,
         )
         moved = rounds.moves(round_, pairing)
         self.saved.orphans = moved.orphans if moved else {}
         present = bool(self.before.members) or open_round.trigger != "first_join"
-        old = pairing if present else Pairing((), (), self.after.members)
+        old = pairing if present else Pairing((), (), members)
         self._say(
             RebalanceCompleted(
                 rebalance_id=open_round.rebalance_id,
@@ -309,8 +377,8 @@ class _Comparison:
                 protocol_type=self.after.kind.value,
                 protocol=None,
                 leader=None,
-                members=tuple(rounds.picture(self._named(member)) for member in self.after.members),
-                member_count=len(self.after.members),
+                members=tuple(map(rounds.picture, members)),
+                member_count=len(members),
                 joined=tuple(member.member_id for member in old.joined),
                 left=tuple(member.member_id for member in old.left),
                 kept=tuple(new.member_id for _, new in old.kept),

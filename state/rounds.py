@@ -29,8 +29,9 @@ Orphans = Mapping[str, Mapping[str, str]]
 class Round:
     """Two generations of one group, side by side. ``old`` is empty after an Empty record.
 
-    ``last_owners`` is the last known owner (member id) of every partition; ``first`` says that no member is
-    known to have been there before.
+    ``last_owners`` is the last known owner (member id) of every partition, ``owners_known`` whether those are
+    all there were: what had no owner just before the log begins may have had one earlier. ``first`` says that
+    no member is known to have been there before.
     """
 
     old: Sequence[Member]
@@ -38,6 +39,7 @@ class Round:
     pairing: Pairing
     protocol_type: str | None
     last_owners: Mapping[tuple[str, int], str]
+    owners_known: bool
     first: bool
 
 
@@ -48,7 +50,7 @@ def _subscription_changed(round_: Round) -> bool:
 
 def _metadata_changed(round_: Round) -> bool:
     # A partition that never had an owner. One without an owner just now may be a cooperative second round.
-    return any(owned not in round_.last_owners for owned in owners(round_.new, {}))
+    return round_.owners_known and any(owned not in round_.last_owners for owned in owners(round_.new, {}))
 
 
 def _static_replaced(round_: Round) -> bool:
@@ -103,10 +105,10 @@ def owners(members: Sequence[Member], orphans: Orphans) -> dict[tuple[str, int],
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """How partitions changed hands; ``orphans`` is what to remember for the next round."""
+    """How partitions changed hands, None where that is unknown; ``orphans`` is for the next round."""
 
-    moved: int
-    unassigned: int
+    moved: int | None
+    unassigned: int | None
     orphans: dict[str, dict[str, str]]
 
 
@@ -126,9 +128,10 @@ def moves(round_: Round, former: Pairing) -> Moves | None:
     for owned, owner in last.items():
         if owned not in now and owned[0] in topics:
             free.setdefault(owner, []).append(owned)
+    traced = round_.owners_known or all(owned in last for owned in now)
     return Moves(
-        moved=sum(last.get(owned, owner) != owner for owned, owner in now.items()),
-        unassigned=sum(map(len, free.values())),
+        moved=sum(last.get(owned, owner) != owner for owned, owner in now.items()) if traced else None,
+        unassigned=sum(map(len, free.values())) if round_.owners_known else None,
         orphans={owner: by_topic(held) for owner, held in free.items()},
     )
 

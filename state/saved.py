@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+
 from groupreplay.codecs import (
     Malformed,
     Skipped,
@@ -42,12 +43,16 @@ class PendingRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class OpenRound(msgspec.Struct, frozen=True, array_like=True):
-    """A rebalance under way in a group of one of the newer kinds; ``members`` are those at its start."""
+    """A rebalance under way in a group of one of the newer kinds; ``members`` are those at its start.
+
+    ``owners_known``: the last owner of every partition is, because the round before was seen or there was none.
+    """
 
     rebalance_id: str
     started_ms: int
     trigger: Trigger
     members: tuple[Member, ...]
+    owners_known: bool = False
 
 
 class Saved(msgspec.Struct, array_like=True):

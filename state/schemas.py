@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
+
 from groupreplay.state.envelope import data_schema, event_type
 from groupreplay.state.events import FACTS, Cause, Evidence, Fact, GroupType, History, Severity
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.rows import BATCH_ROWS, ROW_SCHEMA, Advance, Rows, no_progress

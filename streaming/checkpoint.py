@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from groupreplay.streaming.errors import ExitCode, GroupReplayError
 
 from groupreplay import __version__
+from groupreplay.streaming.errors import ExitCode, GroupReplayError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 import click
-from groupreplay.streaming.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.options import Display, display_options, option
 
 from groupreplay import __version__
+from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.options import Display, display_options, option
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141

@@ -10,7 +10,7 @@ import logging
 import re
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,11 +24,16 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
+
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.properties import ClientProperties
 from groupreplay.streaming.settings import Cluster
 
+log = logging.getLogger(__name__)
+
 REQUEST_SECONDS: Final = 10.0
+#: Topics that are described in one request: its answer lists every partition of each.
+_TOPICS_A_REQUEST: Final = 500
 
 # It writes a line for every failed attempt; what matters reaches us through error_cb. --debug shows them all.
 _LIBRDKAFKA: Final = logging.getLogger("groupreplay.librdkafka")
@@ -155,6 +160,22 @@ class Connection:
             leaders={number: brokers.get(p.leader, "-") for number, p in found.partitions.items()},
         )
 
+    def topic_names(self) -> dict[str, str]:
+        """Topic id in Kafka's text form -> name, of all topics that this login may see.
+
+        Never raises: names are a comfort, and a login that may only read the offsets topic sees no others.
+        """
+        names: dict[str, str] = {}
+        try:
+            visible = sorted(self.admin().list_topics(timeout=REQUEST_SECONDS).topics)
+            for start in range(0, len(visible), _TOPICS_A_REQUEST):
+                chunk = TopicCollection(visible[start : start + _TOPICS_A_REQUEST])
+                answers = self.admin().describe_topics(chunk, request_timeout=REQUEST_SECONDS)
+                names.update(_identified(answers))
+        except (KafkaException, GroupReplayError) as error:
+            log.debug("names of topic ids are not known: %s", error)
+        return names
+
     def end_offsets(self, topic: str, partitions: int) -> dict[int, int]:
         """The first offset of each partition that is not yet written and committed, at this moment."""
         return self._offsets(topic, partitions, OffsetSpec.latest())
@@ -184,9 +205,13 @@ class Connection:
             answers = self.admin().list_offsets(
                 wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
             )
-            return {at.partition: answer.result(REQUEST_SECONDS).offset for at, answer in answers.items()}
+            # Longer than the request itself may take, which then ends with a better error.
+            return {at.partition: answer.result(2 * REQUEST_SECONDS).offset for at, answer in answers.items()}
         except KafkaException as error:
-            raise self.explain(error, topic) from None
+            explained = self.explain(error, topic)
+            # librdkafka keeps the leaders it once found for this call, also after they have changed.
+            self._admin = None
+            raise explained from None
 
     def _open(self, kind: Any, extra: Mapping[str, Any]) -> Any:
         try:
@@ -203,6 +228,17 @@ class Connection:
         # "All brokers down" follows the error that tells why, and tells less.
         if self._noted is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._noted = error
+
+
+def _identified(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, answer in answers.items():
+        try:
+            topic_id = _era(answer.result().topic_id)
+        except KafkaException as error:
+            log.debug("the id of topic %s is not known: %s", name, error)
+            continue
+        if topic_id != "0":
+            yield topic_id, name
 
 
 def _era(topic_id: Any) -> str:

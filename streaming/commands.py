@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+
 from groupreplay.streaming.options import (
     TABLE_FORMATS,
     Display,

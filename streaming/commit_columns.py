@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
 from groupreplay.codecs import OffsetCommitValue
 from groupreplay.streaming.binary_columns import BinaryColumn, Bytes, Flags, Ints, integers, is_ascii
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 
 import msgspec
+
 from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.packing import BadRecordBytes
 

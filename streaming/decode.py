@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.codecs.kafka_json import to_json
 from groupreplay.streaming.errors import ExitCode, GroupReplayError

@@ -21,6 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.options import Display, display_options
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
 from groupreplay.state.observations import COMMITS, DECREASES
 from groupreplay.streaming.binary_columns import Flags, Ints
 from groupreplay.streaming.commit_columns import CommitColumns

@@ -12,9 +12,10 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
+
 from groupreplay.streaming.job_report import JobReport
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.step import RESERVED
@@ -25,13 +26,6 @@ JOB_KEY: Final = RESERVED + b"job"
 
 _TICK_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 30.0
-
-
-class Publisher(Protocol):
-    """Writes one message and returns when the broker has it; raises when it has not."""
-
-    def __call__(self, topic: str, key: bytes, value: bytes) -> None:
-        """Writes one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +40,8 @@ class Heartbeat:
     """One beat after the other; ``tick`` is called often and does what is due.
 
     ``ends`` asks the broker for the end of each partition (read committed), ``progress`` gives the batches
-    finished since it was last asked.
+    finished since it was last asked, ``publish`` takes topic, key and value and raises when the broker has
+    not taken the message.
     """
 
     def __init__(
@@ -56,7 +51,7 @@ class Heartbeat:
         *,
         ends: Callable[[], Mapping[int, int]],
         progress: Callable[[], list[Mapping[str, Any]]],
-        publish: Publisher,
+        publish: Callable[[str, bytes, bytes], None],
         clock: Callable[[], int],
     ) -> None:
         self._report = report
@@ -142,8 +137,13 @@ class HeartbeatThread:
     def _run(self) -> None:
         pause = _TICK_SECONDS
         while not self._closed.wait(pause):
-            pause = _TICK_SECONDS if self._try(self._tick) else min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        self._try(self._heartbeat.publish_document)
+            error = _failure(self._tick)
+            if error is not None:
+                # Once for each outage, however often it is tried.
+                level = logging.WARNING if pause == _TICK_SECONDS else logging.DEBUG
+                log.log(level, "no heartbeat for now: %s", error)
+            pause = _TICK_SECONDS if error is None else min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        _failure(self._heartbeat.publish_document)
 
     def _tick(self) -> None:
         if self._wake.is_set():
@@ -151,10 +151,10 @@ class HeartbeatThread:
             self._wake.clear()
         self._heartbeat.tick()
 
-    def _try(self, action: Callable[[], None]) -> bool:
-        try:
-            action()
-        except Exception as error:  # whatever it is, the next heartbeat is worth a try
-            log.info("no heartbeat for now: %s", error)
-            return False
-        return True
+
+def _failure(action: Callable[[], None]) -> Exception | None:
+    try:
+        action()
+    except Exception as error:  # whatever it is, the next heartbeat is worth a try
+        return error
+    return None

@@ -1,16 +1,19 @@
 """Groups as the tables of ``list`` and ``describe``, under the column names of Kafka's own tools.
 
 Knows the fields of ``Group.describe()``; must not know how a table is drawn. Columns that Kafka's tools do
-not have stand at the end, so that scripts written for those keep working.
+not have stand at the end, so that scripts written for those keep working; what the offsets topic does not
+hold stays empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from groupreplay.state.envelope import timestamp
+from groupreplay.streaming.clients import TopicIdentity
 from groupreplay.streaming.coordinator import coordinator_of
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.replay import Replay
@@ -18,11 +21,10 @@ from groupreplay.streaming.rows import Rows
 from groupreplay.streaming.terminal import Cell, Table
 
 Picture = Mapping[str, Any]
-_Rows = Iterator[Sequence[Cell]]
 
 
 class View(str, Enum):
-    """The three tables of ``describe``."""
+    """The tables of ``describe`` that Kafka's tools have, too."""
 
     OFFSETS = "offsets"
     MEMBERS = "members"
@@ -33,6 +35,11 @@ def pictures(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
     """``Group.describe()`` of every group that lives at the end of the rows, by name."""
     for _ in replay.feed(rows):
         pass
+    return living(replay)
+
+
+def living(replay: Replay) -> list[dict[str, Any]]:
+    """The same, where the rows have been fed already."""
     everything = (group.describe() for group in replay.groups())
     return [picture for picture in everything if picture["state"] != "Dead"]
 
@@ -41,19 +48,24 @@ def choose(
     found: Sequence[dict[str, Any]], *, types: Collection[str] = (), states: Collection[str] = ()
 ) -> list[dict[str, Any]]:
     """The groups of these types and in these states, in whatever case they are spelled; empty for all."""
-    wanted_types = {name.lower() for name in types}
-    wanted_states = {name.lower() for name in states}
+    wanted_types = set(map(_plain, types))
+    wanted_states = set(map(_plain, states))
     return [
         picture
         for picture in found
-        if (not wanted_types or picture["type"].lower() in wanted_types)
-        and (not wanted_states or picture["state"].lower() in wanted_states)
+        if (not wanted_types or _plain(picture["type"]) in wanted_types)
+        and (not wanted_states or _plain(picture["state"]) in wanted_states)
     ]
 
 
-def require(found: Sequence[Picture], groups: Collection[str], where: str) -> None:
-    """Raises GroupReplayError when one of the named groups is not there."""
-    missing = sorted(set(groups) - {picture["group_id"] for picture in found})
+def _plain(name: str) -> str:
+    """``NotReady``, ``notready`` and ``not_ready`` are the same."""
+    return name.lower().replace("_", "")
+
+
+def require(found: Collection[str], groups: Collection[str], where: str) -> None:
+    """Raises GroupReplayError when one of the named groups is not among those found."""
+    missing = sorted(set(groups) - set(found))
     if missing:
         raise GroupReplayError(
             f"there is no group {missing[0]!r}",
@@ -72,14 +84,16 @@ def summary(picture: Picture) -> dict[str, Any]:
         "members": len(picture["members"]),
         "generation": picture["generation"],
         "since_ms": picture["since_ms"],
+        "group_epoch": picture["group_epoch"],
     }
 
 
 def list_table(found: Sequence[Picture]) -> Table:
-    """One row a group."""
+    """One row a group; the groups of the newer kinds have their group epoch for a generation."""
     rows = [
         (
-            *(one[name] for name in ("group_id", "type", "state", "members", "generation")),
+            *(one[name] for name in ("group_id", "type", "state", "members")),
+            one["group_epoch"] if one["generation"] is None else one["generation"],
             _time(one["since_ms"]),
         )
         for one in map(summary, found)
@@ -87,106 +101,223 @@ def list_table(found: Sequence[Picture]) -> Table:
     return Table(("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "SINCE"), rows)
 
 
-def describe_table(found: Sequence[Picture], view: View, rows: Rows, *, verbose: bool) -> Table:
-    """The chosen view of the groups, one below the other."""
-    columns, row_maker = _VIEWS[view]
-    table = [row for picture in found for row in row_maker(picture, rows)]
-    if view is View.MEMBERS and not verbose:
-        return Table(columns[:-1], [row[:-1] for row in table])
-    return Table(columns, table)
+class _Tool(Enum):
+    """Which of Kafka's tools describes a group: each has columns of its own."""
+
+    CONSUMER = ("classic", "consumer")
+    SHARE = ("share",)
+    STREAMS = ("streams",)
 
 
-def _state_rows(picture: Picture, rows: Rows) -> _Rows:
-    yield (
-        picture["group_id"],
-        coordinator_of(picture["group_id"], rows.identity),
-        picture["protocol"],
-        picture["state"],
-        len(picture["members"]),
-        picture["generation"],
-        _time(picture["since_ms"]),
-    )
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What one row of a table is made from: a group, and one of its members or partitions."""
+
+    group: Picture
+    identity: TopicIdentity | None
+    member: Picture = field(default_factory=dict)
+    offset: Picture = field(default_factory=dict)
 
 
-def _member_rows(picture: Picture, _: Rows) -> _Rows:
-    for member in picture["members"]:
-        held: Mapping[str, Sequence[int]] = member["partitions"]
-        yield (
-            picture["group_id"],
-            member["member_id"],
-            member["instance_id"],
-            member["client_host"],
-            member["client_id"],
-            sum(map(len, held.values())),
-            ",".join(f"{topic}({','.join(map(str, held[topic]))})" for topic in sorted(held)),
-        )
+class _Column(NamedTuple):
+    """``verbose``: None in both forms, else only with (True) or only without --verbose (False)."""
+
+    heading: str
+    cell: Callable[[_Line], Cell]
+    verbose: bool | None = None
 
 
-def _offset_rows(picture: Picture, _: Rows) -> _Rows:
+def describe_tables(found: Sequence[Picture], view: View, rows: Rows, *, verbose: bool) -> list[Table]:
+    """The chosen view of the groups, one table for each of Kafka's tools that would show one of them."""
+    tables = []
+    for tool in _Tool:
+        groups = [picture for picture in found if picture["type"] in tool.value]
+        if groups or (tool is _Tool.CONSUMER and not found):
+            columns = [column for column in _COLUMNS[tool, view] if column.verbose in (None, verbose)]
+            lines = (line for group in groups for line in _LINES[view](group, rows.identity))
+            cells = [tuple(column.cell(line) for column in columns) for line in lines]
+            tables.append(Table(tuple(column.heading for column in columns), cells))
+    return tables
+
+
+def merged(tables: Sequence[Table]) -> Table:
+    """All rows under the columns of all tables, for a format that has one heading only."""
+    columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
+    named = [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
+    return Table(columns, [tuple(row.get(name) for name in columns) for row in named])
+
+
+def _group_lines(group: Picture, identity: TopicIdentity | None) -> Iterator[_Line]:
+    yield _Line(group, identity)
+
+
+def _member_lines(group: Picture, identity: TopicIdentity | None) -> Iterator[_Line]:
+    return (_Line(group, identity, member) for member in group["members"])
+
+
+def _offset_lines(group: Picture, identity: TopicIdentity | None) -> Iterator[_Line]:
+    """Every partition that has a committed offset or an owner."""
+    # What a streams group's members hold are tasks, which are named by subtopology and not by topic.
+    members = () if group["type"] in _Tool.STREAMS.value else group["members"]
     owners = {
         (topic, number): member
-        for member in picture["members"]
+        for member in members
         for topic, numbers in member["partitions"].items()
         for number in numbers
     }
-    for offset in picture["offsets"]:
-        owner = owners.get((offset["topic"], offset["partition"]), {})
-        yield (
-            picture["group_id"],
-            offset["topic"],
-            offset["partition"],
-            offset["offset"],
-            None if offset["leader_epoch"] in (None, -1) else offset["leader_epoch"],
-            owner.get("member_id"),
-            owner.get("client_host"),
-            owner.get("client_id"),
-            _time(offset["commit_timestamp_ms"]),
-            offset["metadata"],
-        )
+    committed = {(offset["topic"], offset["partition"]): offset for offset in group["offsets"]}
+    for topic, number in sorted({*owners, *committed}):
+        offset = committed.get((topic, number), {"topic": topic, "partition": number})
+        yield _Line(group, identity, owners.get((topic, number), {}), offset)
+
+
+_LINES: Final[Mapping[View, Callable[[Picture, TopicIdentity | None], Iterator[_Line]]]] = {
+    View.STATE: _group_lines,
+    View.MEMBERS: _member_lines,
+    View.OFFSETS: _offset_lines,
+}
 
 
 def _time(at_ms: int | None) -> str | None:
     return None if at_ms is None or at_ms < 0 else timestamp(at_ms)
 
 
-_VIEWS: Final[Mapping[View, tuple[tuple[str, ...], Callable[[Picture, Rows], _Rows]]]] = {
-    View.STATE: (
-        (
-            "GROUP",
-            "COORDINATOR (ID)",
-            "ASSIGNMENT-STRATEGY",
-            "STATE",
-            "#MEMBERS",
-            "GENERATION",
-            "SINCE",
-        ),
-        _state_rows,
+def _partitions(held: Mapping[str, Sequence[int]] | None) -> str | None:
+    """``orders:0,1;payments:0``."""
+    return ";".join(f"{topic}:{','.join(map(str, held[topic]))}" for topic in sorted(held)) if held else None
+
+
+def _tasks(held: Mapping[str, Sequence[int]] | None, before: str = "") -> str:
+    """``ACTIVE:0:[0,1];STANDBY:1:[0];``; tasks that only keep a copy carry their role in their name."""
+    roles: dict[str, str] = {}
+    for name, numbers in sorted((held or {}).items()):
+        subtopology, _, role = name.removesuffix(")").partition(" (")
+        role = role.upper() or "ACTIVE"
+        roles[role] = roles.get(role, f"{before}{role}:") + f"{subtopology}:[{','.join(map(str, numbers))}];"
+    return "".join(roles[role] for role in ("ACTIVE", "STANDBY", "WARMUP") if role in roles)
+
+
+def _upgraded(line: _Line) -> str | None:
+    if line.group["type"] == "classic":
+        return None
+    return "false" if line.member["member_protocol"] == "classic" else "true"
+
+
+def _worker(line: _Line) -> str | None:
+    """``http://host:8083 offset 5 sink:[0,1]``: where a Connect worker is, and what it runs."""
+    worker = line.member["connect"]
+    if worker is None:
+        return None
+    tasks = worker["tasks"] or {}
+    running = sorted({*(worker["connectors"] or ()), *tasks})
+    parts = [f"{name}:[{','.join(map(str, tasks.get(name, ())))}]" for name in running]
+    return " ".join([worker["url"], f"offset {worker['config_offset']}", *parts])
+
+
+def _not_in_the_log(_: _Line) -> None:
+    """Ends of other topics, the lag behind them, and what share groups have acknowledged."""
+
+
+def _group(name: str, heading: str, *, verbose: bool | None = None) -> _Column:
+    return _Column(heading, lambda line: line.group[name], verbose)
+
+
+def _member(name: str, heading: str, *, verbose: bool | None = None) -> _Column:
+    return _Column(heading, lambda line: line.member.get(name), verbose)
+
+
+def _offset(name: str, heading: str, *, verbose: bool | None = None) -> _Column:
+    return _Column(heading, lambda line: line.offset.get(name), verbose)
+
+
+_GROUP: Final = _group("group_id", "GROUP")
+_COORDINATOR: Final = _Column(
+    "COORDINATOR (ID)", lambda line: coordinator_of(line.group["group_id"], line.identity)
+)
+_STATE: Final = _group("state", "STATE")
+_GROUP_EPOCH: Final = _group("group_epoch", "GROUP-EPOCH", verbose=True)
+_MEMBER_COUNT: Final = _Column("#MEMBERS", lambda line: len(line.group["members"]))
+_SINCE: Final = _Column("SINCE", lambda line: _time(line.group["since_ms"]))
+_HISTORY: Final = _group("history", "HISTORY", verbose=True)
+_HELD: Final = _Column("#PARTITIONS", lambda line: sum(map(len, line.member["partitions"].values())))
+_TARGET: Final = _Column(
+    "TARGET-ASSIGNMENT", lambda line: _partitions(line.member["target_partitions"]), True
+)
+_MEMBER_STATE: Final = _member("state", "MEMBER-STATE", verbose=True)
+_PLACE: Final = (_GROUP, _offset("topic", "TOPIC"), _offset("partition", "PARTITION"))
+_LEADER_EPOCH: Final = _offset("leader_epoch", "LEADER-EPOCH", verbose=True)
+_COMMITTED: Final = _Column("COMMITTED", lambda line: _time(line.offset.get("commit_timestamp_ms")))
+
+#: Kafka's columns in Kafka's order (ConsumerGroupCommand, ShareGroupCommand and StreamsGroupCommand of 4.3),
+#: and behind them ours.
+_COLUMNS: Final[Mapping[tuple[_Tool, View], Sequence[_Column]]] = {
+    (_Tool.CONSUMER, View.STATE): (
+        *(_GROUP, _COORDINATOR, _group("protocol", "ASSIGNMENT-STRATEGY"), _STATE, _GROUP_EPOCH),
+        _group("target_epoch", "TARGET-ASSIGNMENT-EPOCH", verbose=True),
+        *(_MEMBER_COUNT, _group("generation", "GENERATION"), _SINCE, _HISTORY),
     ),
-    View.MEMBERS: (
-        (
-            "GROUP",
-            "CONSUMER-ID",
-            "GROUP-INSTANCE-ID",
-            "HOST",
-            "CLIENT-ID",
-            "#PARTITIONS",
-            "ASSIGNMENT",
-        ),
-        _member_rows,
+    (_Tool.SHARE, View.STATE): (
+        *(_GROUP, _COORDINATOR, _STATE, _GROUP_EPOCH),
+        _group("target_epoch", "ASSIGNMENT-EPOCH", verbose=True),
+        *(_MEMBER_COUNT, _SINCE, _HISTORY),
     ),
-    View.OFFSETS: (
-        (
-            "GROUP",
-            "TOPIC",
-            "PARTITION",
-            "CURRENT-OFFSET",
-            "LEADER-EPOCH",
-            "CONSUMER-ID",
-            "HOST",
-            "CLIENT-ID",
-            "COMMITTED",
-            "METADATA",
+    (_Tool.STREAMS, View.STATE): (
+        *(_GROUP, _COORDINATOR, _STATE, _GROUP_EPOCH),
+        _group("target_epoch", "TARGET-ASSIGNMENT-EPOCH", verbose=True),
+        *(_MEMBER_COUNT, _SINCE, _HISTORY),
+        _group("topology_epoch", "TOPOLOGY-EPOCH", verbose=True),
+    ),
+    (_Tool.CONSUMER, View.MEMBERS): (
+        *(_GROUP, _member("member_id", "CONSUMER-ID"), _member("instance_id", "GROUP-INSTANCE-ID")),
+        *(_member("client_host", "HOST"), _member("client_id", "CLIENT-ID"), _HELD),
+        _member("epoch", "CURRENT-EPOCH", verbose=True),
+        _Column("CURRENT-ASSIGNMENT", lambda line: _partitions(line.member["partitions"]), True),
+        *(_group("target_epoch", "TARGET-EPOCH", verbose=True), _TARGET),
+        *(_Column("UPGRADED", _upgraded, True), _MEMBER_STATE),
+        _Column("REVOKING", lambda line: _partitions(line.member["revoking"]), True),
+        *(_member("rack_id", "RACK", verbose=True), _Column("CONNECT", _worker, True)),
+    ),
+    (_Tool.SHARE, View.MEMBERS): (
+        *(_GROUP, _member("member_id", "CONSUMER-ID"), _member("client_host", "HOST")),
+        *(_member("client_id", "CLIENT-ID"), _HELD),
+        _member("epoch", "MEMBER-EPOCH", verbose=True),
+        _Column("ASSIGNMENT", lambda line: _partitions(line.member["partitions"])),
+        *(_TARGET, _MEMBER_STATE, _member("rack_id", "RACK", verbose=True)),
+    ),
+    (_Tool.STREAMS, View.MEMBERS): (
+        *(_GROUP, _group("target_epoch", "TARGET-ASSIGNMENT-EPOCH", verbose=True)),
+        *(_group("topology_epoch", "TOPOLOGY-EPOCH", verbose=True), _member("member_id", "MEMBER")),
+        _member("member_protocol", "MEMBER-PROTOCOL", verbose=True),
+        *(_member("epoch", "MEMBER-EPOCH", verbose=True), _member("process_id", "PROCESS")),
+        _member("client_id", "CLIENT-ID"),
+        _Column("ASSIGNMENTS", lambda line: _tasks(line.member["partitions"]), False),
+        _Column(
+            "ASSIGNMENTS",
+            lambda line: (
+                _tasks(line.member["partitions"]) + _tasks(line.member["target_partitions"], "TARGET-")
+            ),
+            True,
         ),
-        _offset_rows,
+        _MEMBER_STATE,
+        _Column("REVOKING", lambda line: _tasks(line.member["revoking"]), True),
+        _member("client_host", "HOST", verbose=True),
+        _member("instance_id", "GROUP-INSTANCE-ID", verbose=True),
+        _member("rack_id", "RACK", verbose=True),
+    ),
+    (_Tool.CONSUMER, View.OFFSETS): (
+        *(*_PLACE, _LEADER_EPOCH, _offset("offset", "CURRENT-OFFSET")),
+        *(_Column("LOG-END-OFFSET", _not_in_the_log), _Column("LAG", _not_in_the_log)),
+        *(_member("member_id", "CONSUMER-ID"), _member("client_host", "HOST")),
+        *(_member("client_id", "CLIENT-ID"), _COMMITTED, _offset("metadata", "METADATA")),
+    ),
+    (_Tool.SHARE, View.OFFSETS): (
+        *(*_PLACE, _LEADER_EPOCH),
+        *(_Column("START-OFFSET", _not_in_the_log), _Column("LAG", _not_in_the_log)),
+    ),
+    (_Tool.STREAMS, View.OFFSETS): (
+        *(*_PLACE, _offset("offset", "CURRENT-OFFSET", verbose=True), _LEADER_EPOCH),
+        _Column("LOG-END-OFFSET", _not_in_the_log, True),
+        _Column("OFFSET-LAG", _not_in_the_log),
+        *(_offset("offset", "CURRENT-OFFSET", verbose=False), _COMMITTED, _offset("metadata", "METADATA")),
     ),
 }

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from groupreplay import __version__
 from groupreplay.state.context import OFFSETS_TOPIC
 from groupreplay.state.envelope import timestamp
 from groupreplay.streaming.query import OBSERVED
 from groupreplay.streaming.source import offsets_read
 from groupreplay.streaming.step import Output
-
-from groupreplay import __version__
 
 #: Behind by no more than this, or by three triggers, the job counts as caught up.
 _CAUGHT_UP_WITHIN_MS: Final = 60_000

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+
 from groupreplay.codecs import (
     Key,
     LegacyOffsetCommitKey,

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.bad_records import BadRecord
 from groupreplay.streaming.binary_columns import BinaryColumn, Ints
@@ -49,7 +50,7 @@ _CHUNK_BYTES: Final = 64 << 20
 _KEPT_BYTES: Final = {"malformed": 64 << 10, "skipped": 1 << 10}
 
 
-def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Packs records into rows of OUTPUT_SCHEMA: one per group, Kafka partition and chunk.
 
     The batches have INPUT_COLUMNS (int32, int64, int64, binary, binary). Rows that cannot be used go to the
@@ -188,11 +189,12 @@ def _other_rows(
     for row in np.flatnonzero(~commits.is_commit).tolist():
         place = int(chunk.key_index[row])
         key, raw_key, raw_value = chunk.keys.key(place), chunk.keys.raw.at(place), chunk.values.at(row)
-        usable = not isinstance(key, Skipped | Malformed)
-        outcome = decode_value(key, raw_value) if usable else key
+        group, outcome = (
+            (None, key) if isinstance(key, Skipped | Malformed) else (key.group, decode_value(key, raw_value))
+        )
         if isinstance(outcome, Skipped | Malformed):
             at = int(chunk.partition[row]), int(chunk.offset[row]), int(chunk.timestamp_ms[row])
-            bad[at[0]].append(_bad_record(at, key.group if usable else None, outcome, raw_key, raw_value))
+            bad[at[0]].append(_bad_record(at, group, outcome, raw_key, raw_value))
         elif isinstance(outcome, OffsetCommitValue):
             commits.put(row, outcome)
         else:
@@ -211,17 +213,17 @@ def _bad_record(
     value: bytes | None,
 ) -> BadRecordBytes:
     partition, offset, timestamp_ms = at
-    is_malformed = isinstance(outcome, Malformed)
+    malformed = outcome if isinstance(outcome, Malformed) else None
     record = BadRecord(
         partition=partition,
         offset=offset,
         timestamp_ms=timestamp_ms,
         group=group,
-        kind="malformed" if is_malformed else "skipped",
+        kind="malformed" if malformed else "skipped",
         key_type=outcome.key_type,
         version=outcome.version,
-        field=outcome.field if is_malformed else None,
-        byte_position=outcome.at if is_malformed else None,
+        field=malformed.field if malformed else None,
+        byte_position=malformed.at if malformed else None,
         reason=outcome.reason,
     )
     kept = _KEPT_BYTES[record.kind]

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
+
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.bad_records import BadRecord
 from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord, Observations

@@ -14,8 +14,9 @@ from groupreplay.streaming.session import SESSION_CONF
 from groupreplay.streaming.source import TopicPlan, planned_partitions
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.clients import Connection, TopicIdentity
     from pyspark.sql import SparkSession
+
+    from groupreplay.streaming.clients import Connection, TopicIdentity
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,13 @@ anything heavy at the top, because ``--help`` is made from here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.options import (
     TABLE_FORMATS,
@@ -27,9 +29,13 @@ from groupreplay.streaming.options import (
 )
 
 if TYPE_CHECKING:
+    from groupreplay.state import Context
+    from groupreplay.streaming.replay import Replay
     from groupreplay.streaming.rows import Advance, Rows
+    from groupreplay.streaming.terminal import Table
 
 _COLOURS = {"WARN": "yellow", "ERROR": "red"}
+_AT = option("--at", type=moment, metavar="TIME", help="As it was then: what was written later is ignored.")
 
 
 @click.command()
@@ -67,19 +73,14 @@ def replay(
     jsonl prints them as the CloudEvents that the job writes, one a line. The job knows since its first start
     that it has missed nothing; here --complete-since says so.
     """
-    from groupreplay.state import Context
     from groupreplay.streaming.replay import Filter, Replay, events_in_order
     from groupreplay.streaming.terminal import Progress
 
     wanted = Filter(types=_event_types(types), since_ms=since, until_ms=until)
     with Progress("records read") as progress:
         rows = _open_rows(from_file, bootstrap_server, command_config, progress=progress)
-        context = Context(
-            cluster_id=rows.cluster_id,
-            era=rows.era,
-            complete_since_ms=complete_since,
-            member_events=member_events,
-            labels=dict(labels),
+        context = _context(
+            rows, complete_since_ms=complete_since, member_events=member_events, labels=dict(labels)
         )
         driver = Replay(context, groups or None)
         events = events_in_order(driver.feed(rows), wanted)
@@ -126,6 +127,7 @@ def _print_events(events: Iterable[bytes], before: Callable[[], None], output: s
 @option(
     "--state", "states", type=names, default="", metavar="NAMES", help="Only these: stable,empty and so on."
 )
+@_AT
 @output_option(*TABLE_FORMATS)
 @display_options
 @click.pass_obj
@@ -138,13 +140,15 @@ def list_groups(
     command_config: Path | None,
     types: Sequence[str],
     states: Sequence[str],
+    at: int | None,
     output: str,
 ) -> None:
     """Print all groups, as kafka-consumer-groups.sh --list does, from the log alone."""
-    from groupreplay.streaming.inspection import choose, list_table, summary
+    from groupreplay.streaming.inspection import choose, list_table, pictures, summary
     from groupreplay.streaming.terminal import Output, show
 
-    found, _ = _inspect(from_file, bootstrap_server, command_config, None)
+    with _reading(from_file, bootstrap_server, command_config, until_ms=at) as (driver, rows):
+        found = pictures(driver, rows)
     chosen = choose(found, types=types, states=states)
     show(list_table(chosen), map(summary, chosen), Output(output), colour=display.colour)
 
@@ -156,8 +160,10 @@ def list_groups(
 @click.option("--offsets", "view", flag_value="offsets", default="offsets", help="Offsets (the default).")
 @click.option("--members", "view", flag_value="members", help="Members and how much each has.")
 @click.option("--state", "view", flag_value="state", help="Coordinator, strategy, state, number of members.")
+@click.option("--history", "view", flag_value="history", help="What happened, when, who, and why.")
 @option("--type", "types", type=names, default="", metavar="NAMES", help="Only groups of these types.")
-@option("--verbose", is_flag=True, help="With --members: which partitions each has.")
+@option("--verbose", is_flag=True, help="More columns: epochs, assignments and targets, leader epochs.")
+@_AT
 @output_option(*TABLE_FORMATS)
 @display_options
 @click.pass_obj
@@ -173,41 +179,79 @@ def describe(
     view: str,
     types: Sequence[str],
     verbose: bool,
+    at: int | None,
     output: str,
 ) -> None:
-    """Print groups as kafka-consumer-groups.sh --describe does, from the log alone.
+    """Print groups as Kafka's tools describe them, each kind as its own tool does, from the log alone.
 
-    json and jsonl print everything that is known of each group, whatever the view.
+    json and jsonl print everything that is known of each group, whatever the view; with --history the rows
+    of the table.
     """
-    from groupreplay.streaming.inspection import View, choose, describe_table, require
-    from groupreplay.streaming.terminal import Output, show
+    from groupreplay.streaming.history import history, history_table
+    from groupreplay.streaming.inspection import View, choose, describe_tables, pictures, require
 
     if all_groups == bool(groups):
         raise click.UsageError("Name groups with --group, or take --all-groups.")
-    found, rows = _inspect(from_file, bootstrap_server, command_config, groups or None)
-    require(found, groups, where=", ".join(map(str, from_file)) or rows.cluster_id)
-    chosen = choose(found, types=types)
-    table = describe_table(chosen, View(view), rows, verbose=verbose)
-    show(table, chosen, Output(output), colour=display.colour)
+    is_history = view == "history"
+    with _reading(
+        from_file, bootstrap_server, command_config, groups or None, until_ms=at, member_events=is_history
+    ) as (driver, rows):
+        found = history(driver, rows) if is_history else pictures(driver, rows)
+    where = ", ".join(map(str, from_file)) or rows.cluster_id
+    require({one["group_id"] for one in found}, groups, where)
+    if is_history:
+        wanted = {name.lower() for name in types}
+        chosen = [row for row in found if not wanted or row["group_type"] in wanted]
+        tables = [history_table(chosen)]
+    else:
+        chosen = choose(found, types=types)
+        tables = describe_tables(chosen, View(view), rows, verbose=verbose)
+    _show(tables, chosen, output, colour=display.colour)
 
 
-def _inspect(
+def _show(
+    tables: Sequence[Table], documents: Sequence[Mapping[str, Any]], output: str, *, colour: bool
+) -> None:
+    """One table below the other; CSV has one heading for all of them."""
+    from groupreplay.streaming.inspection import merged
+    from groupreplay.streaming.terminal import Output, print_table, show
+
+    if Output(output) is not Output.TABLE:
+        show(merged(tables), documents, Output(output), colour=colour)
+        return
+    for place, table in enumerate(tables):
+        if place:
+            click.echo()
+        print_table(table, colour=colour)
+
+
+@contextmanager
+def _reading(
     from_file: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
-    groups: Sequence[str] | None,
-) -> tuple[list[dict[str, Any]], Rows]:
-    from groupreplay.state import Context
-    from groupreplay.streaming.inspection import pictures
+    groups: Sequence[str] | None = None,
+    *,
+    until_ms: int | None,
+    member_events: bool = False,
+) -> Iterator[tuple[Replay, Rows]]:
+    """A driver and what to feed it, with progress shown and bad records mentioned at the end."""
     from groupreplay.streaming.replay import Replay
     from groupreplay.streaming.terminal import Progress
 
     with Progress("records read") as progress:
         rows = _open_rows(from_file, bootstrap_server, command_config, progress=progress)
-        driver = Replay(Context(cluster_id=rows.cluster_id, era=rows.era), groups)
-        found = pictures(driver, rows)
+        driver = Replay(_context(rows, member_events=member_events), groups, until_ms=until_ms)
+        yield driver, rows
     _warn_of_dead_letters(driver.dead_letters)
-    return found, rows
+
+
+def _context(rows: Rows, **settings: Any) -> Context:
+    """What the groups are told: a live cluster also names the topics that the log has by id only."""
+    from groupreplay.state import Context
+
+    names = rows.connection.topic_names() if rows.connection else {}
+    return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
 
 
 @click.command()

@@ -16,6 +16,7 @@ from typing import IO, Final
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+
 from groupreplay.state import Context, Group
 from groupreplay.state.envelope import timestamp
 from groupreplay.streaming.pack import pack
@@ -30,12 +31,17 @@ _SEPARATOR: Final = b"\0"
 class Replay:
     """All groups of one input. Feed it the rows once, then ask for the groups.
 
-    Memory grows with the number of groups and of committed partitions, not with the length of the log.
+    Memory grows with the number of groups and of committed partitions, not with the length of the log. With
+    ``until_ms`` the log ends there: what was written later does not count. What compaction has taken since
+    then is missing all the same.
     """
 
-    def __init__(self, context: Context, groups: Collection[str] | None = None) -> None:
+    def __init__(
+        self, context: Context, groups: Collection[str] | None = None, *, until_ms: int | None = None
+    ) -> None:
         self.context = context
         self.dead_letters = 0
+        self._until_ms = until_ms
         self._only = None if groups is None else {GROUP_TAG + group.encode() for group in groups}
         self._blobs: dict[bytes, bytes] = {}
         self._latest_ms = 0
@@ -57,10 +63,16 @@ class Replay:
             if key.startswith(GROUP_TAG):
                 yield Group.from_snapshot(key[len(GROUP_TAG) :].decode(), self.context, self._blobs[key])
 
+    def wants(self, group_id: str) -> bool:
+        """Whether this group was asked for; events about bad records name others, too."""
+        return self._only is None or GROUP_TAG + group_id.encode() in self._only
+
     def _wanted(self, key: bytes) -> bool:
         return self._only is None or key in self._only or key.startswith(BAD_RECORDS_TAG)
 
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._until_ms is not None:
+            batch = batch.filter(pc.less_equal(batch.column("timestamp"), self._until_ms))
         latest = pc.max(batch.column("timestamp")).as_py()
         self._latest_ms = max(self._latest_ms, latest or 0)
         names = {"partition": "partition", "offset": "offset", "timestamp": "timestamp_ms"}

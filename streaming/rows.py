@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.clients import Connection, TopicIdentity
 from groupreplay.streaming.errors import ExitCode, GroupReplayError

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+
 from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming import preflight
 from groupreplay.streaming.checkpoint import Checkpoint, Identity
@@ -32,7 +33,7 @@ from groupreplay.streaming.topics import ensure_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +121,13 @@ class _Run:
             self._spark,
             log=self._log_plan,
             probes=self._probes_plan,
-            job=Job(context=_context(self._identity, self._settings), topics=self._settings.topics),
+            job=Job(
+                context=_context(
+                    self._identity, self._settings, Connection(self._settings.source).topic_names()
+                ),
+                topics=self._settings.topics,
+                retry_ms=round(self._settings.trigger_seconds * 1000),
+            ),
             run_id=self._report.identity.run_id,
             max_offsets_per_trigger=self._settings.max_offsets_per_trigger,
         )
@@ -171,7 +178,7 @@ def _identity(topic: TopicIdentity, sink_id: str, settings: RunSettings) -> Iden
     )
 
 
-def _context(identity: Identity, settings: RunSettings) -> Context:
+def _context(identity: Identity, settings: RunSettings, topic_names: Mapping[str, str]) -> Context:
     return Context(
         cluster_id=identity.cluster_id,
         era=identity.era,
@@ -179,6 +186,7 @@ def _context(identity: Identity, settings: RunSettings) -> Context:
         # A checkpoint begins with the whole topic, so from then on nothing of a group was missed.
         complete_since_ms=identity.first_start_ms,
         catch_up_after_ms=max(_LATE_MS, round(3_000 * settings.trigger_seconds)),
+        topic_names=topic_names,
         member_events=settings.member_events,
         labels=dict(settings.labels),
     )

@@ -12,10 +12,11 @@ from datetime import datetime, timezone
 from typing import Final
 
 import click
-from groupreplay.streaming.timeline import Line
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
+
+from groupreplay.streaming.timeline import Line
 
 _STYLES: Final = {"INFO": "", "WARN": "yellow", "ERROR": "bold red"}
 _GROUP_COLOURS: Final = ("cyan", "green", "magenta", "blue")

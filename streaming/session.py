@@ -135,9 +135,10 @@ def _submitted(settings: RunSettings) -> SparkSession:
 
 
 def _own(settings: RunSettings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     from groupreplay.streaming.jars import jar_paths
     from groupreplay.streaming.java import java_environment
-    from pyspark.sql import SparkSession
 
     os.environ.update(java_environment())
     # Spark would take the first python3 of the PATH for its workers.
@@ -165,8 +166,9 @@ def _log_options(settings: RunSettings) -> str:
 
 
 def _need_connector(spark: SparkSession) -> None:
-    from groupreplay.streaming.jars import connector_coordinate
     from py4j.protocol import Py4JJavaError
+
+    from groupreplay.streaming.jars import connector_coordinate
 
     jvm = spark.sparkContext._jvm
     assert jvm is not None

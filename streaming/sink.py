@@ -12,7 +12,7 @@ from groupreplay.streaming.source import connection_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 def messages(rows: DataFrame) -> DataFrame:

@@ -71,7 +71,13 @@ def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: i
 
 
 def heartbeats(spark: SparkSession, plan: TopicPlan, run_id: str) -> DataFrame:
-    """The heartbeats of this run as rows of the packed schema; all other messages are left out.
+    """The heartbeats of this run as rows of the packed schema."""
+    # Old heartbeats are of no use, so it does not matter when retention takes them.
+    return heartbeat_rows(_stream(spark, {**read_options(plan), "failOnDataLoss": "false"}), run_id)
+
+
+def heartbeat_rows(messages: DataFrame, run_id: str) -> DataFrame:
+    """Messages of the topic of probes that are heartbeats of this run; all others are left out.
 
     A heartbeat of another run says nothing: its checkpoint may have been further, or another one.
     """
@@ -80,16 +86,12 @@ def heartbeats(spark: SparkSession, plan: TopicPlan, run_id: str) -> DataFrame:
     text = sql.col("value").cast("string")
     caught_up_ms = sql.get_json_object(text, "$.caught_up_ms").try_cast("long")
     believable = caught_up_ms.between(0, _LATEST_MS)
-    return (
-        # Old heartbeats are of no use, so it does not matter when retention takes them.
-        _stream(spark, {**read_options(plan), "failOnDataLoss": "false"})
-        .where(sql.col("key") == _binary(RESERVED))
-        .where(sql.get_json_object(text, "$.run_id") == run_id)
-        .select(
-            _binary(HEARTBEAT_TAG).alias("key"),
-            sql.lit(None).cast("binary").alias("packed"),
-            sql.when(believable, sql.timestamp_millis(caught_up_ms)).alias("caught_up"),
-        )
+    return messages.where(
+        (sql.col("key") == _binary(RESERVED)) & (sql.get_json_object(text, "$.run_id") == run_id)
+    ).select(
+        _binary(HEARTBEAT_TAG).alias("key"),
+        sql.lit(None).cast("binary").alias("packed"),
+        sql.when(believable, sql.timestamp_millis(caught_up_ms)).alias("caught_up"),
     )
 
 

@@ -11,7 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from groupreplay.state import DELETED, Group
+
+from groupreplay.state import Deleted, Group
 from groupreplay.state.bad_records import BadRecords
 from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.state.document import encode_document
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
-#: How long a due timer waits for the caught-up time before it looks again.
-_RETRY_MS: Final = 10_000
 #: Begins the keys of documents that are about no group; a group id cannot begin so.
 RESERVED: Final = b"\0"
 
@@ -75,10 +74,14 @@ class Advance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What every call needs to know of the job; travels to the workers once."""
+    """What every call needs to know of the job; travels to the workers once.
+
+    ``retry_ms``: how long a timer that is due waits for the caught-up time before it looks again.
+    """
 
     context: Context
     topics: TopicNames
+    retry_ms: int = 10_000
 
 
 def advance(
@@ -121,7 +124,7 @@ def _advance_group(
     rows = [_event_row(event, context, recorded_ms) for event in events]
     document = group.take_document()
     if document is not None:
-        value = None if document is DELETED else encode_document(document)
+        value = None if isinstance(document, Deleted) else encode_document(document)
         rows.append(OutputRow(Output.STATES, group_id.encode(), value))
     # Only now: the state remembers which document was taken.
     return Advance(
@@ -184,20 +187,19 @@ def step(
         recorded_ms=processing_ms,
         context=job.context,
     )
-    _store(result, state, processing_ms, now_ms)
+    _store(result, state, processing_ms, min(processing_ms - now_ms, job.retry_ms))
     if result.rows:
         yield _frame(result.rows, job.topics)
 
 
-def _store(result: Advance, state: GroupState, processing_ms: int, now_ms: int) -> None:
+def _store(result: Advance, state: GroupState, processing_ms: int, trail_ms: int) -> None:
+    """``trail_ms`` is how far the caught-up time, which deadlines wait for, is behind Spark's clock."""
     if result.gone or (result.blob is None and state.hasTimedOut):
         if state.exists:
             state.remove()
     elif result.changed or state.hasTimedOut:
         state.update((result.blob,))
         if result.deadline_ms is not None:
-            # Spark counts in processing time and the deadline waits for the caught-up time, which trails it.
-            trail_ms = min(processing_ms - now_ms, _RETRY_MS)
             state.setTimeoutDuration(max(1, max(result.deadline_ms - processing_ms, 0) + trail_ms))
 
 
@@ -210,7 +212,8 @@ def _frame(rows: Sequence[OutputRow], topics: TopicNames) -> pd.DataFrame:
         "value": [row.value for row in rows],
         "headers": [_headers_text(row.headers) for row in rows],
     }
-    return pd.DataFrame(columns, columns=list(OUTPUT_COLUMNS), dtype=object)
+    frame: pd.DataFrame = pd.DataFrame(columns, columns=list(OUTPUT_COLUMNS), dtype=object)
+    return frame
 
 
 def _headers_text(headers: tuple[tuple[str, bytes], ...]) -> str | None:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, TextIO
 
 import click
+
 from groupreplay.state.display import safe_text
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.logs import without_secrets

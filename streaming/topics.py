@@ -90,7 +90,7 @@ def _create(connection: Connection, names: TopicNames, missing: list[str]) -> se
 def _not_created(
     connection: Connection, names: TopicNames, missing: list[str], error: Exception
 ) -> GroupReplayError:
-    explained = connection.explain(error, "output topics")  # type: ignore[arg-type]
+    explained = connection.explain(error, "output topics")
     lines = [
         f"--topic {getattr(names, one)} "
         + " ".join(f"--config {name}={value}" for name, value in TOPIC_CONFIGS[one].items())

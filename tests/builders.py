@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
 from groupreplay.codecs import (
     Assignment,
     GroupMetadataKey,

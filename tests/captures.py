@@ -9,12 +9,13 @@ import pyarrow as pa
 from builders import PARTITION, placed
 from builders import Raw as Record
 from click.testing import CliRunner, Result
+from raw_records import Raw
+
 from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.capture_file import CaptureWriter
 from groupreplay.streaming.cli import cli
 from groupreplay.streaming.rows import ROW_SCHEMA
-from raw_records import Raw
 
 CLUSTER_ID = "cluster-1"
 ERA = "era-1"

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 from builders import Raw
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from waiting import wait_until
+
 from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.hashing import partition_for
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.leash import Leashed
 from groupreplay.streaming.settings import Cluster, TopicNames
-from waiting import wait_until
 
 #: Generous, because a machine may run several brokers at once; nothing waits longer than it must.
 PATIENCE_SECONDS = 240.0

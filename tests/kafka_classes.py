@@ -162,8 +162,9 @@ def _parts(framed: bytes) -> Iterator[bytes | None]:
 def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
     """An object of a Java class given as source, in a JVM with these jars that ends on leaving."""
     import pyspark
-    from groupreplay.streaming.java import find_java
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    from groupreplay.streaming.java import find_java
 
     spark = Path(pyspark.__file__).parent / "jars"
     compiler = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from builders import GROUP, Raw
+
 from groupreplay.codecs import ZERO_UUID, Key, uuid_bytes
 from groupreplay.codecs.consumer import (
     ClassicMemberMetadata,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
+
 from groupreplay.codecs import (
     GroupMetadataKey,
     GroupMetadataValue,

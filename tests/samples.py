@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 from builders import CONTEXT, asked_for, emptied, generation, gone, member, replay
+from modern_builders import first_join, operation
+
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
-from modern_builders import first_join, operation
 
 
 def bad_record(kind: type[Fact]) -> Event:

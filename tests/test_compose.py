@@ -272,6 +272,7 @@ def test_kafkas_launcher_takes_the_environment(broker_environment: dict[str, str
 def test_asking_about_a_group_creates_the_offsets_topic(compose: dict[str, Any]) -> None:
     """The one-shot service ends well on a new broker, and leaves the topic and no group behind."""
     from confluent_kafka.admin import AdminClient
+
     from groupreplay.streaming.broker import EmbeddedBroker
     from groupreplay.streaming.jars import jar_paths
     from groupreplay.streaming.java import find_java
@@ -292,9 +293,10 @@ def test_asking_about_a_group_creates_the_offsets_topic(compose: dict[str, Any])
 @pytest.mark.broker
 def test_every_setting_is_known(broker_environment: dict[str, str], compose: dict[str, Any]) -> None:
     """Each KAFKA_ name is a setting that the pinned Kafka declares; unknown ones it would ignore."""
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
     from groupreplay.streaming.jars import jar_paths
     from groupreplay.streaming.java import find_java
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
     version = compose["services"]["broker"]["image"].rpartition(":")[2]
     port = launch_gateway(

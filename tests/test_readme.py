@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 import pytest
+
+import groupreplay
 from groupreplay.state.events import FACTS
 from groupreplay.streaming.cli import cli
 from groupreplay.streaming.timeline import Line
-
-import groupreplay
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """The memory limit of one record."""
 
 import pytest
+
 from groupreplay.codecs.budget import MEMORY_CONSTANT, NO_LIMIT, Budget
 from groupreplay.codecs.errors import DecodeError
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+
 from groupreplay.codecs.budget import NO_LIMIT, Budget
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.errors import DecodeError, EncodeError

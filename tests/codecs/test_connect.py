@@ -1,6 +1,7 @@
 """Kafka Connect's blobs."""
 
 import pytest
+
 from groupreplay.codecs import (
     ConnectAssignment,
     ConnectMetadata,

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
+from kafka_classes import KafkaClasses, kafka_classes
+from record_samples import random_record, with_unknown_tags
+
 from groupreplay.codecs import (
     REGISTRY,
     Key,
@@ -17,8 +20,6 @@ from groupreplay.codecs import (
     to_json,
 )
 from groupreplay.streaming.jars import jar_paths
-from kafka_classes import KafkaClasses, kafka_classes
-from record_samples import random_record, with_unknown_tags
 
 pytestmark = pytest.mark.broker
 

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
+
 from groupreplay.codecs import REGISTRY, Assignment, Subscription
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.primitives import WireType

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from groupreplay.codecs.budget import NO_LIMIT
 from groupreplay.codecs.errors import DecodeError, EncodeError
 from groupreplay.codecs.primitives import (

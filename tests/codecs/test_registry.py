@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from groupreplay.codecs import (
     KEY_TYPES,
     REGISTRY,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+
 from groupreplay.codecs import REGISTRY
 from groupreplay.codecs.budget import NO_LIMIT
 from groupreplay.codecs.composites import Array

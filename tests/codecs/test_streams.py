@@ -1,6 +1,7 @@
 """Streams groups."""
 
 import pytest
+
 from groupreplay.codecs import (
     EncodeError,
     Endpoint,

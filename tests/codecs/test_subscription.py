@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from groupreplay.codecs import (
     NO_ASSIGNMENT,
     Assignment,

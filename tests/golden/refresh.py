@@ -12,9 +12,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from samples import one_of_each, written  # noqa: E402
+
 from groupreplay.state.events import FACTS  # noqa: E402
 from groupreplay.state.schemas import json_schemas  # noqa: E402
-from samples import one_of_each, written  # noqa: E402
 
 events = {
     fact.NAME: [written(event) for event in one_of_each() if type(event.fact) is fact] for fact in FACTS

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_admin import KafkaAdmin, kafka_admin
+
 from groupreplay.state import Context
 from groupreplay.streaming.jars import jar_paths
 from groupreplay.streaming.replay import Replay
 from groupreplay.streaming.rows import read_topic
 from groupreplay.streaming.settings import Cluster
 from groupreplay.streaming.step import Output
-from kafka_admin import KafkaAdmin, kafka_admin
 
 if TYPE_CHECKING:
     from groupreplay.streaming.broker import EmbeddedBroker

@@ -20,6 +20,8 @@ import pytest
 from captures import invoke
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import wait_until
+
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.hashing import partition_for
 from groupreplay.streaming.capture import capture
@@ -27,7 +29,6 @@ from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.jars import jar_paths
 from groupreplay.streaming.java import find_java
 from groupreplay.streaming.settings import Cluster
-from waiting import wait_until
 
 if TYPE_CHECKING:
     from groupreplay.streaming.broker import EmbeddedBroker
@@ -195,12 +196,12 @@ def test_members_and_coordinator_agree_with_the_broker(world: World) -> None:
                 member.group_instance_id or "",
                 member.host,
                 member.client_id,
-                f"{TOPIC}({','.join(str(one.partition) for one in member.assignment.topic_partitions)})",
+                f"{TOPIC}:{','.join(str(one.partition) for one in member.assignment.topic_partitions)}",
             )
             for member in answer.members
         }
         printed = invoke(*words, "--group", group, "--members", "--verbose").stdout
-        names = ("CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "ASSIGNMENT")
+        names = ("CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "CURRENT-ASSIGNMENT")
         assert {tuple(row[name] for name in names) for row in table(printed)} == members
         (state,) = table(invoke(*words, "--group", group, "--state").stdout)
         names = ("COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_classes import KafkaClasses, kafka_classes
+from waiting import wait_until
+
 from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value, to_json
 from groupreplay.streaming.broker import EmbeddedBroker
 from groupreplay.streaming.jars import jar_paths
-from kafka_classes import KafkaClasses, kafka_classes
-from waiting import wait_until
 
 pytestmark = pytest.mark.broker
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from groupreplay.streaming.broker import EmbeddedBroker
 from groupreplay.streaming.leash import Leashed
 from groupreplay.streaming.scenario import Action, Stage, Step, create_topics

@@ -13,6 +13,9 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from jobs import RunningJob, comparable, read_topic, running_job, topic_names
+from waiting import wait_until
+
 from groupreplay.codecs import decode_key
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.streaming import rows
@@ -20,8 +23,6 @@ from groupreplay.streaming.broker import EmbeddedBroker
 from groupreplay.streaming.replay import Replay
 from groupreplay.streaming.settings import Cluster
 from groupreplay.streaming.step import Output
-from jobs import RunningJob, comparable, read_topic, running_job, topic_names
-from waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -63,7 +64,8 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
     """
     with EmbeddedBroker(offsets_partitions=4) as broker:
         server = broker.bootstrap_servers
-        AdminClient({"bootstrap.servers": server}).create_topics([NewTopic(ORDERS, 2, 1)])[ORDERS].result(60)
+        admin = AdminClient({"bootstrap.servers": server})
+        admin.create_topics([NewTopic(ORDERS, 2, 1)])[ORDERS].result(60)
         producer = Producer({"bootstrap.servers": server})
         for _ in range(10):
             producer.produce(ORDERS, b"x")
@@ -111,14 +113,14 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
 
             # The job has added no group of its own, and replay says the same as the job.
             assert groups_in_the_log(server) == {"old", "new", "after"}
-            said = job.events()
             log = rows.read_topic(Cluster(bootstrap_servers=server))
             replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era))
             events = [
                 json.loads(row.value or b"") for row in replayed.feed(log) if row.output is Output.EVENTS
             ]
-            later = {one["id"]: comparable(one) for one in events if one["data"]["group_id"] != "old"}
-            assert said == later
+            expected = {one["id"]: comparable(one) for one in events if one["data"]["group_id"] != "old"}
+            job.wait_until(lambda: job.events().keys() >= expected.keys())
+            assert job.events() == expected
 
             # SIGTERM ends it, its JVM too, without a page of stack traces.
             children = psutil.Process(pid).children(recursive=True)

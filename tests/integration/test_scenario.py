@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from waiting import wait_until
+
 from groupreplay.streaming.leash import Leashed
 from groupreplay.streaming.scenario import Actor, create_topics, member_command
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.sink_reader import SinkReader
-from waiting import wait_until
 
 if TYPE_CHECKING:
     from groupreplay.streaming.broker import EmbeddedBroker

@@ -20,10 +20,11 @@ from builders import (
     no_offset,
     observed,
 )
-from groupreplay.state import Event, Group, Observations
-from groupreplay.state.envelope import cloud_event
 from hypothesis import given
 from hypothesis import strategies as st
+
+from groupreplay.state import Event, Group, Observations
+from groupreplay.state.envelope import cloud_event
 
 MEMBERS = ("a", "b", "c", "i-1", "i-2")
 TOPICS = ("t", "u")

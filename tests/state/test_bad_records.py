@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from groupreplay.state import Context, SnapshotError
 from groupreplay.state.bad_records import BadRecord, BadRecords
 from groupreplay.state.events import Event, RecordMalformed, RecordSkipped

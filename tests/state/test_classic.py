@@ -17,6 +17,7 @@ from builders import (
     no_offset,
     replay,
 )
+
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from groupreplay.state.events import (
     Evidence,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
-from groupreplay.state.display import safe_text
 from hypothesis import given
 from hypothesis import strategies as st
+
+from groupreplay.state.display import safe_text
 
 
 def test_plain_text_stays() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from builders import CONTEXT, generation, member, replay
 from cloudevents.core.bindings.kafka import KafkaMessage, from_structured_event
+from jsonschema import Draft202012Validator, FormatChecker
+from samples import one_of_each, written
+
 from groupreplay.state.envelope import cloud_event, timestamp
 from groupreplay.state.events import FACTS, Fact
 from groupreplay.state.schemas import json_schemas
-from jsonschema import Draft202012Validator, FormatChecker
-from samples import one_of_each, written
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -22,6 +22,7 @@ from builders import (
     placed,
     replay,
 )
+
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import DELETED, Group, SnapshotError
 
@@ -163,6 +164,7 @@ def test_the_document_in_full() -> None:
         "target_epoch": None,
         "since_ms": 5,
         "history": "full",
+        "topology_epoch": None,
         "member_count": 1,
         "members": [
             {
@@ -174,6 +176,12 @@ def test_the_document_in_full() -> None:
                 "epoch": None,
                 "partitions": {"t": "0-1,4"},
                 "supported_protocols": ["range"],
+                "member_protocol": "classic",
+                "target_partitions": None,
+                "revoking": None,
+                "rack_id": None,
+                "process_id": None,
+                "connect": None,
             }
         ],
         "subscribed_topics": ["t"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from groupreplay.state.hashing import java_hash, partition_for
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from builders import generation, member
+
 from groupreplay.state.members import Member, Pairing, group_topics, pair, read_members
 
 

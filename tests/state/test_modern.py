@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from builders import GROUP, Raw, names, replay
+from modern_builders import TOPIC, TOPIC_ID, operation
+
 from groupreplay.codecs import KEY_TYPES, share, streams
 from groupreplay.codecs.consumer import TopicIdPartitions
 from groupreplay.state.modern import RECORDS
-from modern_builders import TOPIC, TOPIC_ID, operation
 
 
 def state(history: list[Raw]) -> str:

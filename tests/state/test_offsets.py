@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from builders import Raw, commit, observed, placed
-from groupreplay.state.observations import CommitRun
-from groupreplay.state.offsets import COMMITTED, Offsets
 from hypothesis import given
 from hypothesis import strategies as st
+
+from groupreplay.state.observations import CommitRun
+from groupreplay.state.offsets import COMMITTED, Offsets
 
 TOPIC_ID = bytes(range(1, 17))
 

@@ -5,15 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builders import CONTEXT, asked_for, commit, facts, generation, gone, member, names, replay
-from groupreplay.state.events import (
-    GroupConverted,
-    GroupType,
-    History,
-    MemberLeft,
-    RebalanceCompleted,
-    RebalanceStarted,
-    StaticReplaced,
-)
 from modern_builders import (
     TOPIC,
     UNRELEASED,
@@ -28,6 +19,16 @@ from modern_builders import (
     resolved,
     target,
     target_epoch,
+)
+
+from groupreplay.state.events import (
+    GroupConverted,
+    GroupType,
+    History,
+    MemberLeft,
+    RebalanceCompleted,
+    RebalanceStarted,
+    StaticReplaced,
 )
 
 
@@ -317,15 +318,14 @@ def test_a_partial_history_claims_nothing_about_members() -> None:
 def test_two_owners_of_one_partition() -> None:
     """Scenario 25: compaction dropped "A gave it up"; the larger epoch has it."""
     history = [
-        *operation(
-            1_000, described("a"), described("b"), group_epoch(2), target_epoch(2), current("a", 2, [0, 1])
-        ),
-        *operation(2_000, current("b", 3, [0]), group_epoch(3), target_epoch(3)),
+        *first_join(),
+        *operation(2_000, described("b"), group_epoch(3), target_epoch(3), current("b", 3, [0])),
         *operation(3_000, current("a", 3, [1])),
     ]
-    _, events = replay(history)
+    group, events = replay(history)
     completed = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
     assert completed[-1].generation == 3
+    assert [one["partitions"] for one in group.describe()["members"]] == [{TOPIC: [1]}, {TOPIC: [0]}]
 
 
 def test_tombstones_of_what_is_not_there_are_nothing() -> None:

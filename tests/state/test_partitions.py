@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from groupreplay.state.partitions import by_topic, each, from_ranges, to_ranges
 from hypothesis import given
 from hypothesis import strategies as st
+
+from groupreplay.state.partitions import by_topic, each, from_ranges, to_ranges
 
 
 def test_ranges_are_short_and_sorted() -> None:

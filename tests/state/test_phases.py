@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from groupreplay.state.phases import NEXT, Phase, Said, Seen
 
 

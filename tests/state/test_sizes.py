@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from groupreplay.state.sizes import fit_json
 from hypothesis import given
 from hypothesis import strategies as st
+
+from groupreplay.state.sizes import fit_json
 
 
 def test_a_small_document_is_untouched() -> None:

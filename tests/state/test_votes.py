@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from groupreplay.state.votes import candidate_protocols, select_protocol, vote
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+
 from groupreplay.streaming.binary_columns import BinaryColumn, distinct, integers, is_ascii
 
 

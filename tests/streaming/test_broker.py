@@ -13,8 +13,9 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from groupreplay.streaming.broker import BrokerError, EmbeddedBroker
 from waiting import wait_until
+
+from groupreplay.streaming.broker import BrokerError, EmbeddedBroker
 
 pytestmark = pytest.mark.broker
 

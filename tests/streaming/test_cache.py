@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from groupreplay.streaming.cache import cache_folder, write_once
 
 

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from captures import rows_batch
+from raw_records import Raw
+
 from groupreplay.streaming import capture as capture_module
 from groupreplay.streaming.capture import capture
 from groupreplay.streaming.capture_file import read_captures
 from groupreplay.streaming.clients import Connection, TopicIdentity
 from groupreplay.streaming.rows import Advance, Rows, no_progress
 from groupreplay.streaming.settings import Cluster
-from raw_records import Raw
 
 CLUSTER = Cluster(bootstrap_servers="h:1")
 BACKLOG = [[Raw(0, 0, 1, b"k", b"v"), Raw(0, 1, 2, b"k", b"v")], [Raw(1, 0, 3, b"k", None)]]

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from captures import CLUSTER_ID, ERA, rows_batch, write_capture
+from raw_records import Raw
+
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming import capture_file
 from groupreplay.streaming.capture_file import CaptureWriter, read_captures
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.rows import ROW_SCHEMA
-from raw_records import Raw
 
 
 def record(partition: int, offset: int) -> Raw:

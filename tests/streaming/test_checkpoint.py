@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from groupreplay.streaming import checkpoint as checkpoint_module
-from groupreplay.streaming.checkpoint import Checkpoint, Identity
-from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from spark_sessions import small_session
 
 from groupreplay import __version__
+from groupreplay.streaming import checkpoint as checkpoint_module
+from groupreplay.streaming.checkpoint import Checkpoint, Identity
+from groupreplay.streaming.errors import ExitCode, GroupReplayError
 
 pytestmark = pytest.mark.spark
 

@@ -14,11 +14,11 @@ import click
 import pytest
 from builders import generation, member
 from captures import invoke, raw, write_capture
+
+from groupreplay import __version__
 from groupreplay.streaming import cli as cli_module
 from groupreplay.streaming.cli import COMMANDS, cli
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
-
-from groupreplay import __version__
 
 HEAVY = ("pyspark", "pandas", "pyarrow", "numpy", "confluent_kafka", "rich")
 

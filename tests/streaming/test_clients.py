@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import socket
+from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Uuid
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
+
 from groupreplay.streaming import clients
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
@@ -69,6 +72,50 @@ def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
             Connection(Cluster(bootstrap_servers=address)).identify("t")
     assert caught.value.what.startswith("cannot reach the cluster: ")
     assert caught.value.exit_code is ExitCode.CONNECTION
+
+
+class FakeAdmin:
+    """A cluster of three topics: one with an id, one without (an old broker), one we may not describe."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        """Names of all topics."""
+        return SimpleNamespace(topics=dict.fromkeys(("orders", "old", "secret")))
+
+    def describe_topics(self, topics: TopicCollection, request_timeout: float) -> dict[str, Future[object]]:
+        """A future a topic."""
+        names = topics.topic_names
+        self.asked.append(names)
+        answers: dict[str, Future[object]] = {name: Future() for name in names}
+        for name, answer in answers.items():
+            if name == "secret":
+                answer.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
+            else:
+                topic_id = Uuid(0x19E5A0AA_60E34B90, -0x6F8B_9FF2_495C_D85E) if name == "orders" else None
+                answer.set_result(SimpleNamespace(topic_id=topic_id))
+        return answers
+
+
+def test_names_of_topic_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for in pieces; what has no id or may not be seen is left out."""
+    monkeypatch.setattr(clients, "_TOPICS_A_REQUEST", 2)
+    connection, admin = Connection(CLUSTER), FakeAdmin()
+    monkeypatch.setattr(connection, "admin", lambda: admin)
+    assert connection.topic_names() == {"GeWgqmDjS5CQdGANtqMnog": "orders"}
+    assert admin.asked == [["old", "orders"], ["secret"]]
+
+
+def test_no_names_without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster that does not answer is no reason to fail: the ids stay."""
+    connection = Connection(CLUSTER)
+
+    def fail(**_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    monkeypatch.setattr(connection, "admin", lambda: SimpleNamespace(list_topics=fail))
+    assert connection.topic_names() == {}
 
 
 def test_settings_that_librdkafka_refuses() -> None:

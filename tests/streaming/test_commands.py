@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 from captures import invoke
+
 from groupreplay.state import FACTS
 from groupreplay.state.schemas import json_schemas
 from groupreplay.streaming.settings import Cluster, RunSettings, TopicNames

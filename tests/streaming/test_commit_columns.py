@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from groupreplay.codecs import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, decode_value
-from groupreplay.streaming.binary_columns import BinaryColumn
-from groupreplay.streaming.commit_columns import CommitColumns, decode_regular
 from hypothesis import given
 from hypothesis import strategies as st
 from raw_records import commit, random_log
+
+from groupreplay.codecs import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, decode_value
+from groupreplay.streaming.binary_columns import BinaryColumn
+from groupreplay.streaming.commit_columns import CommitColumns, decode_regular
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)
 

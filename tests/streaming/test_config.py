@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from groupreplay.streaming.config import default_path, load_defaults
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 

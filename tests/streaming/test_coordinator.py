@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from groupreplay.streaming.clients import TopicIdentity
 from groupreplay.streaming.coordinator import coordinator_of, locate
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from captures import write_capture
+from raw_records import Raw, commit, commit_key, generation
+
 from groupreplay.codecs import Malformed
 from groupreplay.streaming.capture_file import read_captures
 from groupreplay.streaming.decode import Tally, bytes_of_hex, decode_record, decode_rows
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
-from raw_records import Raw, commit, commit_key, generation
 
 COMMIT = {
     "key": {"type": 1, "data": {"group": "g", "topic": "t", "partition": 2}},

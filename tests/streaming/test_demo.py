@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from groupreplay.streaming import demo as module
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.leash import Leashed

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from groupreplay.streaming.guarded import GuardedProcess
 from waiting import wait_until
+
+from groupreplay.streaming.guarded import GuardedProcess
 
 # A shell with a child: both must go.
 FAMILY = ["sh", "-c", "sleep 600 & echo started $!; wait"]

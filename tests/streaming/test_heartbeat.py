@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from progress import IDENTITY, batch
+from waiting import wait_until
+
 from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobReport
 from groupreplay.streaming.settings import TopicNames
-from progress import IDENTITY, batch
-from waiting import wait_until
 
 TOPICS = TopicNames()
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import trustme
-from groupreplay.streaming.ivy import Coordinate, JarError, retrieve
 from maven_repository import MavenRepository, jar, serve
+
+from groupreplay.streaming.ivy import Coordinate, JarError, retrieve
 
 pytestmark = pytest.mark.spark  # Ivy is a JVM, and its jar comes with pyspark
 

@@ -10,9 +10,10 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from maven_repository import MavenRepository, jar, serve
+
 from groupreplay.streaming import jars
 from groupreplay.streaming.ivy import Coordinate, JarError
-from maven_repository import MavenRepository, jar, serve
 
 APPLE = "org.example.fruit:apple:1.0"
 PEAR = "org.example.fruit:pear:2.0"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from groupreplay.streaming.job_report import JobReport
-from groupreplay.streaming.query import OBSERVED
 from progress import IDENTITY, batch
 from pyspark.sql import Row
 
 from groupreplay import __version__
+from groupreplay.streaming.job_report import JobReport
+from groupreplay.streaming.query import OBSERVED
 
 
 def test_the_document_before_the_first_batch() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from raw_records import commit_key, generation, random_log
+
 from groupreplay.codecs import LegacyOffsetCommitKey, Malformed, OffsetCommitKey, Skipped, decode_key
 from groupreplay.streaming.key_columns import decode_keys
-from raw_records import commit_key, generation, random_log
 
 
 def test_every_key_says_what_the_scalar_decoder_says() -> None:

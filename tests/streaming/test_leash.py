@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from groupreplay.streaming.leash import Leashed
 
 DEADLINE_SECONDS = 30.0

@@ -8,6 +8,7 @@ import logging
 import re
 
 import pytest
+
 from groupreplay.streaming.logs import configure_logs, without_secrets
 
 SECRETS = [

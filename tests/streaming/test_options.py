@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+
 from groupreplay.streaming.options import (
     find_cluster,
     moment,

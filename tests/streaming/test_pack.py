@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from raw_records import Raw, batches, commit, commit_key, generation, log, random_log
+
 from groupreplay.codecs import (
     ZERO_UUID,
     GroupMetadataKey,
@@ -23,7 +25,6 @@ from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupR
 from groupreplay.streaming import pack as pack_module
 from groupreplay.streaming.pack import OUTPUT_SCHEMA, pack
 from groupreplay.streaming.packing import unpack_bad_records, unpack_group
-from raw_records import Raw, batches, commit, commit_key, generation, log, random_log
 
 
 def packed_by_key(rows: list[Raw], size: int = 10_000) -> dict[bytes, list[bytes]]:

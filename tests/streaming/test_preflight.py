@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from jobs import write_log
+from raw_records import commit
+from spark_sessions import small_session
+
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming import preflight
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.settings import Cluster
 from groupreplay.streaming.source import TopicPlan, offsets_read, planned_partitions
-from jobs import write_log
-from raw_records import commit
-from spark_sessions import small_session
 
 if TYPE_CHECKING:
     from groupreplay.streaming.broker import EmbeddedBroker

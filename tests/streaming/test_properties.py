@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
+
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.properties import (
     MASK,

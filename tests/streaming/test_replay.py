@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from builders import asked_for, commit, emptied, generation, gone, member
 from captures import CLUSTER_ID, ERA, raw, write_capture
+from hypothesis import given
+from hypothesis import strategies as st
+from raw_records import Raw
+
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
 from groupreplay.state.envelope import event_type
@@ -17,9 +21,6 @@ from groupreplay.streaming.capture_file import read_captures
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.step import Output, OutputRow
-from hypothesis import given
-from hypothesis import strategies as st
-from raw_records import Raw
 
 CONTEXT = Context(cluster_id=CLUSTER_ID, era=ERA)
 LIFE = [
@@ -123,6 +124,27 @@ def test_groups_at_the_end(tmp_path: Path) -> None:
     driver = Replay(CONTEXT)
     list(driver.feed(read_captures([path])))
     assert [(group.group_id, group.describe()["generation"]) for group in driver.groups()] == [("g", 2)]
+
+
+@pytest.mark.parametrize(
+    ("until_ms", "told_of"), [(1_999, 1), (2_000, 2), (9_499, 4), (9_500, 5), (99_999, 5)]
+)
+def test_the_log_may_end_early(tmp_path: Path, until_ms: int, told_of: int) -> None:
+    """Records of the last millisecond count, later ones do not, and the last operation is closed."""
+    path = write_capture(tmp_path / "a.parquet", raw(LIFE))
+    driver = Replay(CONTEXT, until_ms=until_ms)
+    events = [json.loads(event) for event in events_in_order(driver.feed(read_captures([path])), Filter())]
+    assert told(events) == [event for event in ALL if event[1] == "g"][:told_of]
+
+
+def test_only_asked_for_groups_are_wanted() -> None:
+    """Without a choice all are."""
+    assert [Replay(CONTEXT, groups).wants("g") for groups in (None, ["g"], ["h"], [])] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_bad_record_is_told_and_counted(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming import rows as rows_module
 from groupreplay.streaming.errors import ExitCode, GroupReplayError

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from groupreplay.streaming.broker import EmbeddedBroker
 from groupreplay.streaming.scenario import ACTORS, STORY, TOPICS, Action, Stage, Step, create_topics
 
@@ -75,6 +76,7 @@ def test_members_join_die_and_leave(
 ) -> None:
     """Members are real: the broker lists them and their commits, and no longer lists who left."""
     from confluent_kafka.admin import AdminClient
+
     from groupreplay.streaming import scenario
 
     group = unique("group")

@@ -6,9 +6,10 @@ import io
 import re
 
 import pytest
+from rich.console import Console
+
 from groupreplay.streaming.screen import Screen
 from groupreplay.streaming.timeline import Line
-from rich.console import Console
 
 LINE = Line(
     time="02:03:04.567", severity="WARN", group="shipping", words="[bold]not markup[/bold] :smile: 12 ms"

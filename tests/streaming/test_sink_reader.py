@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+
 from groupreplay.streaming.broker import EmbeddedBroker
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.sink_reader import SinkReader

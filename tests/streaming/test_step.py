@@ -8,12 +8,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pyspark.sql.streaming.state import GroupState
+from raw_records import batches, commit, commit_key, generation, log
+
 from groupreplay.state import Context, Group
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.step import OUTPUT_COLUMNS, Job, Output, OutputRow, advance, step
-from pyspark.sql.streaming.state import GroupState
-from raw_records import batches, commit, commit_key, generation, log
 
 CONTEXT = Context(cluster_id="c")
 JOB = Job(context=CONTEXT, topics=TopicNames(events="my-events"))

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 
 import pytest
+from progress import IDENTITY, batch
+
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.job_report import JobReport
 from groupreplay.streaming.signals import StopRequest
 from groupreplay.streaming.supervision import Supervisor, explained, failure_text
-from progress import IDENTITY, batch
 
 TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Timeout of 60000ms expired"
 FAULT = "java.lang.IllegalStateException: something else"

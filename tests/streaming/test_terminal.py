@@ -7,6 +7,7 @@ import json
 import unicodedata
 
 import pytest
+
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.terminal import (
     Output,

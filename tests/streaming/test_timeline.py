@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from groupreplay.state.events import FACTS
 from groupreplay.streaming.timeline import _WORDS, Line, clock_time, event_name, line_of, milliseconds
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from jobs import topic_names
+
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.settings import Cluster
 from groupreplay.streaming.topics import TOPIC_CONFIGS, ensure_topics
-from jobs import topic_names
 
 if TYPE_CHECKING:
     from groupreplay.streaming.broker import EmbeddedBroker

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+
 from groupreplay.streaming.truststore import CertificateFileError, jks, trust_options
 
 

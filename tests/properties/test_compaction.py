@@ -1,0 +1,329 @@
+"""Logs of every kind of group, compacted everywhere: the end is the same, and nothing untrue is said on the way.
+
+A *window* [p, c) is what the log cleaner took into its map of keys. A reader that comes afterwards finds, below
+c, only records whose key is not written again in the window; with tombstones, or without those of the window. A
+reader that was at p when the cleaner passed finds everything below p, and the cleaned records from there on.
+Windows cut operations in two, as the cleaner may; from c on nothing is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from builders import CONTEXT, GROUP, Raw, observed, placed
+from modern_builders import TOPIC
+from modern_coordinator import Coordinator
+
+from groupreplay.state import Event, Group, History
+
+NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
+#: What must not depend on the cleaner. ``since_ms`` and ``history`` may: they say what is known.
+STEADY = (
+    "type",
+    "state",
+    "protocol_type",
+    "protocol",
+    "leader",
+    "generation",
+    "group_epoch",
+    "target_epoch",
+    "subscribed_topics",
+)
+MEMBER = ("member_id", "instance_id", "client_id", "client_host", "state", "epoch", "partitions")
+
+
+def _classic() -> Coordinator:
+    life = Coordinator()
+    life.classic_round("a")
+    life.commit(0, 5)
+    life.classic_round("a", "b")
+    life.commit(0, 7)
+    life.classic_round("b")
+    life.classic_round()
+    life.commit(1, 2)
+    life.delete()
+    life.classic_round("a", "c")
+    life.classic_round("a", "b", "c")
+    life.commit(2, 9)
+    life.classic_round()
+    return life
+
+
+def _consumer(first_epoch: int = 2, *, interval: bool = False) -> Coordinator:
+    life = Coordinator(first_epoch=first_epoch, interval=interval)
+    life.join("a")
+    life.settle()
+    life.commit(0, 5)
+    life.join("b")
+    life.settle()
+    life.leave("b")
+    life.settle()
+    life.join("b")
+    life.leave("a", fenced=True)
+    life.settle()
+    return life
+
+
+def _consumer_before_4_3() -> Coordinator:
+    return _consumer(first_epoch=1)
+
+
+def _consumer_with_an_assignment_interval() -> Coordinator:
+    return _consumer(interval=True)
+
+
+def _two_lives() -> Coordinator:
+    life = Coordinator()
+    life.join("a")
+    life.commit(0, 5)
+    life.leave("a")
+    life.delete()
+    life.join("b")
+    life.move("b")
+    life.join("a")
+    life.settle()
+    life.leave("b")
+    return life
+
+
+def _static() -> Coordinator:
+    life = Coordinator()
+    life.join("s-1", instance="s")
+    life.away("s-1")
+    life.back("s-1", "s-2")
+    life.join("a")
+    life.settle()
+    life.away("s-2")
+    life.heartbeat("a")
+    life.back("s-2", "s-3")
+    life.settle()
+    life.away("s-3")
+    life.leave("s-3")
+    life.settle()
+    return life
+
+
+def _regex() -> Coordinator:
+    life = Coordinator()
+    life.join("a", regex="t.*")
+    life.settle()
+    life.refresh()
+    life.join("b")
+    life.settle()
+    life.leave("a")
+    life.settle()
+    life.grow("b")
+    return life
+
+
+def _upgrade() -> Coordinator:
+    life = Coordinator()
+    life.classic_round("a")
+    life.commit(0, 5)
+    life.classic_round("a", "b")
+    life.upgrade("n")
+    life.settle()
+    life.commit(1, 5)
+    life.leave("a")
+    life.settle()
+    return life
+
+
+def _there_and_back() -> Coordinator:
+    life = Coordinator()
+    life.classic_round("a", "b")
+    life.commit(0, 5)
+    life.upgrade("n")
+    life.settle()
+    life.leave("n")
+    life.classic_round("b")
+    return life
+
+
+def _empty_there_and_back() -> Coordinator:
+    life = Coordinator()
+    life.classic_round("a")
+    life.classic_round()
+    life.upgrade("n")
+    life.commit(0, 1)
+    life.leave("n")
+    life.ask()
+    life.classic_round("a")
+    return life
+
+
+def _life_of(kind: str) -> Coordinator:
+    life = Coordinator(kind=kind)
+    life.join("a")
+    life.settle()
+    life.commit(0, 5)
+    life.join("b")
+    life.settle()
+    life.leave("a")
+    life.leave("b")
+    life.delete()
+    life.join("c")
+    return life
+
+
+def _share() -> Coordinator:
+    return _life_of("share")
+
+
+def _streams() -> Coordinator:
+    return _life_of("streams")
+
+
+LIVES = (
+    _classic,
+    _consumer,
+    _consumer_before_4_3,
+    _consumer_with_an_assignment_interval,
+    _two_lives,
+    _static,
+    _regex,
+    _upgrade,
+    _there_and_back,
+    _empty_there_and_back,
+    _share,
+    _streams,
+)
+every_life = pytest.mark.parametrize("life", LIVES, ids=lambda life: life.__name__.strip("_"))
+
+
+def windows(log: Sequence[Raw]) -> Iterator[tuple[int, int]]:
+    """Every window of at least one record."""
+    return ((p, c) for c in range(1, len(log) + 1) for p in range(c))
+
+
+def cleaned(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[Raw]:
+    """The log after the cleaner took [p, c), which was the first time for it to see that part."""
+    last = {raw.key: raw.offset for raw in log[p:c]}
+    return [
+        raw
+        for raw in log[:c]
+        if last.get(raw.key, raw.offset) == raw.offset
+        and (tombstones or raw.value is not None or raw.offset < log[p].offset)
+    ] + list(log[c:])
+
+
+def settled(log: Sequence[Raw], p: int, c: int) -> list[Raw]:
+    """The log below c has been cleaned as often as it takes; tombstones below p have been dropped."""
+    return [
+        raw
+        for raw in cleaned(log, 0, c, tombstones=True)
+        if raw.value is not None or raw.offset >= log[p].offset
+    ]
+
+
+def overtaken(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[Raw]:
+    """What a reader saw that had read p records when the cleaner took everything below c."""
+    return [
+        *log[:p],
+        *(raw for raw in cleaned(log, 0, c, tombstones=tombstones) if raw.offset >= log[p].offset),
+    ]
+
+
+def replayed(records: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
+    """Everything said, and the group in the end."""
+    group = Group(GROUP, NAMED)
+    events = group.apply(observed(list(records)), 0)
+    events += group.expire(max((raw.at for raw in records), default=0) + 1)
+    return events, group.describe()
+
+
+def end(described: dict[str, Any]) -> dict[str, Any]:
+    """The part of a description that must be the same."""
+    return {
+        **{name: described[name] for name in STEADY},
+        "members": [{name: member[name] for name in MEMBER} for member in described["members"]],
+        "offsets": described["offsets"],
+    }
+
+
+def known(event: Event) -> dict[str, Any]:
+    """What a fact claims. A rebalance is named by its first record that is still there."""
+    fields = asdict(event.fact).items()
+    return {
+        name: value for name, value in fields if value not in (None, "unknown") and name != "rebalance_id"
+    }
+
+
+def untrue(said: Sequence[Event], whole: Sequence[Event]) -> list[Event]:
+    """Facts with a full history that the uncompacted log does not say, at that time and in these words."""
+    truth: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for event in whole:
+        truth.setdefault((event.fact.NAME, event.time_ms), []).append(known(event))
+    converted = {event.time_ms for event in whole if event.fact.NAME == "group.converted"}
+    return [
+        event
+        for event in said
+        if event.history is History.FULL
+        and not any(
+            known(event).items() <= fact.items() for fact in truth.get((event.fact.NAME, event.time_ms), ())
+        )
+        # An empty group whose every trace was taken by the cleaner was never there.
+        and not (event.fact.NAME == "group.created" and event.time_ms in converted)
+    ]
+
+
+class Reader:
+    """Replays logs that differ only in what the cleaner took, each once: many windows leave the same."""
+
+    def __init__(self, life: Coordinator) -> None:
+        self.log = placed(life.log)
+        self._seen: dict[tuple[int, ...], tuple[list[Event], dict[str, Any]]] = {}
+        self.whole = self(self.log)
+
+    def __call__(self, records: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
+        """Everything said, and the group in the end."""
+        place = tuple(raw.offset for raw in records)
+        if place not in self._seen:
+            self._seen[place] = replayed(records)
+        return self._seen[place]
+
+
+@every_life
+def test_every_window_ends_the_same(life: Callable[[], Coordinator]) -> None:
+    """Type, state, epochs, members, subscriptions and offsets, with tombstones and without."""
+    reader = Reader(life())
+    _, group = reader.whole
+    for window in windows(reader.log):
+        for tombstones in (True, False):
+            _, now = reader(cleaned(reader.log, *window, tombstones=tombstones))
+            assert end(now) == end(group), (window, tombstones)
+
+
+@every_life
+def test_a_cleaned_log_says_nothing_untrue(life: Callable[[], Coordinator]) -> None:
+    """Every fact with a full history is one of the whole log's, of the same time.
+
+    It differs in fields that are null or "unknown", and in what a rebalance is called, which is the place of
+    its first record. Held where the cleaned part ends with an operation, as it does unless the cleaner's map
+    of keys is full; and where no reader was overtaken: holes that nothing shows may then look like history.
+    """
+    coordinator = life()
+    reader = Reader(coordinator)
+    events, _ = reader.whole
+    for c, _state in coordinator.edges:
+        for p in range(c):
+            said, _ = reader(settled(reader.log, p, c))
+            assert untrue(said, events) == [], (p, c)
+
+
+@every_life
+def test_a_reader_that_the_cleaner_overtook_ends_the_same(life: Callable[[], Coordinator]) -> None:
+    """As long as tombstones are still there: the last record of every key decides, whatever came before.
+
+    Slower than their retention, it cannot know what is gone; it goes on all the same.
+    """
+    reader = Reader(life())
+    _, group = reader.whole
+    for window in windows(reader.log):
+        _, now = reader(overtaken(reader.log, *window, tombstones=True))
+        assert end(now) == end(group), window
+        _, blind = reader(overtaken(reader.log, *window, tombstones=False))
+        assert blind["group_id"] == GROUP
