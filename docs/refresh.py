@@ -15,6 +15,7 @@ ROOMS = ("codecs", "state", "streaming")
 PAGES = {
     "records.md": "groupreplay.codecs.records_page",
     "events.md": "groupreplay.state.events_page",
+    "states.md": "groupreplay.state.states_page",
 }
 
 

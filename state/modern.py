@@ -34,6 +34,14 @@ class MemberPhase(str, Enum):
 
 _PHASES: Final = (MemberPhase.STABLE, MemberPhase.UNREVOKED, MemberPhase.UNRELEASED)
 
+#: What a member in a state is doing, for the page about states.
+MEMBER_STATES: Final[Mapping[MemberPhase, str]] = {
+    MemberPhase.STABLE: "it has what it can have at its epoch",
+    MemberPhase.UNREVOKED: "it must give something up in its rebalance timeout, at its old epoch",
+    MemberPhase.UNRELEASED: "it is at the target's epoch and waits for what others have not given up yet",
+    MemberPhase.UNKNOWN: "a number that Kafka does not know either",
+}
+
 
 class ModernMember(msgspec.Struct, array_like=True):
     """A member; assignments are ranges by topic id in text form, or by subtopology of a streams group.
@@ -250,23 +258,29 @@ def reconciled(group: Modern, member: ModernMember) -> bool:
 
 
 def _empty(group: Modern) -> bool:
+    """No member is in it."""
     return not living(group)
 
 
 def _not_ready(group: Modern) -> bool:
+    """It has no topology, or the topology's epoch is not the one that was validated."""
     return group.topology_epoch is None or group.topology_epoch != group.validated_topology_epoch
 
 
 def _assigning(group: Modern) -> bool:
+    """The group epoch is above the epoch of the target assignment."""
     return (group.group_epoch or 0) > (group.target_epoch or 0)
 
 
 def _reconciling(group: Modern) -> bool:
+    """A member is not Stable, or not at the epoch of the target assignment."""
     return not all(reconciled(group, member) for member in living(group).values())
 
 
-#: Kind -> its states in the order in which the broker looks at them; none of them: Stable.
-_STATES: Final[Mapping[GroupType, tuple[tuple[str, Callable[[Modern], bool]], ...]]] = {
+#: The state of a group of which none of its kind's rules holds.
+STABLE_STATE: Final = "Stable"
+#: Kind -> its states in the order in which the broker looks at them.
+STATES: Final[Mapping[GroupType, tuple[tuple[str, Callable[[Modern], bool]], ...]]] = {
     GroupType.CONSUMER: (("Empty", _empty), ("Assigning", _assigning), ("Reconciling", _reconciling)),
     GroupType.SHARE: (("Empty", _empty),),
     GroupType.STREAMS: (
@@ -282,7 +296,7 @@ def state_of(kind: GroupType, group: Modern) -> str:
     """The group's state as the broker derives it (``maybeUpdateGroupState``), Dead when it does not exist."""
     if not group.exists:
         return "Dead"
-    return next((name for name, holds in _STATES[kind] if holds(group)), "Stable")
+    return next((name for name, holds in STATES[kind] if holds(group)), STABLE_STATE)
 
 
 def settled(group: Modern) -> bool:

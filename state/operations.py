@@ -69,8 +69,9 @@ class Picture:
 
     @property
     def proven(self) -> bool:
-        """Whether it exists as this kind. An offset alone makes a simple group, unless its beginning was seen:
-        the records of its group may be further on in a log that was cleaned.
+        """Whether it is known to exist as this kind.
+
+        An offset alone may belong to a group whose records are further on in a log that was cleaned.
         """
         return self.exists and (self.kind is not GroupType.CLASSIC or self.epoch is not None or self.whole)
 

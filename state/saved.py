@@ -45,7 +45,7 @@ class PendingRecord(msgspec.Struct, frozen=True, array_like=True):
 class OpenRound(msgspec.Struct, frozen=True, array_like=True):
     """A rebalance under way in a group of one of the newer kinds; ``members`` are those at its start.
 
-    ``owners_known``: the last owner of every partition is, because the round before was seen or there was none.
+    ``owners_known``: the last owner of every partition is, as the round before was seen or there was none.
     """
 
     rebalance_id: str

@@ -16,15 +16,16 @@ from groupreplay.state.phases import NEXT, Phase, Said, Seen
 _INTRO: Final = """\
 # The states of groups
 
-This page is made from the code (`python -m groupreplay.state.states_page`); a test fails when it is out of date.
+This page is made from the code (`python -m groupreplay.state.states_page`); a test fails when it is out of
+date.
 States are spelled as Kafka spells them.
 
 ## Classic groups
 
-A table of everything that can be seen in any state: the next state, and what is reported. It is total, because
-the log is compacted and may begin in the middle: nothing that is seen may be refused. Of the broker's five states
-two are written to the log, Empty and Stable; those of a rebalance in progress are reached by live answers only,
-and a live answer moves the state but is never an event.
+A table of everything that can be seen in any state: the next state, and what is reported. It is total,
+because the log is compacted and may begin in the middle: nothing that is seen may be refused. Of the broker's
+five states two are written to the log, Empty and Stable; those of a rebalance in progress are reached by live
+answers only, and a live answer moves the state but is never an event.
 
 `group.created` and `rebalance.completed` are said as far as the record proves them (`history`, `evidence` in
 [events.md](events.md)).
@@ -33,11 +34,14 @@ and a live answer moves the state but is never an event.
 _MODERN: Final = """\
 ## Consumer, share and streams groups
 
-The state of these is written nowhere. The broker derives it from epochs, members and assignments, and so does
-the replay, after each operation and never inside one: a heartbeat writes up to a dozen records, and between them a
-group seems to be Empty, Assigning or gone. The rules are tried in order; the first that holds names the state. A
-group without any record is `Dead`.
+The state of these is written nowhere. The broker derives it from epochs, members and assignments, and so
+does the replay, after each operation and never inside one: a heartbeat writes up to a dozen records, and
+between them a group seems to be Empty, Assigning or gone. The rules are tried in order; the first that holds
+names the state. A group without any record is `Dead`.
 """
+
+#: States that the log alone can lead to.
+_WRITTEN: Final = (Phase.DEAD, Phase.EMPTY, Phase.STABLE)
 
 
 def _row(*cells: str) -> str:
@@ -59,18 +63,11 @@ def _cell(cell: tuple[Phase, Said]) -> str:
 
 def _arrows() -> Iterable[str]:
     """What moves a classic group by the log alone; live answers lead from everywhere to everywhere."""
-    for phase in Phase:
+    for phase in _WRITTEN:
         for seen, (after, said) in NEXT[phase].items():
-            if (
-                phase in _WRITTEN
-                and not seen.name.startswith("PROBED")
-                and (phase, said) != (after, Said.NOTHING)
-            ):
+            live = seen.name.startswith("PROBED")
+            if not live and (after, said) != (phase, Said.NOTHING):
                 yield f"    {phase.value} --> {after.value}: {seen.value}"
-
-
-#: States that the log alone can lead to.
-_WRITTEN: Final = (Phase.DEAD, Phase.EMPTY, Phase.STABLE)
 
 
 def _diagram() -> list[str]:

@@ -1,8 +1,8 @@
 """The process that Spark's Python workers are forked from, when the JVM is our own and the workers are local.
 
 Knows pyspark's daemon and two costs of it: a worker imports pandas and Arrow anew, and every task reads the
-directories of Spark's zip and jar files anew (``importlib.invalidate_caches``), which took longer than all the
-rest of a small batch. Must not start threads: its children are forks.
+directories of Spark's zip and jar files anew (``importlib.invalidate_caches``), which took longer than all
+the rest of a small batch. Must not start threads: its children are forks.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from groupreplay.streaming import pack, step  # noqa: F401
 
 def main() -> None:
     """Serves until the JVM closes our standard input."""
-    # Nothing is ever added to these files while they are in use.
-    zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
-    manager()
+    zipimport.zipimporter.invalidate_caches = _keep_directory  # type: ignore[method-assign, assignment]
+    manager()  # type: ignore[no-untyped-call]
+
+
+def _keep_directory(_: zipimport.zipimporter) -> None:
+    """Nothing is ever added to Spark's own files while they are in use."""
 
 
 if __name__ == "__main__":

@@ -69,6 +69,10 @@ _LOOPBACK_CONF: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+#: Workers on this machine have groupreplay installed, and so may be forked from a process that imported it.
+_LOCAL_CONF: Final[Mapping[str, str]] = {
+    "spark.python.daemon.module": "groupreplay.streaming.python_daemon",
+}
 _CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _END_SECONDS: Final = 10.0
 _FILES: Final = ExitStack()
@@ -148,6 +152,7 @@ def _own(settings: RunSettings) -> SparkSession:
     conf = {
         **_JVM_CONF,
         **(_LOOPBACK_CONF if master.startswith("local") else {}),
+        **(_LOCAL_CONF if master.split("[")[0] == "local" else {}),
         **SESSION_CONF,
         **_partitions_conf(settings),
         "spark.jars": jars,

@@ -177,7 +177,7 @@ def explained(text: str) -> GroupReplayError:
             )
     return GroupReplayError(
         f"the query failed {_FAILURES} times in a row: {_headline(text)}",
-        fix="--debug shows the whole of it; nothing is lost: a new start goes on after the last finished batch",
+        fix="--debug shows all of it; nothing is lost: a new start goes on after the last finished batch",
     )
 
 

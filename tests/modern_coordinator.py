@@ -23,7 +23,7 @@ WRITERS: dict[str, Consumer] = {"consumer": Consumer(), "share": Share(), "strea
 class Coordinator:
     """One group. ``kind`` is what a member that is no classic one makes of it; ``at`` is the time.
 
-    ``first_epoch`` is 2 since Kafka 4.3 and 1 before; ``interval``: a join or leave does not assign, the next
+    ``first_epoch`` is 2 since Kafka 4.3 and 1 before; ``interval``: a join does not assign, the next
     heartbeat does. ``edges`` has for every operation the number of records up to its end, and the state there;
     ``told`` counts what an observer of the edges alone would tell.
     """
@@ -136,7 +136,7 @@ class Coordinator:
     def join(
         self, name: str, *, instance: str | None = None, regex: str = "", topics: tuple[str, ...] = ("t",)
     ) -> None:
-        """A new member's first heartbeat; only consumer groups know instance ids and regular expressions here."""
+        """A new member's first heartbeat; instance ids and regular expressions are for consumer groups."""
         if self.kind != "consumer":
             instance, regex = None, ""
         static = any(told.instance_id == instance for told in self.members.values() if instance)

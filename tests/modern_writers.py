@@ -1,4 +1,4 @@
-"""The records of each of the newer kinds of group behind one set of names; members told as the model knows them.
+"""The records of each of the newer kinds of group behind one set of names.
 
 States of members count from 0 here, as consumer groups write them; streams groups write one more.
 """
@@ -53,6 +53,7 @@ class Consumer:
     GROUP_KEYS = (wire.ConsumerGroupPartitionMetadataKey, wire.ConsumerGroupMetadataKey)
 
     def described(self, told: Described) -> Raw:
+        """What a member tells about itself."""
         raw = consumer.described(
             told.member_id,
             topics=told.topics,
@@ -64,15 +65,19 @@ class Consumer:
         return replace(raw, value=replace(raw.value, client_host=told.host))
 
     def group_epoch(self, number: int, metadata_hash: int) -> Raw:
+        """The group epoch, with the hash of the topics."""
         return consumer.group_epoch(number, metadata_hash)
 
     def target(self, member_id: str, partitions: Sequence[int]) -> Raw:
+        """A member's target assignment."""
         return consumer.target(member_id, partitions)
 
     def target_epoch(self, number: int) -> Raw:
+        """The epoch of the target assignment."""
         return consumer.target_epoch(number)
 
     def current(self, member_id: str, has: Holding) -> Raw:
+        """A member's current assignment."""
         return consumer.current(
             member_id,
             has.epoch,
@@ -116,6 +121,7 @@ class Share(Consumer):
     GROUP_KEYS = (share.ShareGroupStatePartitionMetadataKey, share.ShareGroupMetadataKey)
 
     def described(self, told: Described) -> Raw:
+        """What a member tells about itself."""
         value = share.ShareGroupMemberMetadataValue(
             version=0,
             rack_id=None,
@@ -126,18 +132,22 @@ class Share(Consumer):
         return Raw(share.ShareGroupMemberMetadataKey(group=GROUP, member_id=told.member_id), value)
 
     def group_epoch(self, number: int, metadata_hash: int) -> Raw:
+        """The group epoch, with the hash of the topics."""
         value = share.ShareGroupMetadataValue(version=0, epoch=number, metadata_hash=metadata_hash)
         return Raw(share.ShareGroupMetadataKey(group=GROUP), value)
 
     def target(self, member_id: str, partitions: Sequence[int]) -> Raw:
+        """A member's target assignment."""
         value = share.ShareGroupTargetAssignmentMemberValue(version=0, topic_partitions=_of(partitions))
         return Raw(share.ShareGroupTargetAssignmentMemberKey(group=GROUP, member_id=member_id), value)
 
     def target_epoch(self, number: int) -> Raw:
+        """The epoch of the target assignment."""
         value = share.ShareGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=number)
         return Raw(share.ShareGroupTargetAssignmentMetadataKey(group=GROUP), value)
 
     def current(self, member_id: str, has: Holding) -> Raw:
+        """A member's current assignment."""
         value = share.ShareGroupCurrentMemberAssignmentValue(
             version=0,
             member_epoch=has.epoch,
@@ -168,6 +178,7 @@ class Streams(Consumer):
     GROUP_KEYS = (streams.StreamsGroupMetadataKey, streams.StreamsGroupTopologyKey)
 
     def described(self, told: Described) -> Raw:
+        """What a member tells about itself."""
         value = streams.StreamsGroupMemberMetadataValue(
             version=0,
             instance_id=told.instance_id,
@@ -183,12 +194,14 @@ class Streams(Consumer):
         return Raw(streams.StreamsGroupMemberMetadataKey(group=GROUP, member_id=told.member_id), value)
 
     def group_epoch(self, number: int, metadata_hash: int, validated: int = 1) -> Raw:
+        """The group epoch, with the hash of the topics."""
         value = streams.StreamsGroupMetadataValue(
             version=0, epoch=number, metadata_hash=metadata_hash, validated_topology_epoch=validated
         )
         return Raw(streams.StreamsGroupMetadataKey(group=GROUP), value)
 
     def target(self, member_id: str, partitions: Sequence[int]) -> Raw:
+        """A member's target assignment."""
         tasks = (streams.TaskIds(subtopology_id="0", partitions=tuple(partitions)),) if partitions else ()
         value = streams.StreamsGroupTargetAssignmentMemberValue(
             version=0, active_tasks=tasks, standby_tasks=(), warmup_tasks=()
@@ -196,10 +209,12 @@ class Streams(Consumer):
         return Raw(streams.StreamsGroupTargetAssignmentMemberKey(group=GROUP, member_id=member_id), value)
 
     def target_epoch(self, number: int) -> Raw:
+        """The epoch of the target assignment."""
         value = streams.StreamsGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=number)
         return Raw(streams.StreamsGroupTargetAssignmentMetadataKey(group=GROUP), value)
 
     def current(self, member_id: str, has: Holding) -> Raw:
+        """A member's current assignment."""
         none: dict[str, Any] = {
             f"{role}_tasks{suffix}": ()
             for role in ("active", "standby", "warmup")
@@ -234,6 +249,7 @@ class Streams(Consumer):
         return Raw(streams.StreamsGroupTopologyKey(group=GROUP), value)
 
     def with_first_member(self) -> list[Raw]:
+        """The topology."""
         return [self.topology(1)]
 
 

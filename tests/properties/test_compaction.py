@@ -1,23 +1,21 @@
-"""Logs of every kind of group, compacted everywhere: the end is the same, and nothing untrue is said on the way.
+"""Logs of every kind of group, compacted everywhere: the end is the same, and nothing said is untrue.
 
-A *window* [p, c) is what the log cleaner took into its map of keys. A reader that comes afterwards finds, below
-c, only records whose key is not written again in the window; with tombstones, or without those of the window. A
-reader that was at p when the cleaner passed finds everything below p, and the cleaned records from there on.
-Windows cut operations in two, as the cleaner may; from c on nothing is missing.
+Windows cut operations in two, as the cleaner may (see ``cleaner``); from their end on nothing is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from builders import CONTEXT, GROUP, Raw, observed, placed
+from cleaner import cleaned, overtaken, settled, untrue, windows
 from modern_builders import TOPIC
 from modern_coordinator import Coordinator
 
-from groupreplay.state import Event, Group, History
+from groupreplay.state import Event, Group
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 #: What must not depend on the cleaner. ``since_ms`` and ``history`` may: they say what is known.
@@ -194,39 +192,6 @@ LIVES = (
 every_life = pytest.mark.parametrize("life", LIVES, ids=lambda life: life.__name__.strip("_"))
 
 
-def windows(log: Sequence[Raw]) -> Iterator[tuple[int, int]]:
-    """Every window of at least one record."""
-    return ((p, c) for c in range(1, len(log) + 1) for p in range(c))
-
-
-def cleaned(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[Raw]:
-    """The log after the cleaner took [p, c), which was the first time for it to see that part."""
-    last = {raw.key: raw.offset for raw in log[p:c]}
-    return [
-        raw
-        for raw in log[:c]
-        if last.get(raw.key, raw.offset) == raw.offset
-        and (tombstones or raw.value is not None or raw.offset < log[p].offset)
-    ] + list(log[c:])
-
-
-def settled(log: Sequence[Raw], p: int, c: int) -> list[Raw]:
-    """The log below c has been cleaned as often as it takes; tombstones below p have been dropped."""
-    return [
-        raw
-        for raw in cleaned(log, 0, c, tombstones=True)
-        if raw.value is not None or raw.offset >= log[p].offset
-    ]
-
-
-def overtaken(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[Raw]:
-    """What a reader saw that had read p records when the cleaner took everything below c."""
-    return [
-        *log[:p],
-        *(raw for raw in cleaned(log, 0, c, tombstones=tombstones) if raw.offset >= log[p].offset),
-    ]
-
-
 def replayed(records: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
     """Everything said, and the group in the end."""
     group = Group(GROUP, NAMED)
@@ -242,32 +207,6 @@ def end(described: dict[str, Any]) -> dict[str, Any]:
         "members": [{name: member[name] for name in MEMBER} for member in described["members"]],
         "offsets": described["offsets"],
     }
-
-
-def known(event: Event) -> dict[str, Any]:
-    """What a fact claims. A rebalance is named by its first record that is still there."""
-    fields = asdict(event.fact).items()
-    return {
-        name: value for name, value in fields if value not in (None, "unknown") and name != "rebalance_id"
-    }
-
-
-def untrue(said: Sequence[Event], whole: Sequence[Event]) -> list[Event]:
-    """Facts with a full history that the uncompacted log does not say, at that time and in these words."""
-    truth: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for event in whole:
-        truth.setdefault((event.fact.NAME, event.time_ms), []).append(known(event))
-    converted = {event.time_ms for event in whole if event.fact.NAME == "group.converted"}
-    return [
-        event
-        for event in said
-        if event.history is History.FULL
-        and not any(
-            known(event).items() <= fact.items() for fact in truth.get((event.fact.NAME, event.time_ms), ())
-        )
-        # An empty group whose every trace was taken by the cleaner was never there.
-        and not (event.fact.NAME == "group.created" and event.time_ms in converted)
-    ]
 
 
 class Reader:

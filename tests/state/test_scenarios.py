@@ -389,7 +389,7 @@ def test_24_conversions_of_empty_groups() -> None:
 
 @pytest.mark.parametrize("rest", [[1], []], ids=["another partition", "nothing of the topic"])
 def test_25_two_owners_of_a_partition(rest: list[int]) -> None:
-    """Compaction dropped "A gives up p0": A @11, B @12, A @13 with the rest; B has p0, and nothing is raised."""
+    """Compaction dropped "A gives up p0": A @11, B @12, A @13 with the rest; B has p0, nothing is raised."""
     history = [
         *operation(1_000, described("a"), described("b")),
         *operation(2_000, current("a", 11, [0])),
@@ -454,7 +454,7 @@ def test_29_subscribed_topics_of_a_streams_group() -> None:
 
 
 def test_30_unknown_types_unknown_versions_and_nothing() -> None:
-    """Type 255 and versions 1 and -1 are skipped with their number; no bytes are malformed; nothing throws."""
+    """Type 255 and versions 1 and -1 are skipped with their number, no bytes are malformed; never a throw."""
     assert isinstance(decode_key(bytes.fromhex("00ff")), Skipped)
     key = decode_key(bytes.fromhex("0003000167"))
     assert not isinstance(key, Skipped | Malformed)

@@ -1,0 +1,30 @@
+"""The process that local workers are forked from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from spark_sessions import small_session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@pytest.mark.spark
+def test_workers_are_born_ready() -> None:
+    """A worker has everything imported, and a task does not read Spark's zip files again."""
+
+    def look_around(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys
+        import zipimport
+
+        import pyarrow
+
+        ready = {"groupreplay.streaming.pack", "groupreplay.streaming.step", "pandas"} <= sys.modules.keys()
+        cheap = zipimport.zipimporter.invalidate_caches.__name__ == "_keep_directory"
+        yield pyarrow.RecordBatch.from_pydict({"ready": [ready], "cheap": [cheap]})
+
+    frame = small_session().range(1).coalesce(1).mapInArrow(look_around, "ready boolean, cheap boolean")
+    assert [tuple(row) for row in frame.collect()] == [(True, True)]
