@@ -87,7 +87,7 @@ def apply_value(saved: Saved, value: GroupMetadataValue, offsets: Offsets, repor
             report.say(change, group_type=GroupType.CLASSIC, simple=False, history=saved.history)
     elif said is Said.EMPTIED and before:
         _emptied(saved, value, step, offsets, report)
-    elif said is Said.CREATED and value.generation in _FIRST_GENERATIONS:
+    elif said is Said.CREATED and value.generation == 0:
         fact = GroupCreated(generation=value.generation, since_ms=_since(value, report))
         report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=step.history)
     _remember(saved, value, members, phase, step, report)

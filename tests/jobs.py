@@ -69,7 +69,7 @@ class RunningJob:
             return condition()
 
         try:
-            wait_until(checked, PATIENCE_SECONDS)
+            wait_until(checked, PATIENCE_SECONDS, pause=1.0)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.process.tail(40)}") from None
 

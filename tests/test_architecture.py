@@ -28,6 +28,8 @@ COVERED_BY = {
     "state/rounds.py": "state/test_classic.py",
     "state/saved.py": "state/test_group.py",
     "state/schemas.py": "state/test_envelope.py",
+    "streaming/query.py": "integration/test_run_written_log.py",
+    "streaming/run.py": "integration/test_run_live.py",
 }
 
 

@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Returns as soon as the condition holds; fails after the deadline."""
+def wait_until(condition: Callable[[], object], seconds: float = 60.0, *, pause: float = 0.05) -> None:
+    """Returns as soon as the condition holds; fails after the deadline.
+
+    A condition that is itself work (reading a topic) takes a longer pause, or it starves what it waits for.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not so within {seconds:g} s: {condition}"
-        time.sleep(0.05)
+        time.sleep(pause)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -93,6 +94,7 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
             stdout=log,
             stderr=log,
             start_new_session=True,
+            cwd=tmp_path,
             env={
                 **java_environment(),
                 "PYSPARK_PYTHON": str(bare_python),
@@ -103,6 +105,7 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
             wait_until(
                 lambda: process.poll() is not None or read_topic(broker.bootstrap_servers, topics.events),
                 PATIENCE_SECONDS,
+                pause=1.0,
             )
             said = [
                 json.loads(one.value or b"") for one in read_topic(broker.bootstrap_servers, topics.events)
@@ -138,7 +141,7 @@ def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
             timeout=240,
         )
         assert done.returncode == 2
-        assert f"--packages {connector_coordinate()}" in done.stderr
+        assert f"--packages {connector_coordinate()}" in done.stdout  # where spark-submit puts our stderr
 
 
 def topics_flags(topics: TopicNames) -> Iterator[tuple[str, str]]:
@@ -150,8 +153,9 @@ def topics_flags(topics: TopicNames) -> Iterator[tuple[str, str]]:
 def driver(process: subprocess.Popen[bytes]) -> psutil.Process:
     """Our Python under spark-submit's JVM."""
     for child in psutil.Process(process.pid).children(recursive=True):
-        if any("main.py" in part for part in child.cmdline()):
-            return child
+        with contextlib.suppress(psutil.Error):  # some end while we look
+            if any("main.py" in part for part in child.cmdline()):
+                return child
     raise AssertionError("no driver is running")
 
 

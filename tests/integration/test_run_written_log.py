@@ -125,6 +125,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         replayed = replay(server)
         with running_job(server, checkpoint, topics, "--backfill-events", "--member-events") as job:
             job.wait_until(lambda: job.events().keys() >= replayed.keys())
+            job.wait_until(lambda: len(read_topic(server, topics.dead_letters)) >= len(bad_records(0)))
             letters = [json.loads(one.value or b"") for one in read_topic(server, topics.dead_letters)]
             tallies = [
                 json.loads(one.value or b"")

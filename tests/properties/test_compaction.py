@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -214,6 +215,7 @@ class Reader:
 
     def __init__(self, life: Coordinator) -> None:
         self.log = placed(life.log)
+        self.edges = [edge for edge, _ in life.edges]
         self._seen: dict[tuple[int, ...], tuple[list[Event], dict[str, Any]]] = {}
         self.whole = self(self.log)
 
@@ -225,10 +227,16 @@ class Reader:
         return self._seen[place]
 
 
+@cache
+def reader_of(life: Callable[[], Coordinator]) -> Reader:
+    """One reader for all tests of a life: they meet the same logs."""
+    return Reader(life())
+
+
 @every_life
 def test_every_window_ends_the_same(life: Callable[[], Coordinator]) -> None:
     """Type, state, epochs, members, subscriptions and offsets, with tombstones and without."""
-    reader = Reader(life())
+    reader = reader_of(life)
     _, group = reader.whole
     for window in windows(reader.log):
         for tombstones in (True, False):
@@ -244,10 +252,9 @@ def test_a_cleaned_log_says_nothing_untrue(life: Callable[[], Coordinator]) -> N
     its first record. Held where the cleaned part ends with an operation, as it does unless the cleaner's map
     of keys is full; and where no reader was overtaken: holes that nothing shows may then look like history.
     """
-    coordinator = life()
-    reader = Reader(coordinator)
+    reader = reader_of(life)
     events, _ = reader.whole
-    for c, _state in coordinator.edges:
+    for c in reader.edges:
         for p in range(c):
             said, _ = reader(settled(reader.log, p, c))
             assert untrue(said, events) == [], (p, c)
@@ -259,7 +266,7 @@ def test_a_reader_that_the_cleaner_overtook_ends_the_same(life: Callable[[], Coo
 
     Slower than their retention, it cannot know what is gone; it goes on all the same.
     """
-    reader = Reader(life())
+    reader = reader_of(life)
     _, group = reader.whole
     for window in windows(reader.log):
         _, now = reader(overtaken(reader.log, *window, tombstones=True))

@@ -466,3 +466,30 @@ def test_leader_and_timeouts_as_the_coordinator_loads_them() -> None:
     group, events = replay([replace(generation(1, at=7), value=value, key=GroupMetadataKey(group="g"))])
     assert group.describe()["leader"] == "m-0"
     assert (facts(events)[0].sync_ms, facts(events)[0].duration_upper_bound_ms) == (None, None)
+
+
+def test_a_static_member_in_the_first_generation_may_have_been_replaced() -> None:
+    """Its record takes the place of the one of the rebalance; after the cleaner nobody can tell the two apart."""
+    _, events = replay([generation(1, member("i-2", [0], instance_id="i"), at=90_000, since=1_000)])
+    assert names(events) == ["rebalance.completed"]
+    assert (events[0].history, events[0].evidence) == (History.PARTIAL, Evidence.INFERRED)
+    assert (facts(events)[0].joined, facts(events)[0].sync_ms) == (None, None)
+
+
+def test_an_empty_first_generation_is_no_creation() -> None:
+    """The group was created with generation 0; that record may have been cleaned away."""
+    group, events = replay([emptied(1, at=90_000)])
+    assert (names(events), group.describe()["history"]) == ([], "full")
+
+
+def test_owners_before_the_log_begins_are_not_known() -> None:
+    """A partition without an owner in the first record may have had one: not moved, not new, not unassigned."""
+    _, events = replay(
+        [
+            generation(7, member("a", [0]), at=1_000),
+            generation(8, member("a", [0, 1]), at=2_000),
+            generation(9, member("a", [0, 1, 2]), at=3_000),
+        ]
+    )
+    rounds = [(fact.trigger, fact.partitions_moved, fact.partitions_unassigned) for fact in facts(events)]
+    assert rounds == [("unknown", None, None), ("unknown", None, None), ("metadata_changed", 0, 0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from builders import CONTEXT, asked_for, commit, facts, generation, gone, member, names, replay
+from builders import CONTEXT, asked_for, commit, emptied, facts, generation, gone, member, names, replay
 from modern_builders import (
     TOPIC,
     UNRELEASED,
@@ -346,3 +346,55 @@ def test_a_record_written_again_is_no_event() -> None:
     quiet = replay(history)[1]
     again = operation(5_050, current("b", 3, [], state=UNRELEASED, previous=3))
     assert replay([*history, *again])[1] == quiet
+
+
+def test_a_conversion_of_an_old_empty_group_begins_a_rebalance() -> None:
+    """The generation it had as a classic group is above the first epoch, and says nothing about it."""
+    history = [asked_for(at=10), emptied(8, at=20), *operation(50, gone(), first_join(at=50))]
+    _, events = replay(history)
+    assert names(events)[1:] == [
+        "group.converted",
+        "rebalance.started",
+        "member.joined",
+        "rebalance.completed",
+    ]
+
+
+def test_an_old_commit_is_no_classic_group() -> None:
+    """The cleaner leaves commits that are older than every record of their group: no conversion is made up."""
+    _, events = replay([commit("t", 0, 5, at=10), *operation(1_000, described("a")), *first_join(at=2_000)])
+    assert "group.converted" not in names(events)
+
+
+def test_a_log_that_begins_inside_a_rebalance_does_not_say_when_it_began() -> None:
+    """The next epoch continues it: neither a start nor a duration, until a round is seen from its start."""
+    history = [
+        *operation(
+            1_000, described("a"), described("b"), group_epoch(7), target_epoch(7), current("a", 7, [0])
+        ),
+        *operation(2_000, left("b"), group_epoch(8)),
+        *operation(2_500, target("a", [0, 1]), target_epoch(8), current("a", 8, [0, 1])),
+    ]
+    _, events = replay(history)
+    assert names(events) == ["member.left"]
+    history += operation(3_000, described("c"), group_epoch(9), target_epoch(9), current("c", 9))
+    history += operation(3_100, current("a", 9, [0, 1]))
+    _, events = replay(history)
+    assert names(events)[1:] == ["rebalance.started", "member.joined", "rebalance.completed"]
+    assert (facts(events)[-1].duration_ms, facts(events)[-1].previous_generation) == (100, None)
+
+
+def test_an_epoch_that_is_missing_is_a_hole() -> None:
+    """The coordinator writes every epoch: a jump means that the cleaner came between, and nothing is claimed."""
+    history = [*first_join(), *operation(9_000, described("b"), group_epoch(6), target_epoch(6))]
+    group, events = replay(history)
+    assert names(events)[4:] == []
+    assert group.describe()["history"] == "partial"
+
+
+def test_a_deletion_is_told_with_the_history_it_ends() -> None:
+    """The group's whole life was seen, and its end belongs to it; what comes after begins anew."""
+    _, events = replay(
+        [*first_join(), *operation(9_000, left("a"), group_epoch(3)), *operation(9_500, ended())]
+    )
+    assert (names(events)[-1], events[-1].history) == ("group.deleted", History.FULL)
