@@ -67,16 +67,15 @@ def deleted(begin: int) -> list[Raw]:
 
 
 def converted(begin: int) -> list[Raw]:
-    """A classic group that becomes another kind: inside the operation the group does not exist."""
-    modern = Raw(
-        ConsumerGroupMetadataKey(group="?"), ConsumerGroupMetadataValue(version=0, epoch=2), at=begin + 8_000
-    )
+    """A classic group that becomes another kind, in one operation of a dozen records; inside it is no group."""
+    epoch = ConsumerGroupMetadataValue(version=0, epoch=2)
+    modern = Raw(ConsumerGroupMetadataKey(group="?"), epoch, at=begin + 8_000)
     return [
         asked_for(at=begin),
         generation(1, member("one", [0]), at=begin + 10),
         emptied(2, at=begin + 5_000),
         gone(at=begin + 8_000),
-        modern,
+        *[modern] * 11,
     ]
 
 
@@ -125,14 +124,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         replayed = replay(server)
         with running_job(server, checkpoint, topics, "--backfill-events", "--member-events") as job:
             job.wait_until(lambda: job.events().keys() >= replayed.keys())
-            job.wait_until(lambda: len(read_topic(server, topics.dead_letters)) >= len(bad_records(0)))
-            letters = [json.loads(one.value or b"") for one in read_topic(server, topics.dead_letters)]
-            tallies = [
-                json.loads(one.value or b"")
-                for one in read_topic(server, topics.job)
-                if one.key == b"\0__consumer_offsets-0"
-            ]
-            yield World(server, replayed, job.events(), job.documents(), letters, tallies)
+            # One batch reaches its topics task by task.
+            job.wait_until(lambda: len(read_topic(server, topics.dead_letters)) == len(bad_records(0)))
+            job.wait_until(lambda: len(job.documents()) == 2 * LIVES)
+            events, documents = job.events(), job.documents()
+        letters = [json.loads(one.value or b"") for one in read_topic(server, topics.dead_letters)]
+        tallies = [
+            json.loads(one.value or b"")
+            for one in read_topic(server, topics.job)
+            if one.key == b"\0__consumer_offsets-0"
+        ]
+        yield World(server, replayed, events, documents, letters, tallies)
 
 
 def test_the_job_reads_the_internal_topic_and_says_what_happened(world: World) -> None:
