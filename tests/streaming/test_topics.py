@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import logging.handlers
+import queue
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -38,22 +40,28 @@ def test_missing_topics_are_made_with_their_policies(
 
 
 @pytest.mark.broker
-def test_a_wrong_policy_is_said_and_left(
-    broker: EmbeddedBroker, unique: Callable[[str], str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_policy_is_said_and_left(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
     """A topic of documents that is not compacted would lose them: the operator hears of it."""
     names = topic_names(unique("t"))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.create_topics([NewTopic(names.states, 1, 1)])[names.states].result(30)
-    logging.getLogger("groupreplay").propagate = True
-    with caplog.at_level(logging.WARNING, "groupreplay"):
+    # A listener on the module's own logger: what other tests do to its parents changes nothing here.
+    heard = queue.SimpleQueue[logging.LogRecord]()
+    listener = logging.handlers.QueueHandler(heard)
+    listener.setLevel(logging.WARNING)
+    logger = logging.getLogger("groupreplay.streaming.topics")
+    logger.setLevel(logging.WARNING)
+    logger.addHandler(listener)
+    try:
         ensure_topics(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)), names)
-    # A set: another test may have left a second handler on the logger.
-    warnings = {record.getMessage() for record in caplog.records}
-    assert warnings == {
+    finally:
+        logger.removeHandler(listener)
+        logger.setLevel(logging.NOTSET)
+    warnings = [heard.get_nowait().getMessage() for _ in range(heard.qsize())]
+    assert warnings == [
         f"topic {names.states} has cleanup.policy=delete and should have compact; "
         "change it with kafka-configs.sh"
-    }
+    ]
 
 
 def test_topics_that_may_not_be_made_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
