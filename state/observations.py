@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -83,6 +84,31 @@ class CommitRun:
         return int(self.rows["first_log_offset"].min())
 
 
+class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
+    """A member of a classic group as DescribeGroups shows it; who has rejoined is not told."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+
+
+class Probe(msgspec.Struct, frozen=True, array_like=True):
+    """A live answer about one classic group, as the prober has written it down.
+
+    ``taken_ms`` is when the broker answered, ``state`` in Kafka's spelling (``Dead``: it knows no such group).
+    ``topic``, ``partition`` and ``offset`` say where the answer is recorded.
+    """
+
+    taken_ms: int
+    state: str
+    topic: str
+    partition: int
+    offset: int
+    broker: int | None = None
+    members: tuple[ProbedMember, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
     """What one call of a group's function was given.
@@ -91,5 +117,6 @@ class Observations:
     belonged to: a record behind a group's last one proves that the group's last operation is complete.
     """
 
-    items: Sequence[GroupRecord | CommitRun]
+    items: Sequence[GroupRecord | CommitRun] = ()
     seen_to: int = -1
+    probes: Sequence[Probe] = ()
