@@ -20,7 +20,7 @@ from groupreplay.state.events import (
     History,
     RebalanceCompleted,
 )
-from groupreplay.state.members import Member, pair, read_members
+from groupreplay.state.members import Member, group_topics, pair, read_members
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.partitions import each
 from groupreplay.state.phases import NEXT, Phase, Said, Seen
@@ -35,6 +35,7 @@ from groupreplay.state.rounds import (
     moves,
     owners,
     picture,
+    shortest_timeout_ms,
     trigger,
 )
 from groupreplay.state.saved import Saved
@@ -148,7 +149,7 @@ def _completed(
         owners_known=saved.history is History.FULL or step.previous is None,
         first=not saved.members,
     )
-    moved = moves(round_, pair(known, members))
+    moved = moves(round_, pair(known, members), group_topics(members, value.protocol_type))
     # A first record with a static member in it may be its replacement, long after the rebalance.
     doubtful = not step.comparable and any(member.instance_id for member in members)
     since = None if value.current_state_timestamp_ms == _NO_TIMESTAMP else value.current_state_timestamp_ms
@@ -221,7 +222,7 @@ def _departures(
         commit_ms = offsets.last_commit_ms(each(member.partitions))
         signs = [time for time in (saved.record_timestamp_ms, commit_ms) if time is not None]
         elapsed_ms = max(0, end_ms - max(signs)) if signs else None
-        reason = leave_reason(member, saved.members, emptied, elapsed_ms)
+        reason = leave_reason(emptied, elapsed_ms, shortest_timeout_ms(member, saved.members))
         fact = left(member, reason, elapsed_ms)
         report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=history)
 
