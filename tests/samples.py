@@ -11,7 +11,15 @@ from modern_builders import first_join, operation
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.context import DEFAULT_RETENTION_MS
 from groupreplay.state.envelope import cloud_event
-from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
+from groupreplay.state.events import (
+    Fact,
+    OffsetRewound,
+    OffsetsDeleted,
+    OffsetsExpired,
+    OffsetsReset,
+    RecordMalformed,
+    RecordSkipped,
+)
 
 
 def bad_record(kind: type[Fact]) -> Event:
@@ -65,7 +73,11 @@ def one_of_each() -> list[Event]:
             commit("t", 0, 50, at=3_000 + DEFAULT_RETENTION_MS),
         ]
     )
-    of_offsets = [event for event in offsets if event.fact.NAME.startswith("offset") and event.cause]
+    of_offsets = [
+        event
+        for event in offsets
+        if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetRewound)
+    ]
     return [*events, *modern, *of_offsets, bad_record(RecordMalformed), bad_record(RecordSkipped)]
 
 
