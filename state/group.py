@@ -151,7 +151,8 @@ class Group:
             place=(saved.partition, saved.last_offset),
         )
         classic.apply_probe(saved, probe, report)
-        return report.events + self._look(report)
+        self._look(report)
+        return report.events
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
         fresh = run.rows["log_offset"] > self._saved.last_offset
