@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 from groupreplay.state.alarms import Detector
 from groupreplay.state.events import Severity
@@ -89,10 +89,10 @@ class Policy:
         return rules
 
 
-def numbers_of(detector: Detector) -> dict[str, str]:
-    """The numbers of a detector that rules may change, by name, with their types as they are written."""
-    parts = _parts(detector)
-    return {one.name: str(one.type) for one in fields(detector) if one.name not in parts}  # type: ignore[arg-type]
+def numbers_of(detector: Detector) -> dict[str, Any]:
+    """The numbers of a detector that rules may change, by name, with their types."""
+    types, parts = get_type_hints(type(detector)), _parts(detector)
+    return {one.name: types[one.name] for one in fields(detector) if one.name not in parts}  # type: ignore[arg-type]
 
 
 def _parts(detector: Detector) -> dict[str, Detector]:

@@ -72,4 +72,4 @@ def test_numbers_of_a_part_reach_the_whole() -> None:
 def test_numbers_have_types() -> None:
     """What may be set, and as what: never another detector."""
     for one in DETECTORS:
-        assert set(numbers_of(one).values()) <= {"int", "int | None", "float", "float | None", "bool"}
+        assert set(numbers_of(one).values()) <= {int, int | None, float, float | None, bool}
