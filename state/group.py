@@ -267,7 +267,11 @@ class Group:
 
     def _alarms(self) -> Alarms:
         return Alarms(
-            self.group_id, self._saved.firing, self._context.policy.runbook, self._rules.severity_cap
+            self.group_id,
+            self._saved.firing,
+            self._context.policy.runbook,
+            self._rules.severity_cap,
+            self._rules.labels.get("runbook"),
         )
 
     def _say(self, said: Sequence[Said], report: Report) -> list[Event]:
@@ -296,9 +300,7 @@ class Group:
 
     def take_document(self) -> dict[str, Any] | Deleted | None:
         """What ``group-states`` should hold now, if it differs from what was taken last; else None."""
-        if self._rules.ignore:
-            return None
-        if self._saved.phase is Phase.DEAD:
+        if self._saved.phase is Phase.DEAD or self._rules.ignore:
             known, self._saved.document = self._saved.document, b""
             self.changed |= bool(known)
             return DELETED if known else None

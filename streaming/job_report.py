@@ -38,7 +38,8 @@ class JobIdentity:
 class JobReport:
     """The job as its driver sees it. Counters begin at the start of the process.
 
-    ``ends`` are the ends of the log's partitions when they were last asked for.
+    ``ends`` are the ends of the log's partitions when they were last asked for. ``rules_changes`` is how often
+    other rules were taken, ``rules_error`` why the present file of rules was refused.
     """
 
     identity: JobIdentity
@@ -46,6 +47,8 @@ class JobReport:
     ends: Mapping[int, int] = field(default_factory=dict)
     restarts: int = 0
     last_error: str | None = None
+    rules_changes: int = 0
+    rules_error: str | None = None
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("batches", "records", *(one.value for one in Output)), 0)
@@ -116,6 +119,7 @@ class JobReport:
             "counters": dict(self._counters),
             "restarts": self.restarts,
             "last_error": self.last_error,
+            "rules": {"changes": self.rules_changes, "error": self.rules_error},
         }
 
     def line(self, now_ms: int) -> str:

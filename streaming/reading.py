@@ -89,10 +89,10 @@ def replay(
 
 
 def _event_types(names: Sequence[str]) -> frozenset[str] | None:
-    from groupreplay.state import FACTS
+    from groupreplay.state.catalogue import EVENTS
     from groupreplay.state.envelope import event_type
 
-    known = [fact.NAME for fact in FACTS]
+    known = [event.NAME for event in EVENTS]
     for name in names:
         if name not in known:
             raise click.UsageError(f"There is no event {name!r}; there are {', '.join(known)}.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from groupreplay.state.context import OFFSETS_TOPIC, Context
+from groupreplay.state.rules import Policy
 from groupreplay.streaming import preflight
 from groupreplay.streaming.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.clients import Connection, TopicIdentity
@@ -22,6 +23,7 @@ from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobIdentity, JobReport
 from groupreplay.streaming.query import observed, output_rows
+from groupreplay.streaming.rules_file import RulesWatch
 from groupreplay.streaming.session import close, quiet, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.signals import StopRequest, stop_requests
@@ -48,6 +50,7 @@ def run(settings: RunSettings) -> int:
     Raises:
         GroupReplayError: the job cannot start, or has failed for good.
     """
+    rules = RulesWatch(settings.rules)
     with stop_requests() as stop:
         source, sink = Connection(settings.source), Connection(settings.sink_cluster)
         topic = preflight.offsets_topic(source)
@@ -64,7 +67,7 @@ def run(settings: RunSettings) -> int:
                     topic=settings.topics.probes,
                     partitions=partitions[settings.topics.probes],
                 )
-                _Run(settings, spark, identity, plan, probes, stop).supervise()
+                _Run(settings, spark, identity, plan, probes, rules, stop).supervise()
         return stop.exit_code
 
 
@@ -78,6 +81,7 @@ class _Run:
         identity: Identity,
         log_plan: TopicPlan,
         probes_plan: TopicPlan,
+        rules: RulesWatch,
         stop: StopRequest,
     ) -> None:
         self._settings = settings
@@ -85,6 +89,7 @@ class _Run:
         self._identity = identity
         self._log_plan = log_plan
         self._probes_plan = probes_plan
+        self._rules = rules
         self._stop = stop
         self._query: StreamingQuery | None = None
         self._report = JobReport(
@@ -106,6 +111,7 @@ class _Run:
         try:
             Supervisor(
                 self._begin,
+                renew=self._renew,
                 report=self._report,
                 stop=self._stop,
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
@@ -116,6 +122,12 @@ class _Run:
         finally:
             self._pulse.close()
 
+    def _renew(self) -> bool:
+        """Whether the query has to begin again, with other rules."""
+        changed = self._rules.changed()
+        self._report.rules_changes, self._report.rules_error = self._rules.changes, self._rules.error
+        return changed
+
     def _begin(self) -> StreamingQuery:
         rows = output_rows(
             self._spark,
@@ -123,7 +135,10 @@ class _Run:
             probes=self._probes_plan,
             job=Job(
                 context=_context(
-                    self._identity, self._settings, Connection(self._settings.source).topic_names()
+                    self._identity,
+                    self._settings,
+                    self._rules.policy,
+                    Connection(self._settings.source).topic_names(),
                 ),
                 topics=self._settings.topics,
                 retry_ms=round(self._settings.trigger_seconds * 1000),
@@ -178,7 +193,9 @@ def _identity(topic: TopicIdentity, sink_id: str, settings: RunSettings) -> Iden
     )
 
 
-def _context(identity: Identity, settings: RunSettings, topic_names: Mapping[str, str]) -> Context:
+def _context(
+    identity: Identity, settings: RunSettings, policy: Policy, topic_names: Mapping[str, str]
+) -> Context:
     return Context(
         cluster_id=identity.cluster_id,
         era=identity.era,
@@ -189,6 +206,7 @@ def _context(identity: Identity, settings: RunSettings, topic_names: Mapping[str
         topic_names=topic_names,
         member_events=settings.member_events,
         labels=dict(settings.labels),
+        policy=policy,
     )
 
 

@@ -1,4 +1,4 @@
-"""A history that says every fact there is, for whatever must hold for every kind of event."""
+"""Events of every kind there is, for whatever must hold for each of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from builders import CONTEXT, asked_for, emptied, generation, gone, member, replay
+from condition_samples import condition_events
 from modern_builders import first_join, operation
 
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
@@ -41,7 +42,7 @@ def bad_record(kind: type[Fact]) -> Event:
 
 
 def one_of_each() -> list[Event]:
-    """A history that says every fact there is."""
+    """Every fact there is, told by a history, and every condition, firing and resolved, made by hand."""
     _, events = replay(
         [
             asked_for(at=1_000),
@@ -54,7 +55,8 @@ def one_of_each() -> list[Event]:
         ]
     )
     _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
-    return [*events, *modern, bad_record(RecordMalformed), bad_record(RecordSkipped)]
+    bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
+    return [*events, *modern, *bad, *condition_events()]
 
 
 def written(event: Event) -> dict[str, Any]:
