@@ -121,6 +121,19 @@ def cluster_options(command: _F) -> _F:
     return option("--bootstrap-server", metavar="HOST:PORT", help="The cluster to ask.")(command)
 
 
+def sink_options(command: _F) -> _F:
+    """``--sink-bootstrap-server`` and ``--sink-command-config``: the cluster of the job's topics."""
+    command = option(
+        "--sink-command-config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Its client properties.",
+    )(command)
+    return option(
+        "--sink-bootstrap-server", metavar="HOST:PORT", help="The cluster of the job's topics, if another."
+    )(command)
+
+
 def input_options(command: _F) -> _F:
     """A capture or a live cluster."""
     command = cluster_options(command)
