@@ -18,12 +18,16 @@ from groupreplay.state.events import (
     GroupEmptied,
     GroupType,
     History,
+    LeaveReason,
     RebalanceCompleted,
+    RebalanceStarted,
 )
-from groupreplay.state.members import Member, pair, read_members
+from groupreplay.state.members import Member, pair, read_members, rebalance_timeout_ms
+from groupreplay.state.observations import Probe
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.partitions import each
-from groupreplay.state.phases import NEXT, Phase, Said, Seen
+from groupreplay.state.phases import NEXT, PROBED, REBALANCING, Phase, Said, Seen
+from groupreplay.state.rebalances import InProgress, began_ms
 from groupreplay.state.report import Report
 from groupreplay.state.rounds import (
     Moves,
@@ -128,6 +132,11 @@ def _remember(
     saved.members = members
     saved.record_offset = report.offset
     saved.record_timestamp_ms = report.timestamp_ms
+    if members:
+        saved.in_progress = None
+    elif saved.in_progress is not None:
+        # Members came and went; whether others still try to form a generation, the next probe will say.
+        saved.phase = saved.in_progress.phase
 
 
 def _completed(
@@ -168,7 +177,7 @@ def _completed(
         kept=tuple(new.member_id for _, new in pairing.kept) if pairing else None,
         trigger=trigger(round_) if pairing else "unknown",
         sync_ms=None if since is None or doubtful else max(0, report.timestamp_ms - since),
-        join_ms=None,
+        join_ms=_join_ms(saved, since),
         duration_ms=None,
         duration_upper_bound_ms=_upper_bound(saved, step, since),
         partitions_moved=moved.moved if moved and pairing else None,
@@ -184,8 +193,18 @@ def _completed(
 
 
 def _rebalance_id(saved: Saved, report: Report) -> str:
+    if saved.in_progress is not None:
+        return saved.in_progress.rebalance_id
+    # Before a group's first record there is nothing to name a rebalance by but what proves it.
+    partition = saved.partition if saved.record_offset >= 0 else report.partition
     offset = saved.record_offset if saved.record_offset >= 0 else report.offset
-    return f"{report.context.era}-{report.partition}-{offset}"
+    return f"{report.context.era}-{partition}-{offset}"
+
+
+def _join_ms(saved: Saved, since_ms: int | None) -> int | None:
+    if saved.in_progress is None or since_ms is None:
+        return None
+    return max(0, since_ms - saved.in_progress.since_ms)
 
 
 def _skipped(step: _Step, generation: int) -> int | None:
@@ -222,8 +241,75 @@ def _departures(
         signs = [time for time in (saved.record_timestamp_ms, commit_ms) if time is not None]
         elapsed_ms = max(0, end_ms - max(signs)) if signs else None
         reason = leave_reason(member, saved.members, emptied, elapsed_ms)
+        evidence = Evidence.LOG
+        if reason == "unknown" and saved.in_progress is not None:
+            reason, evidence = (
+                _thrown_out(saved.in_progress, member, saved.members, elapsed_ms, report),
+                Evidence.PROBE,
+            )
         fact = left(member, reason, elapsed_ms)
-        report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=history)
+        report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=history, evidence=evidence)
+
+
+def _thrown_out(
+    rebalance: InProgress,
+    member: Member,
+    members: Sequence[Member],
+    elapsed_ms: int | None,
+    report: Report,
+) -> LeaveReason:
+    """Why a member is gone that was silent for longer than a timeout, by who was still there at the last probe.
+
+    A session that expires is seen as a member that is missing while the others wait; who is there to the end
+    and not in the new generation did not rejoin in time (or its client gave up, which takes as long).
+    """
+    timeout_ms = rebalance_timeout_ms(members) or 0
+    there = member.member_id in rebalance.seen or (member.instance_id or "") in rebalance.seen
+    waited_ms = report.timestamp_ms - rebalance.since_ms + 2 * report.context.probe_interval_ms
+    if there and max(waited_ms, elapsed_ms or 0) >= timeout_ms:
+        return "rebalance_timeout"
+    if rebalance.seen and not there and (elapsed_ms or 0) >= member.session_timeout_ms:
+        return "session_timeout"
+    return "unknown"
+
+
+def apply_probe(saved: Saved, probe: Probe, report: Report) -> None:
+    """A live answer: a rebalance in progress begins, goes on or ends; the log knows everything else better.
+
+    An answer that is not newer than the group's last record is about the time before that record.
+    """
+    seen = PROBED.get(probe.state)
+    stale = saved.record_timestamp_ms is not None and probe.taken_ms <= saved.record_timestamp_ms
+    if seen is None or stale or saved.group_type is not GroupType.CLASSIC:
+        return
+    phase, _ = NEXT[saved.phase][seen]
+    if phase in REBALANCING:
+        _goes_on(saved, probe, phase, report)
+    elif saved.in_progress is not None:
+        saved.in_progress = None
+    saved.phase = phase
+
+
+def _goes_on(saved: Saved, probe: Probe, phase: Phase, report: Report) -> None:
+    known = saved.in_progress
+    if known is None:
+        since_ms = began_ms(saved.since_ms, saved.generation, bool(saved.members), probe.taken_ms)
+        place = _rebalance_id(saved, report)
+        known = InProgress(place, since_ms, phase, probe.taken_ms)
+        fact = RebalanceStarted(rebalance_id=place, generation=None, trigger="unknown")
+        report.say(
+            fact,
+            group_type=GroupType.CLASSIC,
+            simple=False,
+            history=saved.history,
+            evidence=Evidence.PROBE,
+        )
+    if phase is Phase.COMPLETING_REBALANCE and known.phase is not phase:
+        known.completing_ms = probe.taken_ms
+    ids = [(one.member_id, one.instance_id) for one in probe.members]
+    known.seen = tuple(name for pair_ in ids for name in pair_ if name is not None)
+    known.phase, known.probed_ms = phase, probe.taken_ms
+    saved.in_progress = known
 
 
 def apply_tombstone(saved: Saved, report: Report) -> None:
@@ -256,6 +342,7 @@ def forget(saved: Saved) -> None:
         "modern",
         "round",
         "completed_epoch",
+        "in_progress",
     ):
         setattr(saved, name, getattr(blank, name))
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from groupreplay.state.rules import Policy
+
 #: The topic that is read. Its name is Kafka's own and no setting.
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -23,6 +25,7 @@ class Context:
     unknown group proves a creation (None: never known).
     ``catch_up_after_ms``: an event emitted later than this after it happened carries ``catch_up``.
     ``topic_names``: names of topic ids (text form), for what the log itself does not name.
+    ``probing``: a prober asks the brokers every ``probe_interval_ms`` which groups rebalance.
     """
 
     cluster_id: str
@@ -33,3 +36,6 @@ class Context:
     topic_names: Mapping[str, str] = field(default_factory=dict)
     member_events: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    probing: bool = False
+    probe_interval_ms: int = 10_000
+    policy: Policy = field(default_factory=Policy)

@@ -13,13 +13,15 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.state import modern
+from groupreplay.state.alarms import told
 from groupreplay.state.connect import Worker
 from groupreplay.state.context import Context
 from groupreplay.state.events import GroupType
 from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE, Member, group_topics
 from groupreplay.state.modern import Modern
+from groupreplay.state.naming import names
 from groupreplay.state.offsets import Offsets
-from groupreplay.state.operations import Picture, names, picture
+from groupreplay.state.operations import Picture, picture
 from groupreplay.state.partitions import from_ranges
 from groupreplay.state.phases import Phase
 from groupreplay.state.saved import Saved
@@ -59,7 +61,7 @@ def _head(group_id: str, saved: Saved, seen: Picture) -> dict[str, Any]:
         "generation": saved.generation,
         "group_epoch": group.group_epoch if group else None,
         "target_epoch": group.target_epoch if group else None,
-        "since_ms": saved.since_ms,
+        "since_ms": saved.in_progress.since_ms if saved.in_progress else saved.since_ms,
         "history": saved.history.value,
         "topology_epoch": group.topology_epoch if group else None,
     }
@@ -132,7 +134,7 @@ def describe(group_id: str, saved: Saved, offsets: Offsets, context: Context) ->
         "members": [{**member, "partitions": member["partitions"] or {}} for member in members],
         "subscribed_topics": _topics(saved, seen),
         "offsets": list(offsets),
-        "conditions": [],
+        "conditions": told(saved.firing),
     }
 
 
@@ -147,8 +149,8 @@ def group_document(group_id: str, saved: Saved, offsets: Offsets, context: Conte
         "members": [_member(member, saved, known, _ranges) for member in seen.members[:MAX_MEMBERS]],
         "subscribed_topics": _topics(saved, seen),
         "offsets": offsets.summary(),
-        "conditions": [],
-        "labels": dict(context.labels),
+        "conditions": told(saved.firing),
+        "labels": {**context.labels, **context.policy.of(group_id).labels},
         "log_position": {
             "partition": saved.partition,
             "offset": saved.last_offset,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any, Final
 
-from groupreplay.state.context import Context
+from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.state.display import safe_text
 from groupreplay.state.events import Event, Severity
 from groupreplay.state.sizes import fit_json
@@ -69,7 +69,17 @@ def timestamp(at_ms: int) -> str:
 def event_id(event: Event, context: Context) -> str:
     """The deterministic id: where the cause stands in the log, what happened, and which of its events."""
     cause = event.cause
+    if cause is None:
+        # Only conditions begin or end by the passing of time; their id names the group and the kind.
+        return f"{getattr(event.fact, 'condition_id', event.fact.NAME)}-{event.time_ms}"
     return f"{cause.topic}-{context.era}-{cause.partition}-{cause.offset}-{event.fact.NAME}-{event.ordinal}"
+
+
+def _sequence(event: Event) -> str:
+    """Sorts as text: by the place in the offsets topic, then by time, then by the order at one place."""
+    cause = event.cause
+    partition, offset = event.place or ((cause.partition, cause.offset) if cause else (0, 0))
+    return f"{max(partition, 0):05d}-{max(offset, 0):020d}-{event.time_ms:015d}-{event.ordinal:05d}"
 
 
 def event_data(event: Event, context: Context, recorded_ms: int) -> dict[str, Any]:
@@ -82,7 +92,7 @@ def event_data(event: Event, context: Context, recorded_ms: int) -> dict[str, An
         "evidence": event.evidence.value,
         "history": event.history.value,
         "catch_up": recorded_ms - event.time_ms > context.catch_up_after_ms,
-        "labels": dict(context.labels),
+        "labels": {**context.labels, **event.labels},
         "cause": _plain(event.cause),
         **_plain(event.fact),
     }
@@ -96,26 +106,30 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _place(event: Event) -> str:
+    cause = event.cause
+    return "job" if cause is None else f"{cause.topic}-{cause.partition}-{cause.offset}"
+
+
 def cloud_event(event: Event, context: Context, recorded_ms: int) -> CloudEvent:
     """The event as a CloudEvent of at most 64 KiB; what did not fit is cut and ``truncated`` says so."""
-    cause = event.cause
-    place = f"{cause.topic}-{cause.partition}-{cause.offset}"
+    severity = event.fact.severity if event.severity is None else event.severity
     # An attribute must not be empty, a group id may be.
-    subject = safe_text(place if event.group_id is None else event.group_id) or "(empty)"
+    subject = safe_text(_place(event) if event.group_id is None else event.group_id) or "(empty)"
     attributes: dict[str, Any] = {
         "specversion": "1.0",
         "id": event_id(event, context),
-        "source": f"kafka://{context.cluster_id}/{cause.topic}",
+        "source": f"kafka://{context.cluster_id}/{OFFSETS_TOPIC}",
         "type": event_type(event.fact.NAME),
         "subject": subject,
         "time": timestamp(event.time_ms),
         "datacontenttype": "application/json",
         "dataschema": data_schema(event.fact.NAME),
         "recordedtime": timestamp(recorded_ms),
-        "sequence": f"{cause.partition:05d}-{cause.offset:020d}-{event.ordinal:05d}",
+        "sequence": _sequence(event),
         "partitionkey": subject,
-        "severitynumber": int(event.fact.severity),
-        "severitytext": event.fact.severity.name,
+        "severitynumber": int(severity),
+        "severitytext": severity.name,
     }
     document = {**attributes, "data": event_data(event, context, recorded_ms)}
     return CloudEvent(
@@ -124,6 +138,6 @@ def cloud_event(event: Event, context: Context, recorded_ms: int) -> CloudEvent:
         source=attributes["source"],
         subject=subject,
         time=attributes["time"],
-        severity=event.fact.severity,
+        severity=severity,
         value=fit_json(document, MAX_BYTES, inner="data"),
     )

@@ -8,7 +8,7 @@ null where the log cannot show it, never a guess.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -141,11 +141,13 @@ class RebalanceStarted(Fact):
 
     NAME: ClassVar[str] = "rebalance.started"
     DOC: ClassVar[str] = (
-        "The group epoch rose: members have to be reconciled. Never said of classic groups, "
-        "whose log shows a rebalance only when it is over."
+        "The group epoch rose: members have to be reconciled. Of classic groups, whose log shows a rebalance "
+        "only when it is over, it is said when the prober sees one; a short one is over before that."
     )
-    rebalance_id: Annotated[str, Meta(description="Position of the record that began it.")]
-    generation: Annotated[int, Meta(description="The new group epoch.")]
+    rebalance_id: Annotated[
+        str, Meta(description="Position of the record that began it, or was the last before.")
+    ]
+    generation: Annotated[int | None, Meta(description="The new group epoch; null for classic groups.")]
     trigger: Trigger
 
 
@@ -304,7 +306,9 @@ class Event:
     """A fact with its surroundings; what ``envelope`` turns into a CloudEvent.
 
     ``ordinal`` counts the events of one cause, also those that are switched off, so that ids do not depend
-    on settings. ``group_id`` is None only for records whose key cannot be read.
+    on settings. ``group_id`` is None for records whose key cannot be read and for the job itself. Without a
+    ``cause`` nothing but time has passed. ``place`` is the last record before (partition, offset), where the
+    cause is no record of the log. ``severity`` None is that of the fact; ``labels`` are those of the policy.
     """
 
     fact: Fact
@@ -314,8 +318,11 @@ class Event:
     time_ms: int
     evidence: Evidence
     history: History
-    cause: Cause
+    cause: Cause | None
     ordinal: int
+    severity: Severity | None = None
+    place: tuple[int, int] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 #: Every fact, in the order of the docs.

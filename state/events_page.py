@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from groupreplay.state.events import FACTS, Fact
+from groupreplay.state.catalogue import EVENTS
+from groupreplay.state.events import Fact
 from groupreplay.state.schemas import event_schema
 
 _INTRO: Final = """\
@@ -85,22 +86,22 @@ def _own_fields(fact: type[Fact]) -> dict[str, Any]:
 
 
 def _common() -> dict[str, Any]:
-    shared = [set(event_schema(fact)["properties"]["data"]["properties"]) for fact in FACTS]
+    shared = [set(event_schema(fact)["properties"]["data"]["properties"]) for fact in EVENTS]
     names = set.intersection(*shared) - {"truncated"}
-    first = event_schema(FACTS[0])["properties"]["data"]["properties"]
+    first = event_schema(EVENTS[0])["properties"]["data"]["properties"]
     return {name: schema for name, schema in first.items() if name in names}
 
 
 def page() -> str:
     """The whole page as Markdown."""
-    envelope = dict(event_schema(FACTS[0])["properties"])
+    envelope = dict(event_schema(EVENTS[0])["properties"])
     envelope["type"] = {"type": "string", "description": "`groupreplay.<event>.v1`."}
     envelope["dataschema"] = {"type": "string", "description": "Names the JSON Schema of the event."}
     envelope["data"] = {"type": "object", "description": "See below."}
     lines = [_INTRO, "## Envelope", "", *_table(envelope), ""]
     lines += ["## Fields of every `data`", "", *_table(_common()), ""]
     lines += ["## Events", ""]
-    for fact in FACTS:
+    for fact in EVENTS:
         lines += [f"### `{fact.NAME}`", "", fact.DOC, "", *_table(_own_fields(fact)), ""]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -8,20 +8,25 @@ that is gone for the length of a conversion) never existed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, LegacyOffsetCommitKey, OffsetCommitKey
 from groupreplay.state import classic, operations, saved
+from groupreplay.state.alarms import Alarms, Said, View
 from groupreplay.state.context import Context
 from groupreplay.state.document import DELETED, Deleted, describe, digest, group_document
 from groupreplay.state.events import Event, GroupType
-from groupreplay.state.observations import CommitRun, GroupRecord, Observations
+from groupreplay.state.observations import CommitRun, GroupRecord, Observations, Probe
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.phases import Phase
 from groupreplay.state.report import Report
 from groupreplay.state.saved import Saved
 
 _COMMIT_KEYS: Final = (OffsetCommitKey, LegacyOffsetCommitKey)
+#: Probes held while the log is read; a rebalance that is asked about for an hour has fewer.
+_MOST_PROBES: Final = 400
 
 
 class Group:
@@ -31,6 +36,8 @@ class Group:
         self.group_id = group_id
         self.changed = False
         self._context = context
+        self._rules = context.policy.of(group_id)
+        self._recorded_ms: int | None = None
         self._saved = Saved(era=context.era)
         self._offsets = Offsets()
 
@@ -56,52 +63,119 @@ class Group:
     def gone(self) -> bool:
         """Nothing is left to remember."""
         state = self._saved
-        return (
-            state.phase is Phase.DEAD and not len(self._offsets) and not state.pending and not state.document
-        )
+        kept = (state.pending, state.document, state.probes, state.in_progress, state.firing)
+        return state.phase is Phase.DEAD and not len(self._offsets) and not any(kept)
 
-    def apply(self, observations: Observations, now_ms: int) -> list[Event]:
-        """Apply what was read, in log order, then serve the deadlines at or below ``now_ms``.
+    def apply(self, observations: Observations, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
+        """Apply what was read, in log order, each after what was due before it, then what is due by ``now_ms``.
 
         What was applied before in the same era is ignored, so that a batch may be replayed. ``now_ms`` is
-        the moment up to which the whole log is known to be applied.
+        the moment up to which the whole log is known to be applied; ``recorded_ms`` the time of this call by
+        the job's clock, None for a replay, which is never late.
         """
         events: list[Event] = []
+        self._recorded_ms = recorded_ms
+        self._hold(observations.probes)
         for item in sorted(observations.items, key=lambda item: item.first_offset):
             if isinstance(item, CommitRun):
                 events += self._apply_run(item)
             elif item.offset > self._saved.last_offset:
+                events += self._serve(item.timestamp_ms)
                 events += self._apply_record(item)
         if self._saved.pending and observations.seen_to > self._saved.pending[-1].offset:
             events += self._close()
-        return events + self.expire(now_ms)
+        return events + self.expire(now_ms, recorded_ms)
 
-    def expire(self, now_ms: int) -> list[Event]:
-        """Serve the deadlines at or below ``now_ms``."""
-        deadline_ms = self.next_deadline_ms()
-        return self._close() if deadline_ms is not None and deadline_ms <= now_ms else []
+    def expire(self, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
+        """Serve what is due by ``now_ms``; ``recorded_ms`` as for ``apply``."""
+        self._recorded_ms = recorded_ms
+        events = self._serve(now_ms)
+        caught_up = recorded_ms is not None and recorded_ms - now_ms <= self._context.catch_up_after_ms
+        if caught_up and any(one.late for one in self._saved.firing.values()):
+            events += self._say(self._alarms().again(), self._timer(now_ms))
+        return events
 
     def next_deadline_ms(self) -> int | None:
-        """When the group wants to be called although nothing was read; None for never.
+        """When the group wants to be called although nothing was read; None for never."""
+        due = self._due()
+        late = any(one.late for one in self._saved.firing.values())
+        return self._saved.clock_ms if late else due and due[0]
+
+    def _due(self) -> tuple[int, Callable[[int], list[Event]]] | None:
+        """What is due next, and when: an open operation ends, a probe's time has come, detectors look again.
 
         An open operation is complete once the log is known past its timestamp.
         """
-        pending = self._saved.pending
-        return pending[-1].timestamp_ms + 1 if pending else None
+        saved = self._saved
+        due: list[tuple[int, Callable[[int], list[Event]]]] = []
+        if saved.pending:
+            due.append((saved.pending[-1].timestamp_ms + 1, lambda _: self._close()))
+        if saved.probes:
+            due.append((saved.probes[0].taken_ms, lambda _: self._apply_probe()))
+        if saved.alarm_ms is not None:
+            due.append((saved.alarm_ms, lambda at_ms: self._look(self._timer(at_ms))))
+        return min(due, key=lambda one: one[0], default=None)
+
+    def _serve(self, until_ms: int) -> list[Event]:
+        """Everything that is due by ``until_ms``, in the order of time."""
+        events: list[Event] = []
+        while (due := self._due()) is not None and due[0] <= until_ms:
+            self._pass(due[0])
+            events += due[1](due[0])
+        return events
+
+    def _pass(self, at_ms: int) -> None:
+        """Time never goes back, whatever a coordinator's clock did."""
+        if at_ms > self._saved.clock_ms:
+            self._saved.clock_ms = at_ms
+            self.changed = True
+
+    def _hold(self, probes: Sequence[Probe]) -> None:
+        """Probes wait until everything is applied that was written before they were taken."""
+        saved = self._saved
+        fresh = [probe for probe in probes if probe.taken_ms > saved.probed_ms]
+        if fresh:
+            held = sorted({*saved.probes, *fresh}, key=lambda probe: (probe.taken_ms, probe.offset))
+            # The first tells when a rebalance began, the last ones how it stands.
+            saved.probes = tuple(held[:1] + held[1:][-_MOST_PROBES:])
+            self.changed = True
+
+    def _apply_probe(self) -> list[Event]:
+        saved = self._saved
+        probe, saved.probes = saved.probes[0], saved.probes[1:]
+        saved.probed_ms = max(saved.probed_ms, probe.taken_ms)
+        self.changed = True
+        report = replace(
+            self._report(probe.partition, probe.offset, probe.taken_ms),
+            topic=probe.topic,
+            place=(saved.partition, saved.last_offset),
+        )
+        classic.apply_probe(saved, probe, report)
+        return report.events + self._look(report)
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
         fresh = run.rows["log_offset"] > self._saved.last_offset
         if not fresh.any():
             return []
-        events = self._close()
         first = run.rows[run.rows["first_log_offset"].argmin()]
+        events = self._serve(int(first["first_timestamp_ms"])) + self._close()
         report = self._report(run.partition, int(first["first_log_offset"]), int(first["first_timestamp_ms"]))
         if self._saved.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._saved, report)
         self._offsets.apply(run)
         last = run.rows[run.rows["log_offset"].argmax()]
         self._advance(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
-        return events + report.events
+        events += report.events
+        if self._saved.alarm_ms is None or self._listening():
+            events += self._look(
+                self._report(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
+            )
+        return events
+
+    def _listening(self) -> bool:
+        """Whether a commit may end something that was said."""
+        firing = {key.partition(" ")[0] for key in self._saved.firing}
+        return any(one.ON_COMMITS and one.NAME in firing for one in self._rules.detectors)
 
     def _apply_record(self, record: GroupRecord) -> list[Event]:
         pending = self._saved.pending
@@ -123,9 +197,16 @@ class Group:
         self._saved.partition = partition
         self._saved.last_offset = offset
         self._saved.last_timestamp_ms = timestamp_ms
+        self._pass(timestamp_ms)
 
     def _report(self, partition: int, offset: int, timestamp_ms: int) -> Report:
-        return Report(self.group_id, self._context, partition, offset, timestamp_ms)
+        return Report(self.group_id, self._context, partition, offset, timestamp_ms, rules=self._rules)
+
+    def _timer(self, at_ms: int) -> Report:
+        """A report whose cause is that time has passed."""
+        state = self._saved
+        place = (state.partition, state.last_offset)
+        return replace(self._report(*place, at_ms), topic=None, place=place)
 
     def _close(self) -> list[Event]:
         """Apply the operation whose end has been seen."""
@@ -138,7 +219,8 @@ class Group:
         others = [record for record in records if not isinstance(record.key, _COMMIT_KEYS)]
         events = self._apply_closed(others) if others else []
         self._offsets.remove((key.topic, key.partition) for key in keys if isinstance(key, _COMMIT_KEYS))
-        return events
+        last = records[-1]
+        return events + self._look(self._report(last.partition, last.offset, last.timestamp_ms))
 
     def _apply_closed(self, records: list[GroupRecord]) -> list[Event]:
         last = records[-1]
@@ -156,12 +238,64 @@ class Group:
             events += report.events
         return events
 
+    def _look(self, report: Report) -> list[Event]:
+        """Ask the detectors what holds at the time of the report, and say what is new."""
+        state, gate_ms = self._saved, self._context.emit_since_ms
+        if report.timestamp_ms < gate_ms:
+            # Of the time before nothing is said; what still holds then is said then.
+            state.alarm_ms = gate_ms
+            return []
+        view = View(
+            group_id=self.group_id,
+            saved=state,
+            offsets=self._offsets,
+            context=self._context,
+            now_ms=report.timestamp_ms,
+        )
+        outlooks = [one.look(view) for one in self._rules.detectors]
+        times = [one.next_ms for one in outlooks if one.next_ms is not None]
+        state.alarm_ms = max(min(times), report.timestamp_ms + 1) if times else None
+        names = [one.NAME for one in self._rules.detectors]
+        raised = [one for outlook in outlooks for one in outlook.raised]
+        return (
+            self._say(self._alarms().take(raised, names, report.timestamp_ms), report)
+            if raised or state.firing
+            else []
+        )
+
+    def _alarms(self) -> Alarms:
+        return Alarms(
+            self.group_id, self._saved.firing, self._context.policy.runbook, self._rules.severity_cap
+        )
+
+    def _say(self, said: Sequence[Said], report: Report) -> list[Event]:
+        state, heard = self._saved, len(report.events)
+        self.changed |= bool(said)
+        late = (
+            self._recorded_ms is not None
+            and self._recorded_ms - report.timestamp_ms > self._context.catch_up_after_ms
+        )
+        for one in said:
+            report.say(
+                one.condition,
+                group_type=state.group_type,
+                simple=state.simple,
+                history=state.history,
+                evidence=one.evidence,
+                severity=one.severity,
+            )
+            if one.key in state.firing:
+                state.firing[one.key].late = late
+        return report.events[heard:]
+
     def describe(self) -> dict[str, Any]:
         """The one picture of the group (docs/design.md), with every committed offset."""
         return describe(self.group_id, self._saved, self._offsets, self._context)
 
     def take_document(self) -> dict[str, Any] | Deleted | None:
         """What ``group-states`` should hold now, if it differs from what was taken last; else None."""
+        if self._rules.ignore:
+            return None
         if self._saved.phase is Phase.DEAD:
             known, self._saved.document = self._saved.document, b""
             self.changed |= bool(known)

@@ -267,7 +267,7 @@ def _not_ready(group: Modern) -> bool:
     return group.topology_epoch is None or group.topology_epoch != group.validated_topology_epoch
 
 
-def _assigning(group: Modern) -> bool:
+def assigning(group: Modern) -> bool:
     """The group epoch is above the epoch of the target assignment."""
     return (group.group_epoch or 0) > (group.target_epoch or 0)
 
@@ -281,12 +281,12 @@ def _reconciling(group: Modern) -> bool:
 STABLE_STATE: Final = "Stable"
 #: Kind -> its states in the order in which the broker looks at them.
 STATES: Final[Mapping[GroupType, tuple[tuple[str, Callable[[Modern], bool]], ...]]] = {
-    GroupType.CONSUMER: (("Empty", _empty), ("Assigning", _assigning), ("Reconciling", _reconciling)),
+    GroupType.CONSUMER: (("Empty", _empty), ("Assigning", assigning), ("Reconciling", _reconciling)),
     GroupType.SHARE: (("Empty", _empty),),
     GroupType.STREAMS: (
         ("Empty", _empty),
         ("NotReady", _not_ready),
-        ("Assigning", _assigning),
+        ("Assigning", assigning),
         ("Reconciling", _reconciling),
     ),
 }
@@ -301,7 +301,7 @@ def state_of(kind: GroupType, group: Modern) -> str:
 
 def settled(group: Modern) -> bool:
     """Whether no member waits for anything, for all kinds alike: a share group shows Stable meanwhile."""
-    return not _assigning(group) and not _reconciling(group)
+    return not assigning(group) and not _reconciling(group)
 
 
 def subscribed_topics(kind: GroupType, group: Modern) -> frozenset[str]:

@@ -13,9 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-import msgspec
-
-from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, uuid_text
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.state import classic, modern, rounds
 from groupreplay.state.events import (
     Fact,
@@ -32,6 +30,7 @@ from groupreplay.state.events import (
 )
 from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE, Member, Pairing, pair
 from groupreplay.state.modern import MemberPhase, Modern
+from groupreplay.state.naming import named, names
 from groupreplay.state.observations import GroupRecord
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.partitions import each
@@ -167,20 +166,6 @@ def _is_first(group: Modern | None, after: Picture) -> bool:
         return False
     return all(
         member.described and member.classic_session_timeout_ms is None for member in group.members.values()
-    )
-
-
-def names(offsets: Offsets, known: Modern | None, given: Mapping[str, str]) -> dict[str, str]:
-    """Topic id (text) -> name, as far as the log or the job tell."""
-    from_commits = {uuid_text(raw): offsets.topics[place] for place, raw in offsets.topic_ids.items()}
-    return {**given, **from_commits, **(known.topic_names if known else {})}
-
-
-def named(member: Member, topic_names: Mapping[str, str]) -> Member:
-    """The member with its topics by name; a topic without a known name keeps its id."""
-    held = member.partitions or {}
-    return msgspec.structs.replace(
-        member, partitions={topic_names.get(topic, topic): ranges for topic, ranges in held.items()}
     )
 
 

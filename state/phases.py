@@ -59,13 +59,19 @@ _PROBED: Final[Mapping[Seen, tuple[Phase, Said]]] = {
     Seen.PROBED_DEAD: (Phase.DEAD, Said.NOTHING),
 }
 
+
+def _at_rest(phase: Phase) -> Mapping[Seen, tuple[Phase, Said]]:
+    """What a probe says of a group at rest: only that a rebalance began. How it rests, the log knows best."""
+    rest = (Seen.PROBED_STABLE, Seen.PROBED_EMPTY, Seen.PROBED_DEAD)
+    return {**_PROBED, **dict.fromkeys(rest, (phase, Said.NOTHING))}
+
+
 _WITH_MEMBERS: Final[Mapping[Seen, tuple[Phase, Said]]] = {
     Seen.NO_MEMBERS: (Phase.EMPTY, Said.EMPTIED),
     Seen.NEW_GENERATION: (Phase.STABLE, Said.COMPLETED),
     # A member replaced under its instance id, or the leader's sync written twice: no rebalance.
     Seen.SAME_GENERATION: (Phase.STABLE, Said.REPLACED),
     Seen.TOMBSTONE: (Phase.DEAD, Said.DELETED),
-    **_PROBED,
 }
 
 #: State and proof -> next state and what to report. Total: every state has every proof.
@@ -77,7 +83,7 @@ NEXT: Final[Mapping[Phase, Mapping[Seen, tuple[Phase, Said]]]] = {
         Seen.TOMBSTONE: (Phase.DEAD, Said.NOTHING),
         # The coordinator makes a simple group of offsets whose group it does not know.
         Seen.COMMIT: (Phase.EMPTY, Said.CREATED),
-        **_PROBED,
+        **_at_rest(Phase.DEAD),
     },
     Phase.EMPTY: {
         # Members came and went without an assignment: a generation passed, the group is as empty as before.
@@ -86,9 +92,33 @@ NEXT: Final[Mapping[Phase, Mapping[Seen, tuple[Phase, Said]]]] = {
         Seen.SAME_GENERATION: (Phase.STABLE, Said.COMPLETED),
         Seen.TOMBSTONE: (Phase.DEAD, Said.DELETED),
         Seen.COMMIT: (Phase.EMPTY, Said.NOTHING),
+        **_at_rest(Phase.EMPTY),
+    },
+    Phase.STABLE: {
+        Seen.COMMIT: (Phase.STABLE, Said.NOTHING),
+        **_WITH_MEMBERS,
+        **_at_rest(Phase.STABLE),
+    },
+    Phase.PREPARING_REBALANCE: {
+        Seen.COMMIT: (Phase.PREPARING_REBALANCE, Said.NOTHING),
+        **_WITH_MEMBERS,
         **_PROBED,
     },
-    Phase.STABLE: {Seen.COMMIT: (Phase.STABLE, Said.NOTHING), **_WITH_MEMBERS},
-    Phase.PREPARING_REBALANCE: {Seen.COMMIT: (Phase.PREPARING_REBALANCE, Said.NOTHING), **_WITH_MEMBERS},
-    Phase.COMPLETING_REBALANCE: {Seen.COMMIT: (Phase.COMPLETING_REBALANCE, Said.NOTHING), **_WITH_MEMBERS},
+    Phase.COMPLETING_REBALANCE: {
+        Seen.COMMIT: (Phase.COMPLETING_REBALANCE, Said.NOTHING),
+        **_WITH_MEMBERS,
+        **_PROBED,
+    },
 }
+
+#: A state as the broker spells it -> what an answer with it proves. Other answers (an unknown state, one of
+#: another kind of group) prove nothing about a classic group.
+PROBED: Final[Mapping[str, Seen]] = {
+    Phase.PREPARING_REBALANCE.value: Seen.PROBED_PREPARING,
+    Phase.COMPLETING_REBALANCE.value: Seen.PROBED_COMPLETING,
+    Phase.STABLE.value: Seen.PROBED_STABLE,
+    Phase.EMPTY.value: Seen.PROBED_EMPTY,
+    Phase.DEAD.value: Seen.PROBED_DEAD,
+}
+#: The states of a rebalance in progress.
+REBALANCING: Final = frozenset({Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE})

@@ -19,12 +19,14 @@ from groupreplay.codecs import (
     encode_key,
     encode_value,
 )
+from groupreplay.state.alarms import Firing
 from groupreplay.state.events import GroupType, History, Trigger
 from groupreplay.state.members import Member
 from groupreplay.state.modern import Modern
-from groupreplay.state.observations import GroupRecord
+from groupreplay.state.observations import GroupRecord, Probe
 from groupreplay.state.offsets import OffsetsSnapshot
 from groupreplay.state.phases import Phase
+from groupreplay.state.rebalances import InProgress
 
 VERSION: Final = 1
 
@@ -63,6 +65,8 @@ class Saved(msgspec.Struct, array_like=True):
     nobody owns now (member id -> ranges by topic); ``document`` is a digest of the last document taken.
     ``modern`` is set for groups of the newer kinds only, for which ``phase`` says no more than Dead or not;
     ``completed_epoch`` is the group epoch at which their members were last reconciled.
+    ``clock_ms`` is the latest moment that was served, ``alarm_ms`` when the detectors want to look again;
+    ``probes`` wait until the log has been read up to their time, ``probed_ms`` is that of the last one applied.
     """
 
     era: str = "0"
@@ -88,6 +92,12 @@ class Saved(msgspec.Struct, array_like=True):
     modern: Modern | None = None
     round: OpenRound | None = None
     completed_epoch: int | None = None
+    clock_ms: int = -1
+    alarm_ms: int | None = None
+    probes: tuple[Probe, ...] = ()
+    probed_ms: int = -1
+    in_progress: InProgress | None = None
+    firing: dict[str, Firing] = {}
 
     @property
     def simple(self) -> bool:

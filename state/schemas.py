@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
+from groupreplay.state.catalogue import EVENTS
 from groupreplay.state.envelope import data_schema, event_type
-from groupreplay.state.events import FACTS, Cause, Evidence, Fact, GroupType, History, Severity
+from groupreplay.state.events import Cause, Evidence, Fact, GroupType, History, Severity
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: Final = {"type": "string", "minLength": 1}
@@ -39,7 +40,7 @@ def _surroundings(components: dict[str, Any]) -> dict[str, Any]:
             "description": "Recorded long after it happened; do not alert on it.",
         },
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-        "cause": components[Cause.__name__],
+        "cause": {"anyOf": [components[Cause.__name__], {"type": "null"}]},
     }
 
 
@@ -102,4 +103,4 @@ def event_schema(fact: type[Fact]) -> dict[str, Any]:
 
 def json_schemas() -> dict[str, dict[str, Any]]:
     """Event name -> schema, in the order of the docs."""
-    return {fact.NAME: event_schema(fact) for fact in FACTS}
+    return {fact.NAME: event_schema(fact) for fact in EVENTS}

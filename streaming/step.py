@@ -120,7 +120,11 @@ def _advance_group(
     context: Context,
 ) -> Advance:
     group = Group(group_id, context) if blob is None else Group.from_snapshot(group_id, context, blob)
-    events = group.apply(unpack_group(packed), now_ms) if packed else group.expire(now_ms)
+    events = (
+        group.apply(unpack_group(packed), now_ms, recorded_ms)
+        if packed
+        else group.expire(now_ms, recorded_ms)
+    )
     rows = [_event_row(event, context, recorded_ms) for event in events]
     document = group.take_document()
     if document is not None:
@@ -159,13 +163,15 @@ def _advance_bad_records(
 
 def _event_row(event: Event, context: Context, recorded_ms: int | None) -> OutputRow:
     message = cloud_event(event, context, event.time_ms if recorded_ms is None else recorded_ms)
+    return OutputRow(Output.EVENTS, _event_key(event), message.value, message.headers)
+
+
+def _event_key(event: Event) -> bytes:
+    if event.group_id is not None:
+        return event.group_id.encode()
     # Records whose key cannot be read have no group; their partition keeps them in order.
-    key = (
-        RESERVED + f"{OFFSETS_TOPIC}-{event.cause.partition}".encode()
-        if event.group_id is None
-        else event.group_id.encode()
-    )
-    return OutputRow(Output.EVENTS, key, message.value, message.headers)
+    place = "job" if event.cause is None else f"{OFFSETS_TOPIC}-{event.cause.partition}"
+    return RESERVED + place.encode()
 
 
 def step(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.state.phases import NEXT, Phase, Said, Seen
+from groupreplay.state.phases import NEXT, PROBED, REBALANCING, Phase, Said, Seen
 
 
 def test_every_state_has_every_proof() -> None:
@@ -43,4 +43,13 @@ def test_a_live_answer_is_never_a_fact(phase: Phase) -> None:
     """The prober moves the state; what has happened is said by the log alone."""
     answers = {seen: cell for seen, cell in NEXT[phase].items() if seen.name.startswith("PROBED")}
     assert {said for _, said in answers.values()} == {Said.NOTHING}
-    assert {cell[0] for cell in answers.values()} == set(Phase)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_live_answer_begins_and_ends_a_rebalance_and_no_more(phase: Phase) -> None:
+    """A group at rest stays as the log has left it; from a rebalance every state can be reached."""
+    to = {name: NEXT[phase][PROBED[name]][0] for name in PROBED}
+    begins = {one.value: one for one in REBALANCING}
+    rest = {Phase(name) for name in PROBED} - REBALANCING
+    expected = {one.value: one if phase in REBALANCING else phase for one in rest}
+    assert to == {**begins, **expected}

@@ -1,0 +1,207 @@
+"""What holds for a while: said once when it begins, again when it gets worse, once when it is over.
+
+A detector looks at a group at one moment and says what holds then, and when that may change by itself. This
+module holds the answer against what was said before. Knows nothing of what the conditions mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+
+import msgspec
+
+from groupreplay.state.conditions import CONDITIONS, Condition
+from groupreplay.state.events import Evidence, Severity
+
+if TYPE_CHECKING:
+    from groupreplay.state.context import Context
+    from groupreplay.state.offsets import Offsets
+    from groupreplay.state.saved import Saved
+
+_KINDS: Final = {kind.NAME: kind for kind in CONDITIONS}
+#: Far more than any real group has; a hostile one must not fill the state.
+_MOST: Final = 100
+
+
+class Firing(msgspec.Struct, array_like=True):
+    """A condition that was said and not resolved. ``condition`` is its last form, as JSON.
+
+    ``late``: when it was said, it was too late for anybody to be alerted.
+    """
+
+    severity: int
+    mark: str
+    evidence: Evidence
+    condition: bytes
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A group at one moment, as detectors see it."""
+
+    group_id: str
+    saved: Saved
+    offsets: Offsets
+    context: Context
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """A condition that holds now.
+
+    ``subject`` tells several of one kind apart: a slot, a topic partition; empty for the group as a whole.
+    It is said again when ``mark`` changes or the severity rises. ``details`` are the condition's own fields.
+    """
+
+    kind: type[Condition]
+    since_ms: int
+    threshold_ms: int | None
+    details: dict[str, Any]
+    subject: str = ""
+    severity: Severity | None = None
+    evidence: Evidence = Evidence.LOG
+    mark: str = ""
+
+    @property
+    def key(self) -> str:
+        """What this is the same as from one look to the next."""
+        return f"{self.kind.NAME} {self.subject}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A condition to be reported; ``key`` is that of ``Raised``."""
+
+    key: str
+    condition: Condition
+    severity: Severity
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a detector says: what holds, and when it wants to look again although nothing happens."""
+
+    raised: Sequence[Raised] = ()
+    next_ms: int | None = None
+
+
+#: Nothing holds, and nothing will by itself.
+QUIET: Final = Outlook()
+
+
+class Detector(Protocol):
+    """Finds one kind of condition; a frozen dataclass whose fields are its numbers.
+
+    ``look`` is asked after everything that happened to the group but its commits, and when ``next_ms`` has
+    come; detectors with ``ON_COMMITS`` are asked after commits too while one of theirs is firing.
+    """
+
+    NAME: ClassVar[str]
+    ON_COMMITS: ClassVar[bool] = False
+
+    def look(self, view: View) -> Outlook:
+        """What holds at ``view.now_ms``."""
+        ...
+
+
+def group_hash(group_id: str | None) -> str:
+    """A short name for a group that is safe in ids: its id may be anything, and 30 000 bytes long."""
+    return hashlib.sha256((group_id or "").encode()).hexdigest()[:16]
+
+
+def condition_id(group_id: str | None, raised: Raised) -> str:
+    """Group hash, name and start, and of several of one kind which: the same from firing to resolved."""
+    subject = f"-{hashlib.sha256(raised.subject.encode()).hexdigest()[:8]}" if raised.subject else ""
+    return f"{group_hash(group_id)}-{raised.kind.NAME}-{raised.since_ms}{subject}"
+
+
+@dataclass(slots=True)
+class Alarms:
+    """The conditions of one group: ``firing`` is what was said before, by ``Raised.key``."""
+
+    group_id: str | None
+    firing: dict[str, Firing]
+    runbook: str
+    severity_cap: Severity | None = None
+
+    def take(self, raised: Sequence[Raised], kinds: Sequence[str], now_ms: int) -> list[Said]:
+        """What has to be said now that these hold; ``kinds`` are the conditions that were looked for."""
+        said: list[Said] = []
+        found = {one.key: one for one in raised[:_MOST]}
+        for key, old in list(self.firing.items()):
+            if key not in found and key.partition(" ")[0] in kinds:
+                del self.firing[key]
+                said.append(_said(key, old, _resolved(key, old, now_ms)))
+        for key, one in found.items():
+            known = self.firing.get(key)
+            severity = self._capped(one)
+            if known is not None and known.mark == one.mark and severity <= known.severity:
+                continue
+            condition = self._condition(one, known)
+            self.firing[key] = Firing(severity, one.mark, one.evidence, msgspec.json.encode(condition))
+            said.append(_said(key, self.firing[key], condition))
+        return said
+
+    def again(self) -> list[Said]:
+        """What was said too late and still holds, to be said once more now that it can be acted upon."""
+        return [_said(key, one, _restored(key, one)) for key, one in self.firing.items() if one.late]
+
+    def _capped(self, raised: Raised) -> Severity:
+        severity = raised.kind.SEVERITY if raised.severity is None else raised.severity
+        if raised.evidence is Evidence.INFERRED:
+            severity = min(severity, Severity.WARN)
+        return severity if self.severity_cap is None else min(severity, self.severity_cap)
+
+    def _condition(self, raised: Raised, known: Firing | None) -> Condition:
+        made = raised.kind(
+            status="firing",
+            condition_id=condition_id(self.group_id, raised),
+            since_ms=raised.since_ms,
+            threshold_ms=raised.threshold_ms,
+            runbook=f"{self.runbook}#{raised.kind.NAME.replace('.', '-').replace('_', '-')}",
+            **raised.details,
+        )
+        if known is None:
+            return made
+        first = _restored(raised.key, known)
+        return replace(made, condition_id=first.condition_id, since_ms=first.since_ms)
+
+
+def _said(key: str, firing: Firing, condition: Condition) -> Said:
+    return Said(key=key, condition=condition, severity=Severity(firing.severity), evidence=firing.evidence)
+
+
+def _resolved(key: str, firing: Firing, now_ms: int) -> Condition:
+    condition = _restored(key, firing)
+    changes: dict[str, Any] = {"status": "resolved"}
+    if hasattr(condition, "elapsed_ms"):
+        changes["elapsed_ms"] = max(0, now_ms - condition.since_ms)
+    return replace(condition, **changes)
+
+
+def _restored(key: str, firing: Firing) -> Condition:
+    kind = _KINDS[key.partition(" ")[0]]
+    condition: Condition = msgspec.json.decode(firing.condition, type=kind)
+    return condition
+
+
+def told(firing: dict[str, Firing]) -> list[dict[str, Any]]:
+    """The conditions that hold, as documents show them."""
+    shown = []
+    for key, one in sorted(firing.items()):
+        condition = _restored(key, one)
+        shown.append(
+            {
+                "condition": condition.NAME,
+                "severity": Severity(one.severity).name,
+                "evidence": one.evidence.value,
+                **msgspec.to_builtins(condition),
+            }
+        )
+    return shown

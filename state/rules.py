@@ -1,0 +1,96 @@
+"""The policy: which numbers, how severe, and which labels for which group.
+
+Knows ordered globs over group ids and how they change the detectors' numbers; must not know files or flags,
+nor what a number means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from groupreplay.state.alarms import Detector
+from groupreplay.state.events import Severity
+from groupreplay.state.rebalances import RebalanceSlowRule, RebalanceStuckRule
+
+#: Condition -> fields of its detector that differ.
+Numbers = Mapping[str, Mapping[str, Any]]
+
+#: Every detector of a group with its default numbers, in the order in which they speak.
+DETECTORS: Final[tuple[Detector, ...]] = (RebalanceSlowRule(), RebalanceStuckRule())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What counts for one group. ``matters`` None leaves it to the group's history."""
+
+    detectors: tuple[Detector, ...] = DETECTORS
+    ignore: bool = False
+    severity_cap: Severity | None = None
+    matters: bool | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRule:
+    """What differs for groups whose id matches the glob ``groups`` (``fnmatch``); None leaves it as it was."""
+
+    groups: str
+    ignore: bool | None = None
+    severity_cap: Severity | None = None
+    matters: bool | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    numbers: Numbers = field(default_factory=dict)
+
+
+_UUID: Final = "-".join("[0-9a-f]" * count for count in (8, 4, 4, 4, 12))
+#: Groups that come and go by the thousand, and that nobody misses.
+EPHEMERAL: Final = (
+    *(
+        GroupRule(groups=glob, matters=False)
+        for glob in ("console-consumer-*", "spark-kafka-*", "anonymous.*")
+    ),
+    GroupRule(groups=f"*{_UUID}", matters=False),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Defaults, then rules for groups: all that match count, in their order, the later ones over the earlier.
+
+    ``runbook`` is where the page about the conditions is.
+    """
+
+    numbers: Numbers = field(default_factory=dict)
+    groups: tuple[GroupRule, ...] = EPHEMERAL
+    runbook: str = "docs/runbook.md"
+    _known: dict[str, Rules] = field(default_factory=dict, repr=False, compare=False)
+
+    def of(self, group_id: str) -> Rules:
+        """The rules of a group."""
+        matching = tuple(one for one in self.groups if fnmatchcase(group_id, one.groups))
+        place = "\0".join(str(self.groups.index(one)) for one in matching)
+        if place not in self._known:
+            self._known[place] = self._folded(matching)
+        return self._known[place]
+
+    def _folded(self, matching: tuple[GroupRule, ...]) -> Rules:
+        rules = Rules(detectors=_with(DETECTORS, self.numbers))
+        for one in matching:
+            rules = Rules(
+                detectors=_with(rules.detectors, one.numbers),
+                ignore=rules.ignore if one.ignore is None else one.ignore,
+                severity_cap=rules.severity_cap if one.severity_cap is None else one.severity_cap,
+                matters=rules.matters if one.matters is None else one.matters,
+                labels={**rules.labels, **one.labels},
+            )
+        return rules
+
+
+def _with(detectors: tuple[Detector, ...], numbers: Numbers) -> tuple[Detector, ...]:
+    return tuple(
+        replace(one, **numbers[one.NAME]) if one.NAME in numbers else one  # type: ignore[type-var]
+        for one in detectors
+    )
