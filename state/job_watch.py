@@ -2,22 +2,34 @@
 
 Knows what makes a reader of the offsets topic blind (a transaction that holds a partition back, rights it
 lacks, brokers that are silent, a changed number of partitions) and when it is behind; must not know groups,
-clocks or who asked the brokers. Each condition is opened once and closed once.
+clocks or who asked the brokers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
 
+from groupreplay.state.alarms import Alarms, Firing, Raised, Said, told
+from groupreplay.state.conditions import BlindReason, JobBehind, JobBlind
+from groupreplay.state.context import Context
+from groupreplay.state.events import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.saved import SnapshotError
 
-What: TypeAlias = Literal[
-    "hanging_transaction", "missing_rights", "silent_brokers", "partition_count", "behind"
-]
+#: What to do about missing rights; a prober needs them for groups it has not heard of yet.
+GRANT_DESCRIBE: Final = (
+    "kafka-acls.sh --bootstrap-server HOST:PORT --add --allow-principal User:NAME "
+    "--operation Describe --group '*'"
+)
+#: What helps, where there is one thing.
+_FIXES: Final[dict[BlindReason, str]] = {
+    "hanging_transaction": "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --broker-id ID",
+    "no_rights": GRANT_DESCRIBE,
+    "partition_count_changed": "stop the job and start it with a new --checkpoint",
+}
 
 _VERSION: Final = 1
 
@@ -57,33 +69,25 @@ JobObservation: TypeAlias = Round | Beat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """When the job counts as blind or behind; times in milliseconds.
+class JobBlindRule:
+    """When a partition, a broker or a right counts as lost.
 
-    A last stable offset that stands still below the high watermark for longer than ``hanging_ms`` is held by
-    a transaction; a broker or a partition is silent after ``silent_rounds`` rounds without its answer; the
-    job is behind when its caught-up time is older than ``late_ms`` for ``late_for_ms``.
+    A last stable offset that stands still below the high watermark for longer than ``threshold_ms`` is held
+    by a transaction; a broker or a partition is silent after ``silent_rounds`` rounds without its answer.
     """
 
-    hanging_ms: int = 60_000
+    NAME: ClassVar[str] = JobBlind.NAME
+    threshold_ms: int = 60_000
     silent_rounds: int = 3
-    late_ms: int = 60_000
-    late_for_ms: int = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobChange:
-    """A condition that opened or closed at ``time_ms``; the lists are those of its opening."""
+class JobBehindRule:
+    """The job is behind when its caught-up time is older than ``lag_ms``, for ``threshold_ms``."""
 
-    what: What
-    firing: bool
-    condition_id: str
-    since_ms: int
-    time_ms: int
-    threshold_ms: int | None
-    partitions: tuple[int, ...]
-    brokers: tuple[int, ...]
-    place: Place
+    NAME: ClassVar[str] = JobBehind.NAME
+    lag_ms: int = 60_000
+    threshold_ms: int = 300_000
 
 
 class _Stall(msgspec.Struct, frozen=True, array_like=True):
@@ -100,36 +104,19 @@ class _Missed(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int
 
 
-class _Open(msgspec.Struct, frozen=True, array_like=True):
-    condition_id: str
-    since_ms: int
-    partitions: tuple[int, ...]
-    brokers: tuple[int, ...]
-
-
 class _Saved(msgspec.Struct, array_like=True):
     """All that is remembered; fields may be added at the end."""
 
     round_ms: int = -1
     beat_ms: int = -1
     partition_count: int | None = None
+    unlike_since_ms: int | None = None
+    refused_since_ms: int | None = None
+    late_since_ms: int | None = None
     stalls: dict[int, _Stall] = {}
     silent_brokers: dict[int, _Missed] = {}
     silent_partitions: dict[int, _Missed] = {}
-    late_since_ms: int | None = None
-    open: dict[str, _Open] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    """What one look says about one condition: true now, since when, and about what."""
-
-    what: What
-    true: bool
-    since_ms: int
-    threshold_ms: int | None = None
-    partitions: tuple[int, ...] = ()
-    brokers: tuple[int, ...] = ()
+    firing: dict[str, Firing] = {}
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -140,73 +127,104 @@ _decoder: Final = msgspec.msgpack.Decoder(_Saved)
 class JobWatch:
     """What is known about the job. ``changed``: there is something to write down."""
 
-    thresholds: Thresholds = field(default_factory=Thresholds)
+    context: Context
     changed: bool = False
     _saved: _Saved = field(default_factory=_Saved)
 
     @classmethod
-    def from_snapshot(cls, blob: bytes, thresholds: Thresholds | None = None) -> JobWatch:
+    def from_snapshot(cls, context: Context, blob: bytes) -> JobWatch:
         """The inverse of ``snapshot``. Raises SnapshotError when another release wrote it."""
         if blob[:1] != bytes([_VERSION]):
             found = blob[0] if blob else "nothing"
             raise SnapshotError(f"job state version {found}, this release reads version {_VERSION}")
-        return cls(thresholds or Thresholds(), _saved=_decoder.decode(blob[1:]))
+        return cls(context, _saved=_decoder.decode(blob[1:]))
 
     def snapshot(self) -> bytes:
         """A version byte and a msgpack body."""
         return bytes([_VERSION]) + _encoder.encode(self._saved)
 
-    def apply(self, observations: Sequence[JobObservation]) -> list[JobChange]:
-        """Takes in what is newer than the last of its kind, by time; says what opened and what closed."""
-        changes: list[JobChange] = []
+    def conditions(self) -> list[dict[str, Any]]:
+        """The conditions that hold, as documents show them."""
+        return told(self._saved.firing)
+
+    def apply(self, observations: Sequence[JobObservation], recorded_ms: int | None = None) -> list[Event]:
+        """Takes in what is newer than the last of its kind, by time; says what begins and what is over.
+
+        Of the time before ``emit_since_ms`` nothing is looked at. ``recorded_ms`` is the time of this call by
+        the job's clock, None for a replay, which is never late: what was said too late to be acted upon and
+        still holds is said once more.
+        """
+        events: list[Event] = []
+        last: JobObservation | None = None
         for one in sorted(
             observations, key=lambda one: (one.taken_ms, one.place.partition, one.place.offset)
         ):
-            if isinstance(one, Round) and one.taken_ms > self._saved.round_ms:
-                self._saved.round_ms, self.changed = one.taken_ms, True
-                changes += self._turn(one, self._round_findings(one))
-            elif isinstance(one, Beat) and one.taken_ms > self._saved.beat_ms:
-                self._saved.beat_ms, self.changed = one.taken_ms, True
-                changes += self._turn(one, [self._lateness(one)])
-        return changes
+            if one.taken_ms >= self.context.emit_since_ms and self._is_new(one):
+                last = one
+                self.changed = True
+                events += self._look(one, recorded_ms)
+        if last is not None and not self._late(last, recorded_ms):
+            ordinal = sum(_place(event) == last.place for event in events)
+            events += self._events(self._alarms().again(), last, recorded_ms, ordinal)
+        return events
 
-    def _turn(self, seen: JobObservation, findings: Sequence[_Finding]) -> Iterator[JobChange]:
-        """Opens what is true and not open yet, closes what is open and not true any more."""
-        for finding in findings:
-            known = self._saved.open.get(finding.what)
-            if finding.true == (known is not None):
-                continue
-            if known is None:
-                condition_id = f"job.{finding.what}-{finding.since_ms}"
-                known = _Open(condition_id, finding.since_ms, finding.partitions, finding.brokers)
-                self._saved.open[finding.what] = known
-            else:
-                del self._saved.open[finding.what]
-            yield JobChange(
-                what=finding.what,
-                firing=finding.true,
-                condition_id=known.condition_id,
-                since_ms=known.since_ms,
-                time_ms=seen.taken_ms,
-                threshold_ms=finding.threshold_ms,
-                partitions=known.partitions,
-                brokers=known.brokers,
-                place=seen.place,
+    def _is_new(self, seen: JobObservation) -> bool:
+        saved = self._saved
+        if isinstance(seen, Round):
+            is_new, saved.round_ms = seen.taken_ms > saved.round_ms, max(seen.taken_ms, saved.round_ms)
+        else:
+            is_new, saved.beat_ms = seen.taken_ms > saved.beat_ms, max(seen.taken_ms, saved.beat_ms)
+        return is_new
+
+    def _look(self, seen: JobObservation, recorded_ms: int | None) -> list[Event]:
+        kind: str = JobBehind.NAME
+        if isinstance(seen, Round):
+            kind = JobBlind.NAME
+            found = [self._hanging(seen), self._silence(seen), self._refusal(seen), self._layout(seen)]
+        else:
+            found = [self._lateness(seen)]
+        raised = [one for one in found if one is not None]
+        return self._events(self._alarms().take(raised, [kind], seen.taken_ms), seen, recorded_ms)
+
+    def _alarms(self) -> Alarms:
+        return Alarms(None, self._saved.firing, self.context.policy.runbook)
+
+    def _late(self, seen: JobObservation, recorded_ms: int | None) -> bool:
+        return recorded_ms is not None and recorded_ms - seen.taken_ms > self.context.catch_up_after_ms
+
+    def _events(
+        self, said: Sequence[Said], seen: JobObservation, recorded_ms: int | None, ordinal: int = 0
+    ) -> list[Event]:
+        events = []
+        for place, one in enumerate(said, ordinal):
+            if one.key in self._saved.firing:
+                self._saved.firing[one.key].late = self._late(seen, recorded_ms)
+            events.append(
+                Event(
+                    fact=one.condition,
+                    group_id=None,
+                    group_type=GroupType.CLASSIC,
+                    simple=False,
+                    time_ms=seen.taken_ms,
+                    evidence=one.evidence,
+                    history=History.FULL,
+                    cause=Cause(
+                        topic=seen.place.topic,
+                        partition=seen.place.partition,
+                        offset=seen.place.offset,
+                        timestamp_ms=seen.taken_ms,
+                    ),
+                    ordinal=place,
+                    severity=one.severity,
+                )
             )
+        return events
 
-    def _round_findings(self, seen: Round) -> list[_Finding]:
-        findings = [self._hanging(seen), self._silence(seen)]
-        if seen.rights != "unknown":
-            findings.append(_Finding("missing_rights", seen.rights == "missing", seen.taken_ms))
-        if seen.partition_count is not None:
-            if self._saved.partition_count is None:
-                self._saved.partition_count = seen.partition_count
-            # The partition of a group follows from the count: groups move, and new partitions go unread.
-            changed = seen.partition_count != self._saved.partition_count
-            findings.append(_Finding("partition_count", changed, seen.taken_ms))
-        return findings
+    def _rule(self, rule: Any) -> Any:
+        return replace(rule, **self.context.policy.numbers.get(rule.NAME, {}))
 
-    def _hanging(self, seen: Round) -> _Finding:
+    def _hanging(self, seen: Round) -> Raised | None:
+        limit_ms = self._rule(JobBlindRule()).threshold_ms
         # A partition that did not answer keeps what was known of it.
         stalls = {number: one for number, one in self._saved.stalls.items() if number not in seen.partitions}
         for number, (high_watermark, stable_offset) in seen.partitions.items():
@@ -215,41 +233,88 @@ class JobWatch:
                 same = former is not None and former.stable_offset == stable_offset
                 stalls[number] = former if former and same else _Stall(stable_offset, seen.taken_ms)
         self._saved.stalls = stalls
-        limit = self.thresholds.hanging_ms
-        held = sorted(number for number, one in stalls.items() if seen.taken_ms - one.since_ms > limit)
-        since_ms = min((stalls[number].since_ms for number in held), default=seen.taken_ms)
-        return _Finding("hanging_transaction", bool(held), since_ms, limit, tuple(held))
+        held = {number: one for number, one in stalls.items() if seen.taken_ms - one.since_ms > limit_ms}
+        if not held:
+            return None
+        since_ms = min(one.since_ms for one in held.values())
+        return _blind("hanging_transaction", since_ms, limit_ms, partitions=held)
 
-    def _silence(self, seen: Round) -> _Finding:
-        count = seen.partition_count or self._saved.partition_count or 0
+    def _silence(self, seen: Round) -> Raised | None:
+        saved, rounds = self._saved, self._rule(JobBlindRule()).silent_rounds
+        count = seen.partition_count or saved.partition_count or 0
         brokers = [number for number, error in seen.brokers.items() if error is not None]
         partitions = [number for number in range(count) if number not in seen.partitions]
-        self._saved.silent_brokers = _missed(self._saved.silent_brokers, brokers, seen.taken_ms)
-        self._saved.silent_partitions = _missed(self._saved.silent_partitions, partitions, seen.taken_ms)
-        long_brokers = self._long_silent(self._saved.silent_brokers)
-        long_partitions = self._long_silent(self._saved.silent_partitions)
+        saved.silent_brokers = _missed(saved.silent_brokers, brokers, seen.taken_ms)
+        saved.silent_partitions = _missed(saved.silent_partitions, partitions, seen.taken_ms)
+        long_brokers = {number: one for number, one in saved.silent_brokers.items() if one.rounds >= rounds}
+        long_partitions = {
+            number: one for number, one in saved.silent_partitions.items() if one.rounds >= rounds
+        }
         silent = [*long_brokers.values(), *long_partitions.values()]
-        return _Finding(
-            "silent_brokers",
-            bool(silent),
-            min((one.since_ms for one in silent), default=seen.taken_ms),
-            partitions=tuple(sorted(long_partitions)),
-            brokers=tuple(sorted(long_brokers)),
+        if not silent:
+            return None
+        since_ms = min(one.since_ms for one in silent)
+        return _blind("brokers_silent", since_ms, None, partitions=long_partitions, brokers=long_brokers)
+
+    def _refusal(self, seen: Round) -> Raised | None:
+        since_ms = self._saved.refused_since_ms
+        if seen.rights != "unknown":
+            since_ms = None if seen.rights == "ok" else since_ms or seen.taken_ms
+        self._saved.refused_since_ms = since_ms
+        return None if since_ms is None else _blind("no_rights", since_ms, None)
+
+    def _layout(self, seen: Round) -> Raised | None:
+        """The partition of a group follows from their number: groups move, and new partitions go unread."""
+        saved = self._saved
+        if seen.partition_count is not None:
+            saved.partition_count = saved.partition_count or seen.partition_count
+            alike = seen.partition_count == saved.partition_count
+            saved.unlike_since_ms = None if alike else saved.unlike_since_ms or seen.taken_ms
+        since_ms = saved.unlike_since_ms
+        return None if since_ms is None else _blind("partition_count_changed", since_ms, None)
+
+    def _lateness(self, seen: Beat) -> Raised | None:
+        rule, saved = self._rule(JobBehindRule()), self._saved
+        lag_ms = None if seen.caught_up_ms is None else seen.taken_ms - seen.caught_up_ms
+        # With a slow trigger the job is never closer to the end than a few triggers.
+        if lag_ms is not None and lag_ms <= max(rule.lag_ms, self.context.catch_up_after_ms):
+            saved.late_since_ms = None
+            return None
+        if saved.late_since_ms is None:
+            saved.late_since_ms = seen.taken_ms
+        if seen.taken_ms - saved.late_since_ms < rule.threshold_ms:
+            return None
+        return Raised(
+            kind=JobBehind,
+            since_ms=saved.late_since_ms,
+            threshold_ms=rule.threshold_ms,
+            details={"caught_up_ms": seen.caught_up_ms, "lag_ms": lag_ms},
         )
 
-    def _long_silent(self, missed: dict[int, _Missed]) -> dict[int, _Missed]:
-        return {number: one for number, one in missed.items() if one.rounds >= self.thresholds.silent_rounds}
 
-    def _lateness(self, beat: Beat) -> _Finding:
-        limits = self.thresholds
-        late = beat.caught_up_ms is None or beat.taken_ms - beat.caught_up_ms > limits.late_ms
-        if not late:
-            self._saved.late_since_ms = None
-        elif self._saved.late_since_ms is None:
-            self._saved.late_since_ms = beat.taken_ms
-        since_ms = beat.taken_ms if self._saved.late_since_ms is None else self._saved.late_since_ms
-        long = late and beat.taken_ms - since_ms >= limits.late_for_ms
-        return _Finding("behind", long, since_ms, limits.late_for_ms)
+def _blind(
+    what: BlindReason,
+    since_ms: int,
+    threshold_ms: int | None,
+    *,
+    partitions: dict[int, Any] | None = None,
+    brokers: dict[int, Any] | None = None,
+) -> Raised:
+    where = {"partitions": tuple(sorted(partitions or ())), "brokers": tuple(sorted(brokers or ()))}
+    return Raised(
+        kind=JobBlind,
+        since_ms=since_ms,
+        threshold_ms=threshold_ms,
+        details={"what": what, **where, "fix": _FIXES.get(what)},
+        subject=what,
+        evidence=Evidence.PROBE,
+        mark=str(where),
+    )
+
+
+def _place(event: Event) -> Place | None:
+    cause = event.cause
+    return None if cause is None else Place(cause.topic, cause.partition, cause.offset)
 
 
 def _missed(former: dict[int, _Missed], silent: Sequence[int], now_ms: int) -> dict[int, _Missed]:

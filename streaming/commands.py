@@ -16,6 +16,7 @@ import click
 from groupreplay.streaming.options import (
     TABLE_FORMATS,
     Display,
+    ProbesChoice,
     cluster_options,
     display_options,
     find_cluster,
@@ -23,6 +24,7 @@ from groupreplay.streaming.options import (
     option,
     output_option,
     pair,
+    probes_options,
     sink_options,
     topic_options,
 )
@@ -160,21 +162,33 @@ def probe(
 @option(
     "--duration", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Follow so much longer."
 )
+@probes_options
 @display_options
 def capture(
-    *, bootstrap_server: str | None, command_config: Path | None, output_file: Path, duration: float
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    output_file: Path,
+    duration: float,
+    probes: ProbesChoice,
 ) -> None:
     """Copy everything that the offsets topic holds at this moment into a Parquet file.
 
-    The file appears only when it is whole. With --duration the copy goes on; Ctrl-C then ends it early and
-    keeps what was read.
+    The prober's answers go along, if there are any. The file appears only when it is whole. With --duration
+    the copy goes on; Ctrl-C then ends it early and keeps what was read.
     """
     from groupreplay.streaming.capture import capture as capture_topic
     from groupreplay.streaming.terminal import Progress
 
     cluster = need_cluster(bootstrap_server, command_config)
     with Progress("records copied") as progress:
-        count = capture_topic(cluster, output_file, follow_seconds=duration, progress=progress)
+        count = capture_topic(
+            cluster,
+            output_file,
+            probes=probes.place(cluster),
+            follow_seconds=duration,
+            progress=progress,
+        )
     click.echo(f"{count:,} records in {output_file}", err=True)
 
 

@@ -5,28 +5,87 @@ Knows how to find and read the topic; must not know what an answer means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from groupreplay.streaming.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.probe_messages import GroupAnswer, decode_message
+from groupreplay.streaming.errors import GroupReplayError
+from groupreplay.streaming.probe_messages import GroupAnswer, ProbeMessage, RoundSummary, decode_message
 from groupreplay.streaming.prober import IN_PROGRESS
 from groupreplay.streaming.rows import read_messages
+from groupreplay.streaming.settings import Cluster
+
+log = logging.getLogger(__name__)
 
 
-def read_probes(connection: Connection, topic: str) -> Iterable[pa.RecordBatch]:
-    """Everything in the topic up to its end at this moment, as ``rows.ROW_SCHEMA``; nothing without a topic.
+@dataclass(frozen=True, slots=True)
+class ProbesPlace:
+    """Where somebody wants probes to be read; ``asked_for`` when they said so, and it is not just a guess."""
+
+    cluster: Cluster
+    topic: str
+    asked_for: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """A topic of probes up to ``ends``; ``batches`` have the columns of ``rows.ROW_SCHEMA``, read once."""
+
+    connection: Connection
+    topic: str
+    batches: Iterable[pa.RecordBatch]
+    ends: Mapping[int, int]
+
+    def since(self) -> Iterator[pa.RecordBatch]:
+        """What has come behind the ends until this moment."""
+        ends = self.connection.end_offsets(self.topic, len(self.ends))
+        return read_messages(self.connection, self.topic, self.ends, ends)
+
+
+def open_probes(place: ProbesPlace) -> Probes | None:
+    """The topic of probes up to its end at this moment; None when there is none.
 
     Raises:
-        GroupReplayError: the cluster does not answer, or we may not read; also while iterating.
+        GroupReplayError: it was asked for and cannot be read. If not, a warning says so.
     """
-    partitions = _partitions(connection, topic)
-    if not partitions:
-        return ()
-    ends = connection.end_offsets(topic, partitions)
-    return read_messages(connection, topic, connection.first_offsets(topic, partitions), ends)
+    connection = Connection(place.cluster)
+    try:
+        partitions = _partitions(connection, place.topic)
+        if partitions:
+            ends = connection.end_offsets(place.topic, partitions)
+            starts = connection.first_offsets(place.topic, partitions)
+            batches = read_messages(connection, place.topic, starts, ends)
+            # The first one now: what may not be read is found out here.
+            first = next(batches, None)
+            return Probes(connection, place.topic, chain([first] if first else [], batches), ends)
+    except GroupReplayError as error:
+        if place.asked_for:
+            raise
+        log.warning("the probes in topic %s are left out: %s", place.topic, error.what)
+        return None
+    if place.asked_for:
+        raise GroupReplayError(
+            "there is no such topic",
+            where=f"{place.topic}, {place.cluster.bootstrap_servers}",
+            fix="name the topic that the job's --probes-topic names, and its cluster",
+        )
+    return None
+
+
+def shows_rounds(batches: Iterable[pa.RecordBatch]) -> tuple[bool, Iterable[pa.RecordBatch]]:
+    """Whether a prober was at work, by the first batch, and the same batches again.
+
+    Without one the topic still holds the heartbeats of the job.
+    """
+    rest = iter(batches)
+    head = [one for one in [next(rest, None)] if one is not None]
+    is_probed = any(isinstance(message, RoundSummary) for message in _messages(head))
+    return is_probed, chain(head, rest)
 
 
 def groups_in_progress(connection: Connection, topic: str, cluster_id: str, since_ms: int) -> set[str]:
@@ -41,12 +100,16 @@ def groups_in_progress(connection: Connection, topic: str, cluster_id: str, sinc
     ends = connection.end_offsets(topic, partitions)
     starts = connection.offsets_since(topic, partitions, since_ms)
     last: dict[str, GroupAnswer] = {}
-    for batch in read_messages(connection, topic, starts, ends):
-        for key, value in zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True):
-            message = decode_message(key, value)
-            if isinstance(message, GroupAnswer) and message.cluster_id == cluster_id:
-                last[message.group_id] = message
+    for message in _messages(read_messages(connection, topic, starts, ends)):
+        if isinstance(message, GroupAnswer) and message.cluster_id == cluster_id:
+            last[message.group_id] = message
     return {group for group, answer in last.items() if answer.state in IN_PROGRESS}
+
+
+def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[ProbeMessage | None]:
+    for batch in batches:
+        for key, value in zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True):
+            yield decode_message(key, value)
 
 
 def _partitions(connection: Connection, topic: str) -> int:

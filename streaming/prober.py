@@ -23,12 +23,6 @@ log = logging.getLogger(__name__)
 #: States of a classic group in the middle of a rebalance.
 IN_PROGRESS: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
-#: What to do about missing rights; a login needs them for groups it has not heard of yet.
-GRANT_DESCRIBE: Final = (
-    "kafka-acls.sh --bootstrap-server HOST:PORT --add --allow-principal User:NAME "
-    "--operation Describe --group '*'"
-)
-
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 
 

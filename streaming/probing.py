@@ -14,12 +14,13 @@ import click
 import msgspec
 
 from groupreplay.state.envelope import timestamp
+from groupreplay.state.job_watch import GRANT_DESCRIBE
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.live_groups import LiveGroups
 from groupreplay.streaming.probe_log import groups_in_progress
 from groupreplay.streaming.probe_messages import GroupAnswer, RoundSummary, encode_message
-from groupreplay.streaming.prober import GRANT_DESCRIBE, Prober, ProberThread, Round
+from groupreplay.streaming.prober import Prober, ProberThread, Round
 from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.settings import Cluster, TopicNames
 from groupreplay.streaming.signals import stop_requests

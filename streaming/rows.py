@@ -66,6 +66,7 @@ class Rows:
     identity: TopicIdentity | None = None
     ends: Mapping[int, int] = field(default_factory=dict)
     probes: Iterable[pa.RecordBatch] = ()
+    probes_topic: str = "group-probes"
 
 
 def read_topic(

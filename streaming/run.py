@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from groupreplay.state.context import OFFSETS_TOPIC, Context
+from groupreplay.state.job_watch import GRANT_DESCRIBE
 from groupreplay.streaming import preflight
 from groupreplay.streaming.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.clients import Connection, TopicIdentity
@@ -23,7 +24,7 @@ from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobIdentity, JobReport
 from groupreplay.streaming.probe_messages import Rights, encode_message
 from groupreplay.streaming.probe_rows import Audience
-from groupreplay.streaming.prober import GRANT_DESCRIBE, ProberThread, Round
+from groupreplay.streaming.prober import ProberThread, Round
 from groupreplay.streaming.probing import open_prober
 from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.query import observed, output_rows
@@ -228,6 +229,8 @@ def _context(identity: Identity, settings: RunSettings, topic_names: Mapping[str
         catch_up_after_ms=max(_LATE_MS, round(3_000 * settings.trigger_seconds)),
         topic_names=topic_names,
         member_events=settings.member_events,
+        probing=settings.probe,
+        probe_interval_ms=round(1_000 * settings.probe_interval_seconds),
         labels=dict(settings.labels),
     )
 
