@@ -34,6 +34,7 @@ def capture(
     assert rows.connection is not None
     assert rows.identity is not None
     with CaptureWriter(path, cluster_id=rows.cluster_id, era=rows.era) as writer:
+        writer.topic_names.update(rows.connection.topic_names())
         for batch in rows.batches:
             writer.write(batch)
         if follow_seconds:
@@ -44,4 +45,5 @@ def capture(
                     progress(writer.rows, None)
             except KeyboardInterrupt:
                 pass
+            writer.topic_names.update(rows.connection.topic_names())
     return writer.rows

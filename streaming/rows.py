@@ -55,7 +55,8 @@ class Rows:
 
     ``batches`` have the columns of ``ROW_SCHEMA``, one partition each, partitions in rising order, offsets
     rising inside a partition; they can be read once. When they come from a live cluster, ``connection``,
-    ``identity`` and ``ends`` (the first offset of each partition that was not read) are there.
+    ``identity`` and ``ends`` (the first offset of each partition that was not read) are there. A capture
+    brings ``topic_names`` (id to name) as the cluster had them when it was written.
     """
 
     cluster_id: str
@@ -64,6 +65,7 @@ class Rows:
     connection: Connection | None = None
     identity: TopicIdentity | None = None
     ends: Mapping[int, int] = field(default_factory=dict)
+    topic_names: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_topic(
