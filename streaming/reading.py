@@ -278,10 +278,10 @@ def _with_probes(rows: Rows) -> tuple[Rows, bool]:
 
 
 def _context(rows: Rows, **settings: Any) -> Context:
-    """What the groups are told: a live cluster also names the topics that the log has by id only."""
+    """What the groups are told, also the names of topics that the log has by id only."""
     from groupreplay.state import Context
 
-    names = rows.connection.topic_names() if rows.connection else {}
+    names = rows.connection.topic_names() if rows.connection else rows.topic_names
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
 
 
