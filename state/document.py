@@ -19,13 +19,13 @@ from groupreplay.state.context import Context
 from groupreplay.state.events import GroupType
 from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE, Member, group_topics
 from groupreplay.state.modern import Modern
-from groupreplay.state.naming import names
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.operations import Picture, picture
 from groupreplay.state.partitions import from_ranges
 from groupreplay.state.phases import Phase
 from groupreplay.state.saved import Saved
 from groupreplay.state.sizes import fit_json
+from groupreplay.state.topic_names import names
 
 MAX_BYTES: Final = 256 * 1024
 MAX_MEMBERS: Final = 200
@@ -59,8 +59,8 @@ def _head(group_id: str, saved: Saved, seen: Picture) -> dict[str, Any]:
         "protocol": saved.protocol if group is None else _assignor(group),
         "leader": saved.leader,
         "generation": saved.generation,
-        "group_epoch": group.group_epoch if group else None,
-        "target_epoch": group.target_epoch if group else None,
+        "group_epoch": modern.group_epoch(group) if group else None,
+        "target_epoch": modern.target_epoch(group) if group else None,
         "since_ms": saved.in_progress.since_ms if saved.in_progress else saved.since_ms,
         "history": saved.history.value,
         "topology_epoch": group.topology_epoch if group else None,

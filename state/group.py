@@ -21,6 +21,7 @@ from groupreplay.state.events import Event, GroupType
 from groupreplay.state.observations import CommitRun, GroupRecord, Observations, Probe
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.phases import Phase
+from groupreplay.state.probing import apply_probe
 from groupreplay.state.report import Report
 from groupreplay.state.saved import Saved
 
@@ -150,8 +151,9 @@ class Group:
             topic=probe.topic,
             place=(saved.partition, saved.last_offset),
         )
-        classic.apply_probe(saved, probe, report)
-        return report.events + self._look(report)
+        apply_probe(saved, probe, report)
+        self._look(report)
+        return report.events
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
         fresh = run.rows["log_offset"] > self._saved.last_offset

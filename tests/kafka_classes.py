@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -159,32 +159,43 @@ def _parts(framed: bytes) -> Iterator[bytes | None]:
 
 
 @contextmanager
-def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
-    """An object of a Java class given as source, in a JVM with these jars that ends on leaving."""
+def compiler(jars: Sequence[Path]) -> Iterator[Callable[[str, str], Any]]:
+    """A JVM with these jars that ends on leaving: from Java source and the name of a class to an object."""
     import pyspark
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
     from groupreplay.streaming.java import find_java
 
     spark = Path(pyspark.__file__).parent / "jars"
-    compiler = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
+    janino = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
     port, token, process = launch_gateway(
         jarpath=str(next(spark.glob("py4j-*.jar"))),
-        classpath=os.pathsep.join(str(jar) for jar in [*jars, *compiler]),
+        classpath=os.pathsep.join(str(jar) for jar in [*jars, *janino]),
         java_path=str(find_java().executable),
         die_on_exit=True,
         enable_auth=True,
         return_proc=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-    try:
+
+    def make(source: str, name: str) -> Any:
         made = gateway.jvm.org.codehaus.janino.SimpleCompiler()
         made.cook(source)
-        yield made.getClassLoader().loadClass(name).newInstance()
+        return made.getClassLoader().loadClass(name).newInstance()
+
+    try:
+        yield make
     finally:
         gateway.shutdown()
         process.stdin.close()
         process.wait(timeout=30)
+
+
+@contextmanager
+def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
+    """An object of a Java class given as source, in a JVM with these jars that ends on leaving."""
+    with compiler(jars) as make:
+        yield make(source, name)
 
 
 @contextmanager

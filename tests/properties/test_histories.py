@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,77 +10,14 @@ from builders import (
     CONTEXT,
     GROUP,
     Raw,
-    asked_for,
-    commit,
-    emptied,
-    generation,
-    gone,
-    member,
-    no_offset,
     observed,
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from lives import histories
 
 from groupreplay.state import Event, Group, Observations
 from groupreplay.state.envelope import cloud_event
-
-MEMBERS = ("a", "b", "c", "i-1", "i-2")
-TOPICS = ("t", "u")
-
-
-@st.composite
-def _members(draw: Any) -> list[Any]:
-    chosen = draw(st.lists(st.sampled_from(MEMBERS), min_size=1, max_size=4, unique=True))
-    return [
-        member(
-            name,
-            draw(st.lists(st.integers(0, 4), max_size=3, unique=True)),
-            topic=draw(st.sampled_from(TOPICS)),
-            instance_id="i" if name.startswith("i") else None,
-            host=draw(st.sampled_from(["/h1", "/h2"])),
-            client_id=draw(st.sampled_from(["c1", "c2"])),
-        )
-        for name in chosen
-        if not (name == "i-2" and "i-1" in chosen)
-    ]
-
-
-@st.composite
-def _operation(draw: Any, at: int) -> list[Raw]:
-    """One operation of a broker, or something no broker would write: both must be survived alike."""
-    kind = draw(
-        st.sampled_from(["asked", "round", "round", "emptied", "gone", "delete", "commit", "commit", "drop"])
-    )
-    number = draw(st.integers(0, 6))
-    places = st.tuples(st.sampled_from(TOPICS), st.integers(0, 3))
-    if kind == "asked":
-        return [asked_for(at=at)]
-    if kind == "round":
-        return [generation(number, *draw(_members()), at=at)]
-    if kind == "emptied":
-        return [emptied(number, at=at)]
-    if kind == "gone":
-        return [gone(at=at)]
-    if kind == "commit":
-        offsets = draw(st.lists(st.tuples(places, st.integers(0, 50)), min_size=1, max_size=4))
-        return [commit(*place, offset, at=at) for place, offset in offsets]
-    dropped = [no_offset(*place, at=at) for place in draw(st.lists(places, min_size=1, max_size=3))]
-    return [*dropped, gone(at=at)] if kind == "delete" else dropped
-
-
-@st.composite
-def histories(draw: Any) -> list[Raw]:
-    """Records of one group in log order, with offsets; some operations share a timestamp but are apart."""
-    records: list[Raw] = []
-    at, offset = 1_000, 10
-    for _ in range(draw(st.integers(1, 12))):
-        for raw in draw(_operation(at)):
-            records.append(replace(raw, offset=offset))
-            offset += 1
-        offset += draw(st.integers(1, 3))
-        at += draw(st.sampled_from([0, 1, 7, 60_000]))
-    return records
 
 
 def at_once(records: list[Raw]) -> tuple[list[Event], dict[str, Any]]:

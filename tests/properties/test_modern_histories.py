@@ -14,6 +14,7 @@ from builders import CONTEXT, GROUP, Raw, observed, placed
 from cleaner import settled, untrue
 from hypothesis import given
 from hypothesis import strategies as st
+from lives import HAPPENINGS, lives
 from modern_builders import TOPIC
 from modern_coordinator import Coordinator
 
@@ -21,63 +22,6 @@ from groupreplay.state import Event, Group, History, Observations
 from groupreplay.state.envelope import cloud_event
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
-MEMBERS = ("a", "b", "c")
-
-
-def _present(life: Coordinator, name: str) -> str:
-    """A member that is there, if there is any."""
-    names = sorted(life.members)
-    return names[MEMBERS.index(name) % len(names)] if names else name
-
-
-def _back(life: Coordinator, name: str) -> None:
-    away = [one for one, has in life.holds.items() if has.epoch == -2]
-    if away:
-        stem, number = away[0].split("-")
-        life.back(away[0], f"{stem}-{int(number) + 1}")
-
-
-#: What may happen to a group, with a member each. The coordinator ignores what its group cannot do now.
-_HAPPENINGS: dict[str, Callable[[Coordinator, str], None]] = {
-    "join": lambda life, name: life.join(name),
-    "join with a regex": lambda life, name: life.join(name, regex="t.*"),
-    "join with other topics": lambda life, name: life.join(name, topics=("t", "u")),
-    "join as a static member": lambda life, name: life.join(f"{name}-1", instance=f"i-{name}"),
-    "heartbeat": lambda life, name: life.heartbeat(name),
-    "settle": lambda life, name: life.settle(),
-    "leave": lambda life, name: life.leave(_present(life, name)),
-    "be fenced": lambda life, name: life.leave(_present(life, name), fenced=True),
-    "be away": lambda life, name: life.away(_present(life, name)),
-    "be back": _back,
-    "move": lambda life, name: life.move(_present(life, name)),
-    "find a new partition": lambda life, name: life.grow(_present(life, name)),
-    "resolve again": lambda life, name: life.refresh(),
-    "commit": lambda life, name: life.commit(MEMBERS.index(name), life.at),
-    "delete": lambda life, name: life.delete(),
-    "upgrade": lambda life, name: life.upgrade(f"n{name}"),
-    "last native leaves": lambda life, name: [life.leave(one) for one in list(life.members) if one[0] == "n"],
-    "ask as a classic client": lambda life, name: life.ask(),
-    "classic round": lambda life, name: life.classic_round(*MEMBERS[: MEMBERS.index(name) + 1]),
-    "classic round of nobody": lambda life, name: life.classic_round(),
-}
-_LIKELY = ("join", "heartbeat", "settle", "leave", "upgrade", "classic round")
-
-
-@st.composite
-def lives(draw: Any) -> Coordinator:
-    """Up to a dozen and a half happenings; the first one makes a group."""
-    life = Coordinator(
-        kind=draw(st.sampled_from(["consumer", "consumer", "consumer", "share", "streams"])),
-        first_epoch=draw(st.sampled_from([1, 2])),
-        interval=draw(st.booleans()),
-    )
-    choices = st.sampled_from([*_HAPPENINGS, *_LIKELY])
-    happenings = draw(st.lists(st.tuples(choices, st.sampled_from(MEMBERS)), min_size=1, max_size=18))
-    for happening, name in [("join", "a"), *happenings] if draw(st.booleans()) else happenings:
-        _HAPPENINGS[happening](life, name)
-    if not life.log:
-        life.classic_round("a")
-    return life
 
 
 def at_once(log: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
@@ -215,7 +159,7 @@ def cleaned_and_replayed(records: Sequence[Raw], p: int, c: int) -> tuple[Group,
     return group, events + group.expire(records[-1].at + 1)
 
 
-@pytest.mark.parametrize("happening", list(_HAPPENINGS))
+@pytest.mark.parametrize("happening", list(HAPPENINGS))
 def test_every_happening_can_happen(happening: str) -> None:
     """The generator is not vacuous: after a suitable beginning each of them writes something."""
     beginnings: list[Callable[[Coordinator], object]] = [
@@ -232,6 +176,6 @@ def test_every_happening_can_happen(happening: str) -> None:
         life = Coordinator()
         begin(life)
         before = len(life.log)
-        _HAPPENINGS[happening](life, "a")
+        HAPPENINGS[happening](life, "a")
         wrote.append(len(life.log) > before)
     assert any(wrote)

@@ -1,0 +1,133 @@
+"""Conditions for every history: batches, restarts and the arrival of probes may not change a word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from builders import CONTEXT, GROUP, Raw, observed
+from hypothesis import given
+from hypothesis import strategies as st
+from lives import histories, lives
+from modern_coordinator import Coordinator
+from probed import probe
+
+from groupreplay.state import Context, Event, Group, Observations
+from groupreplay.state.conditions import Condition
+from groupreplay.state.envelope import cloud_event
+from groupreplay.state.observations import Probe
+from groupreplay.state.rules import Policy
+
+#: Numbers so small that the conditions come and go inside these histories.
+QUICK = Policy(
+    numbers={
+        "rebalance.slow": {"threshold_ms": 2_000},
+        "rebalance.stuck": {"threshold_ms": 5_000, "wedged_ms": 20_000},
+    }
+)
+PROBING = replace(CONTEXT, probing=True, policy=QUICK, catch_up_after_ms=3_600_000)
+STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead", "Unknown")
+AFTER_MS = 120_000
+
+
+@st.composite
+def probes_of(draw: Any, records: list[Raw]) -> list[Probe]:
+    """Answers at any time of a history, each recorded once."""
+    first, last = records[0].at, records[-1].at + AFTER_MS // 2
+    times = draw(st.lists(st.integers(first - 10, last), max_size=12, unique=True))
+    members = draw(st.lists(st.sampled_from("abc"), max_size=3, unique=True))
+    states = draw(st.lists(st.sampled_from(STATES), min_size=len(times), max_size=len(times)))
+    return [
+        probe(at, state, *members, offset=place)
+        for place, (at, state) in enumerate(zip(sorted(times), states, strict=True))
+    ]
+
+
+def at_once(records: list[Raw], probes: list[Probe], context: Context) -> tuple[list[Event], dict[str, Any]]:
+    """The reference: everything in one call."""
+    group, seen = Group(GROUP, context), observed(records)
+    events = group.apply(Observations(items=seen.items, seen_to=seen.seen_to, probes=probes), 0)
+    return events + group.expire(records[-1].at + AFTER_MS), group.describe()
+
+
+def in_pieces(
+    records: list[Raw], probes: list[Probe], context: Context, times: list[int], recorded: bool = False
+) -> tuple[list[Event], dict[str, Any]]:
+    """Cut at these moments, each batch known to be complete, and written down between them."""
+    end = records[-1].at + AFTER_MS
+    blob, events = Group(GROUP, context).snapshot(), []
+    for low, high in pairwise([-1, *times, end]):
+        group = Group.from_snapshot(GROUP, context, blob)
+        seen = observed([raw for raw in records if low < raw.at <= high])
+        fresh = [one for one in probes if low < one.taken_ms <= high]
+        given_ = Observations(items=seen.items, seen_to=seen.seen_to, probes=fresh)
+        events += group.apply(given_, high, high if recorded else None)
+        blob = group.snapshot()
+    return events, Group.from_snapshot(GROUP, context, blob).describe()
+
+
+def moments(data: st.DataObject, records: list[Raw]) -> list[int]:
+    """Moments at which the log is cut."""
+    last = records[-1].at + AFTER_MS
+    return sorted(data.draw(st.sets(st.integers(records[0].at - 5, last - 1), max_size=6), label="cuts"))
+
+
+@given(histories(), st.data())
+def test_batches_and_restarts_do_not_matter(records: list[Raw], data: st.DataObject) -> None:
+    """Classic groups with probes: the same events at the same times, and the same group."""
+    probes = data.draw(probes_of(records), label="probes")
+    expected = at_once(records, probes, PROBING)
+    assert in_pieces(records, probes, PROBING, moments(data, records)) == expected
+    # With a clock beside it, and never late, it says nothing twice.
+    assert in_pieces(records, probes, PROBING, moments(data, records), recorded=True) == expected
+
+
+@given(lives(), st.data())
+def test_the_newer_kinds_as_well(coordinator: Coordinator, data: st.DataObject) -> None:
+    """Groups whose rebalances are in the log."""
+    records = placed_(coordinator)
+    expected = at_once(records, [], PROBING)
+    assert in_pieces(records, [], PROBING, moments(data, records)) == expected
+
+
+def placed_(coordinator: Coordinator) -> list[Raw]:
+    """Its log with offsets."""
+    from builders import placed
+
+    return placed(coordinator.log)
+
+
+def check_order(events: list[Event], described: dict[str, Any]) -> None:
+    """Each condition is firing, perhaps again, then resolved, and what is not resolved is what holds."""
+    open_: dict[str, Condition] = {}
+    for event in events:
+        fact = event.fact
+        if not isinstance(fact, Condition):
+            continue
+        if fact.status == "resolved":
+            assert open_.pop(fact.condition_id).since_ms == fact.since_ms
+        else:
+            open_[fact.condition_id] = fact
+        assert fact.since_ms <= event.time_ms
+    assert sorted(open_) == sorted(one["condition_id"] for one in described["conditions"])
+
+
+@given(histories(), st.data())
+def test_what_fires_is_resolved_or_holds(records: list[Raw], data: st.DataObject) -> None:
+    """Classic groups: nothing is resolved that was not firing, nothing is forgotten."""
+    check_order(*at_once(records, data.draw(probes_of(records)), PROBING))
+
+
+@given(lives())
+def test_what_fires_is_resolved_or_holds_in_the_newer_kinds(coordinator: Coordinator) -> None:
+    """The same for those."""
+    check_order(*at_once(placed_(coordinator), [], PROBING))
+
+
+@given(histories(), st.data())
+def test_ids_are_unique(records: list[Raw], data: st.DataObject) -> None:
+    """Facts, conditions from records, from probes and from timers: no two share an id."""
+    events, _ = at_once(records, data.draw(probes_of(records)), PROBING)
+    ids = [cloud_event(event, PROBING, event.time_ms).id for event in events]
+    assert len(set(ids)) == len(ids)
