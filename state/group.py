@@ -164,7 +164,7 @@ class Group:
         report = self._report(run.partition, int(first["first_log_offset"]), int(first["first_timestamp_ms"]))
         if self._saved.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._saved, report)
-        self._offsets.apply(run)
+        self._offsets.apply(run, self._saved.round_number)
         last = run.rows[run.rows["log_offset"].argmax()]
         self._advance(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
         events += report.events
