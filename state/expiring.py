@@ -37,7 +37,9 @@ class OffsetsExpiringRule:
         """How long before the deadline it is said."""
         if self.threshold_ms is not None:
             return self.threshold_ms
-        return max(int(self.of_retention * retention_ms), self.least_ms if retention_ms >= self.long_ms else 0)
+        return max(
+            int(self.of_retention * retention_ms), self.least_ms if retention_ms >= self.long_ms else 0
+        )
 
     def look(self, view: View) -> Outlook:
         """See ``alarms.Detector``."""

@@ -190,7 +190,7 @@ class Group:
         if self._saved.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._saved, report)
         self._born(report.timestamp_ms)
-        applied = self._offsets.apply(run)
+        applied = self._offsets.apply(run, self._saved.round_number)
         life.note_commits(self._saved.life, int(run.rows["count"].sum()), len(self._offsets))
         if applied.fallen or len(run.decreases) or self._saved.lost:
             self._saved.changes += tuple(losses.changes(self._saved, run, applied))
@@ -320,7 +320,11 @@ class Group:
 
     def _alarms(self) -> Alarms:
         return Alarms(
-            self.group_id, self._saved.firing, self._context.policy.runbook, self._rules.severity_cap
+            self.group_id,
+            self._saved.firing,
+            self._context.policy.runbook,
+            self._rules.severity_cap,
+            self._rules.labels.get("runbook"),
         )
 
     def _say(self, said: Sequence[Said], report: Report) -> list[Event]:
@@ -349,9 +353,7 @@ class Group:
 
     def take_document(self) -> dict[str, Any] | Deleted | None:
         """What ``group-states`` should hold now, if it differs from what was taken last; else None."""
-        if self._rules.ignore:
-            return None
-        if self._saved.phase is Phase.DEAD:
+        if self._saved.phase is Phase.DEAD or self._rules.ignore:
             known, self._saved.document = self._saved.document, b""
             self.changed |= bool(known)
             return DELETED if known else None

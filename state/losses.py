@@ -168,7 +168,15 @@ def changes(saved: Saved, run: CommitRun, applied: Applied) -> list[Change]:
         *run.decreases.tolist(),
     ]
     found = [
-        Change(at_ms, log_offset, topic, partition, old, new, kind=_kind(saved, old - new, topic in applied.recreated))
+        Change(
+            at_ms,
+            log_offset,
+            topic,
+            partition,
+            old,
+            new,
+            kind=_kind(saved, old - new, topic in applied.recreated),
+        )
         for row, old, new, log_offset, at_ms in falls
         for topic, partition in [(run.topics[rows["topic"][row]], int(rows["partition"][row]))]
     ]

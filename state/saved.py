@@ -112,6 +112,11 @@ class Saved(msgspec.Struct, array_like=True):
         """A group without a protocol type: somebody commits offsets, nobody is a member."""
         return self.group_type is GroupType.CLASSIC and not self.protocol_type and not self.members
 
+    @property
+    def round_number(self) -> int | None:
+        """The generation, of the newer kinds the group epoch; None when there is none or it is not known."""
+        return self.generation if self.modern is None else self.modern.group_epoch
+
 
 _DECODER: Final = msgspec.msgpack.Decoder(Saved)
 _ENCODER: Final = msgspec.msgpack.Encoder()

@@ -1,4 +1,4 @@
-"""A history that says every fact there is, for whatever must hold for every kind of event."""
+"""Events of every kind there is, for whatever must hold for each of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from builders import CONTEXT, asked_for, commit, emptied, generation, gone, member, no_offset, replay
+from condition_samples import condition_events
 from modern_builders import first_join, operation
 
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
@@ -50,7 +51,7 @@ def bad_record(kind: type[Fact]) -> Event:
 
 
 def one_of_each() -> list[Event]:
-    """A history that says every fact there is."""
+    """Every fact there is, told by a history, and every condition, firing and resolved, made by hand."""
     _, events = replay(
         [
             asked_for(at=1_000),
@@ -78,7 +79,8 @@ def one_of_each() -> list[Event]:
         for event in offsets
         if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetRewound)
     ]
-    return [*events, *modern, *of_offsets, bad_record(RecordMalformed), bad_record(RecordSkipped)]
+    bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
+    return [*events, *modern, *of_offsets, *bad, *condition_events()]
 
 
 def written(event: Event) -> dict[str, Any]:
