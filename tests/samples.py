@@ -12,15 +12,8 @@ from modern_builders import first_join, operation
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.context import DEFAULT_RETENTION_MS
 from groupreplay.state.envelope import cloud_event
-from groupreplay.state.events import (
-    Fact,
-    OffsetRewound,
-    OffsetsDeleted,
-    OffsetsExpired,
-    OffsetsReset,
-    RecordMalformed,
-    RecordSkipped,
-)
+from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
+from groupreplay.state.offset_events import OffsetRewound, OffsetsDeleted, OffsetsExpired, OffsetsReset
 
 
 def bad_record(kind: type[Fact]) -> Event:

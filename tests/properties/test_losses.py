@@ -6,7 +6,19 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from builders import CONTEXT, GROUP, Raw, asked_for, commit, emptied, generation, gone, member, no_offset, observed
+from builders import (
+    CONTEXT,
+    GROUP,
+    Raw,
+    asked_for,
+    commit,
+    emptied,
+    generation,
+    gone,
+    member,
+    no_offset,
+    observed,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +40,9 @@ def histories(draw: Any) -> list[Raw]:
     records: list[Raw] = []
     at, offset = 1_000, 10
     for _ in range(draw(st.integers(1, 14))):
-        kind = draw(st.sampled_from(["commit", "commit", "commit", "drop", "drop", "end", "round", "emptied"]))
+        kind = draw(
+            st.sampled_from(["commit", "commit", "commit", "drop", "drop", "end", "round", "emptied"])
+        )
         places = draw(st.lists(PLACES, min_size=1, max_size=4))
         made = {
             "commit": lambda: [commit(*place, draw(st.integers(0, 2_000)), at=at) for place in places],  # noqa: B023

@@ -24,7 +24,9 @@ from builders import (
 from modern_builders import first_join, left, operation
 
 from groupreplay.state import Context, Event, Evidence, Group, Severity
-from groupreplay.state.events import (
+from groupreplay.state.losses import MEMORY_MS, MOST_REMEMBERED
+from groupreplay.state.observations import CommitRun
+from groupreplay.state.offset_events import (
     OffsetRewound,
     OffsetsDeleted,
     OffsetsExpired,
@@ -33,8 +35,6 @@ from groupreplay.state.events import (
     ResetOffset,
     RewoundOffset,
 )
-from groupreplay.state.losses import MEMORY_MS, MOST_REMEMBERED
-from groupreplay.state.observations import CommitRun
 from groupreplay.state.rules import GroupRule, Policy
 
 MINUTE = 60_000
@@ -187,7 +187,12 @@ def test_the_first_commit_after_a_loss(new_offset: int, direction: str) -> None:
 
 def test_a_reset_is_said_once() -> None:
     """The second commit is progress; another loss is another occasion."""
-    history = [*EMPTY, no_offset("t", 0, at=9_000), commit("t", 0, 1, at=10_000), commit("t", 0, 2, at=11_000)]
+    history = [
+        *EMPTY,
+        no_offset("t", 0, at=9_000),
+        commit("t", 0, 1, at=10_000),
+        commit("t", 0, 2, at=11_000),
+    ]
     assert [event.fact.NAME for event in said(history)] == ["offsets.deleted", "offsets.reset"]
 
 

@@ -45,9 +45,7 @@ def due(saved: Saved, offsets: Offsets) -> dict[tuple[str, int], int | None]:
     """Every deadline by topic partition."""
     times = retention.deadlines(saved, offsets, RETENTION_MS).tolist()
     named = offsets.names(np.arange(len(offsets)))
-    return {
-        name: None if at == retention.NEVER else at for name, at in zip(named, times, strict=True)
-    }
+    return {name: None if at == retention.NEVER else at for name, at in zip(named, times, strict=True)}
 
 
 def expired_in_kafka(

@@ -59,9 +59,9 @@ from groupreplay.state.events import (
     GroupDeleted,
     GroupEmptied,
     GroupType,
-    OffsetsExpired,
     StaticReplaced,
 )
+from groupreplay.state.offset_events import OffsetsExpired
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 
