@@ -10,7 +10,7 @@ import logging
 import re
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.properties import ClientProperties
@@ -190,6 +190,37 @@ class Connection:
         except (KafkaException, GroupReplayError) as error:
             log.debug("names of topic ids are not known: %s", error)
         return names
+
+    def broker_settings(self, wanted: Collection[str]) -> dict[str, str]:
+        """Settings of one broker, by name; those it does not tell are left out.
+
+        Raises:
+            KafkaException: no broker answers, or this login may not ask (DescribeConfigs on the cluster).
+        """
+        brokers = self.admin().list_topics(timeout=REQUEST_SECONDS).brokers
+        broker = ConfigResource(ConfigResource.Type.BROKER, str(min(brokers)))
+        (answer,) = self.admin().describe_configs([broker], request_timeout=REQUEST_SECONDS).values()
+        found = answer.result(2 * REQUEST_SECONDS)
+        return {name: found[name].value for name in wanted if name in found and found[name].value}
+
+    def partition_offsets(
+        self, places: Collection[tuple[str, int]], *, first: bool
+    ) -> dict[tuple[str, int], int]:
+        """First or end offset of some partitions of any topics; those nobody can tell are left out."""
+        which = OffsetSpec.earliest() if first else OffsetSpec.latest()
+        wanted = {TopicPartition(topic, number): which for topic, number in places}
+        if not wanted:
+            return {}
+        answers = self.admin().list_offsets(
+            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
+        )
+        found: dict[tuple[str, int], int] = {}
+        for at, answer in answers.items():
+            try:
+                found[at.topic, at.partition] = answer.result(2 * REQUEST_SECONDS).offset
+            except KafkaException as error:
+                log.debug("no offset of %s-%d: %s", at.topic, at.partition, error)
+        return found
 
     def end_offsets(self, topic: str, partitions: int) -> dict[int, int]:
         """The first offset of each partition that is not yet written and committed, at this moment."""

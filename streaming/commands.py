@@ -25,6 +25,7 @@ from groupreplay.streaming.options import (
     output_option,
     pair,
     probes_options,
+    retention_options,
     rules_options,
     sink_options,
     topic_options,
@@ -56,6 +57,7 @@ from groupreplay.streaming.options import (
 )
 @option("--label", "labels", type=pair, multiple=True, metavar="KEY=VALUE", help="Copied into every event.")
 @rules_options
+@retention_options
 @option("--max-offsets-per-trigger", type=int, default=1_000_000, show_default=True, help="Limit of a batch.")
 @option("--shuffle-partitions", type=int, default=4, show_default=True, help="Fixed by the first start.")
 @option(

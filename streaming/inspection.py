@@ -127,7 +127,9 @@ class _Column(NamedTuple):
     verbose: bool | None = None
 
 
-def describe_tables(found: Sequence[Picture], view: View, rows: Rows, *, verbose: bool) -> list[Table]:
+def describe_tables(
+    found: Sequence[Picture], view: View, rows: Rows, *, verbose: bool, by_expiry: bool = False
+) -> list[Table]:
     """The chosen view of the groups, one table for each of Kafka's tools that would show one of them."""
     tables = []
     for tool in _Tool:
@@ -135,9 +137,16 @@ def describe_tables(found: Sequence[Picture], view: View, rows: Rows, *, verbose
         if groups or (tool is _Tool.CONSUMER and not found):
             columns = [column for column in _COLUMNS[tool, view] if column.verbose in (None, verbose)]
             lines = (line for group in groups for line in _LINES[view](group, rows.identity))
-            cells = [tuple(column.cell(line) for column in columns) for line in lines]
+            ordered = sorted(lines, key=_expiry) if by_expiry else lines
+            cells = [tuple(column.cell(line) for column in columns) for line in ordered]
             tables.append(Table(tuple(column.heading for column in columns), cells))
     return tables
+
+
+def _expiry(line: _Line) -> tuple[bool, int]:
+    """What expires first comes first, what does not at the end."""
+    at_ms = line.offset.get("expires_at_ms")
+    return at_ms is None, at_ms or 0
 
 
 def merged(tables: Sequence[Table]) -> Table:
@@ -215,7 +224,7 @@ def _worker(line: _Line) -> str | None:
 
 
 def _not_in_the_log(_: _Line) -> None:
-    """Ends of other topics, the lag behind them, and what share groups have acknowledged."""
+    """What share groups have acknowledged, and the lag behind it."""
 
 
 def _group(name: str, heading: str, *, verbose: bool | None = None) -> _Column:
@@ -246,6 +255,12 @@ _TARGET: Final = _Column(
 _MEMBER_STATE: Final = _member("state", "MEMBER-STATE", verbose=True)
 _PLACE: Final = (_GROUP, _offset("topic", "TOPIC"), _offset("partition", "PARTITION"))
 _LEADER_EPOCH: Final = _offset("leader_epoch", "LEADER-EPOCH", verbose=True)
+_LOG_END: Final = "log_end_offset"
+_EXPIRES: Final = _Column("EXPIRES", lambda line: _time(line.offset.get("expires_at_ms")))
+_IF_LOST: Final = (
+    _offset("earliest_replays", "EARLIEST-REPLAYS", verbose=True),
+    _offset("latest_skips", "LATEST-SKIPS", verbose=True),
+)
 _COMMITTED: Final = _Column("COMMITTED", lambda line: _time(line.offset.get("commit_timestamp_ms")))
 
 #: Kafka's columns in Kafka's order (ConsumerGroupCommand, ShareGroupCommand and StreamsGroupCommand of 4.3),
@@ -306,9 +321,15 @@ _COLUMNS: Final[Mapping[tuple[_Tool, View], Sequence[_Column]]] = {
     ),
     (_Tool.CONSUMER, View.OFFSETS): (
         *(*_PLACE, _LEADER_EPOCH, _offset("offset", "CURRENT-OFFSET")),
-        *(_Column("LOG-END-OFFSET", _not_in_the_log), _Column("LAG", _not_in_the_log)),
+        *(_offset(_LOG_END, "LOG-END-OFFSET"), _offset("lag", "LAG")),
         *(_member("member_id", "CONSUMER-ID"), _member("client_host", "HOST")),
-        *(_member("client_id", "CLIENT-ID"), _COMMITTED, _offset("metadata", "METADATA")),
+        *(
+            _member("client_id", "CLIENT-ID"),
+            _COMMITTED,
+            _offset("metadata", "METADATA"),
+            _EXPIRES,
+            *_IF_LOST,
+        ),
     ),
     (_Tool.SHARE, View.OFFSETS): (
         *(*_PLACE, _LEADER_EPOCH),
@@ -316,8 +337,8 @@ _COLUMNS: Final[Mapping[tuple[_Tool, View], Sequence[_Column]]] = {
     ),
     (_Tool.STREAMS, View.OFFSETS): (
         *(*_PLACE, _offset("offset", "CURRENT-OFFSET", verbose=True), _LEADER_EPOCH),
-        _Column("LOG-END-OFFSET", _not_in_the_log, True),
-        _Column("OFFSET-LAG", _not_in_the_log),
+        *(_offset(_LOG_END, "LOG-END-OFFSET", verbose=True), _offset("lag", "OFFSET-LAG")),
         *(_offset("offset", "CURRENT-OFFSET", verbose=False), _COMMITTED, _offset("metadata", "METADATA")),
+        *(_EXPIRES, *_IF_LOST),
     ),
 }

@@ -25,6 +25,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 ENVIRONMENT_PREFIX: Final = "GROUPREPLAY_"
 TOPIC_KINDS: Final = ("events", "states", "dead_letters", "job", "probes")
 TABLE_FORMATS: Final = ("table", "json", "jsonl", "csv")
+#: Units of a duration, in milliseconds.
+_DURATIONS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -73,6 +75,14 @@ def moment(value: str | int) -> int:
     if at.tzinfo is None:
         at = at.replace(tzinfo=timezone.utc)
     return round(at.timestamp() * 1000)
+
+
+def duration(value: str) -> int:
+    """Milliseconds of ``90s``, ``30m``, ``24h`` or ``7d``."""
+    text = value.strip()
+    if text[-1:] not in _DURATIONS or not text[:-1].isdigit():
+        raise click.BadParameter(f"{text!r} is no duration; write 24h, 7d, 30m or 90s")
+    return int(text[:-1]) * _DURATIONS[text[-1]]
 
 
 def names(value: str) -> tuple[str, ...]:
@@ -200,6 +210,34 @@ def probes_options(command: _F) -> _F:
         metavar="NAME",
         help="Where the prober's answers are; read beside the log.",
     )(sink_options(chosen))
+    return cast("_F", decorated)
+
+
+def retention_options(command: _F) -> _F:
+    """``--retention-minutes`` and ``--retention-check-interval-ms``, as ``RetentionFlags`` named ``retention``."""
+
+    @wraps(command)
+    def chosen(
+        *args: Any, retention_minutes: int | None, retention_check_interval_ms: int | None, **rest: Any
+    ) -> Any:
+        from groupreplay.streaming.retention import RetentionFlags
+
+        flags = RetentionFlags(
+            retention_minutes=retention_minutes, check_interval_ms=retention_check_interval_ms
+        )
+        return command(*args, retention=flags, **rest)
+
+    decorated = option(
+        "--retention-minutes",
+        type=click.IntRange(min=1),
+        help="How long brokers keep offsets; else the broker is asked, else 7 days are assumed.",
+    )(
+        option(
+            "--retention-check-interval-ms",
+            type=click.IntRange(min=1),
+            help="How often brokers look for offsets to remove; else the broker is asked.",
+        )(chosen)
+    )
     return cast("_F", decorated)
 
 

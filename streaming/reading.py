@@ -7,6 +7,7 @@ anything heavy at the top, because ``--help`` is made from here.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,7 @@ from groupreplay.streaming.options import (
     Display,
     ProbesChoice,
     display_options,
+    duration,
     find_cluster,
     input_options,
     moment,
@@ -29,21 +31,26 @@ from groupreplay.streaming.options import (
     output_option,
     pair,
     probes_options,
+    retention_options,
 )
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
+    from groupreplay.streaming.clients import Connection
     from groupreplay.streaming.replay import Replay
+    from groupreplay.streaming.retention import RetentionFlags
     from groupreplay.streaming.rows import Advance, Rows
     from groupreplay.streaming.terminal import Table
 
 _COLOURS = {"WARN": "yellow", "ERROR": "red"}
+_WITH_LAG = option("--with-lag", is_flag=True, help="Ask the cluster for the ends of the partitions, too.")
 _AT = option("--at", type=moment, metavar="TIME", help="As it was then: what was written later is ignored.")
 
 
 @click.command()
 @input_options
 @probes_options
+@retention_options
 @option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group; may be repeated.")
 @option("--type", "types", multiple=True, metavar="EVENT", help="Only rebalance.completed and the like.")
 @option("--since", type=moment, metavar="TIME", help="Only what happened then or later.")
@@ -64,6 +71,7 @@ def replay(
     bootstrap_server: str | None,
     command_config: Path | None,
     probes: ProbesChoice,
+    retention: RetentionFlags,
     groups: Sequence[str],
     types: Sequence[str],
     since: int | None,
@@ -87,6 +95,7 @@ def replay(
         rows, is_probed = _with_probes(rows)
         context = _context(
             rows,
+            retention,
             probing=is_probed,
             complete_since_ms=complete_since,
             member_events=member_events,
@@ -127,6 +136,7 @@ def _print_events(events: Iterable[bytes], before: Callable[[], None], output: s
 @click.command("list")
 @input_options
 @probes_options
+@retention_options
 @option(
     "--type",
     "types",
@@ -138,6 +148,10 @@ def _print_events(events: Iterable[bytes], before: Callable[[], None], output: s
 @option(
     "--state", "states", type=names, default="", metavar="NAMES", help="Only these: stable,empty and so on."
 )
+@option(
+    "--expiring", type=duration, metavar="DURATION", help="Only groups that lose offsets within 24h, say."
+)
+@_WITH_LAG
 @_AT
 @output_option(*TABLE_FORMATS)
 @display_options
@@ -150,24 +164,47 @@ def list_groups(
     bootstrap_server: str | None,
     command_config: Path | None,
     probes: ProbesChoice,
+    retention: RetentionFlags,
     types: Sequence[str],
     states: Sequence[str],
+    expiring: int | None,
+    with_lag: bool,
     at: int | None,
     output: str,
 ) -> None:
-    """Print all groups, as kafka-consumer-groups.sh --list does, from the log alone."""
+    """Print all groups, as kafka-consumer-groups.sh --list does, from the log alone.
+
+    With --expiring those whose committed offsets the broker may remove within that time, the first one first;
+    with --with-lag also how many records a consumer would then read again, or skip, by its auto.offset.reset.
+    """
+    from groupreplay.streaming import expiry
     from groupreplay.streaming.inspection import choose, list_table, pictures, summary
     from groupreplay.streaming.terminal import Output, show
 
-    with _reading(from_file, bootstrap_server, command_config, probes, until_ms=at) as (driver, rows):
+    with _reading(from_file, bootstrap_server, command_config, probes, retention, until_ms=at) as (
+        driver,
+        rows,
+    ):
         found = pictures(driver, rows)
     chosen = choose(found, types=types, states=states)
+    if with_lag and expiring is None:
+        raise click.UsageError(
+            "--with-lag needs --expiring: it asks for the partitions of those groups only."
+        )
+    if expiring is not None:
+        now_ms = driver.latest_ms if at is not None or from_file else time.time_ns() // 1_000_000
+        chosen = expiry.expiring(chosen, now_ms + expiring)
+        chosen = expiry.with_lag(chosen, _connection(rows)) if with_lag else chosen
+        documents = map(expiry.expiring_summary, chosen)
+        show(expiry.expiring_table(chosen), documents, Output(output), colour=display.colour)
+        return
     show(list_table(chosen), map(summary, chosen), Output(output), colour=display.colour)
 
 
 @click.command()
 @input_options
 @probes_options
+@retention_options
 @option("--group", "groups", multiple=True, metavar="GROUP", help="The group; may be repeated.")
 @option("--all-groups", is_flag=True, help="Every group.")
 @click.option("--offsets", "view", flag_value="offsets", default="offsets", help="Offsets (the default).")
@@ -176,6 +213,8 @@ def list_groups(
 @click.option("--history", "view", flag_value="history", help="What happened, when, who, and why.")
 @option("--type", "types", type=names, default="", metavar="NAMES", help="Only groups of these types.")
 @option("--verbose", is_flag=True, help="More columns: epochs, assignments and targets, leader epochs.")
+@option("--sort", type=click.Choice(("topic", "expires")), default="topic", help="Order of the offsets.")
+@_WITH_LAG
 @_AT
 @output_option(*TABLE_FORMATS)
 @display_options
@@ -188,11 +227,14 @@ def describe(
     bootstrap_server: str | None,
     command_config: Path | None,
     probes: ProbesChoice,
+    retention: RetentionFlags,
     groups: Sequence[str],
     all_groups: bool,
     view: str,
     types: Sequence[str],
     verbose: bool,
+    sort: str,
+    with_lag: bool,
     at: int | None,
     output: str,
 ) -> None:
@@ -212,6 +254,7 @@ def describe(
         bootstrap_server,
         command_config,
         probes,
+        retention,
         groups or None,
         until_ms=at,
         member_events=is_history,
@@ -225,7 +268,11 @@ def describe(
         tables = [history_table(chosen)]
     else:
         chosen = choose(found, types=types)
-        tables = describe_tables(chosen, View(view), rows, verbose=verbose)
+        if with_lag:
+            from groupreplay.streaming import expiry
+
+            chosen = expiry.with_lag(chosen, _connection(rows))
+        tables = describe_tables(chosen, View(view), rows, verbose=verbose, by_expiry=sort == "expires")
     _show(tables, chosen, output, colour=display.colour)
 
 
@@ -251,6 +298,7 @@ def _reading(
     bootstrap_server: str | None,
     command_config: Path | None,
     probes: ProbesChoice,
+    retention: RetentionFlags,
     groups: Sequence[str] | None = None,
     *,
     until_ms: int | None,
@@ -263,7 +311,7 @@ def _reading(
     with Progress("records read") as progress:
         rows = _open_rows(from_file, bootstrap_server, command_config, probes=probes, progress=progress)
         rows, is_probed = _with_probes(rows)
-        context = _context(rows, probing=is_probed, member_events=member_events)
+        context = _context(rows, retention, probing=is_probed, member_events=member_events)
         driver = Replay(context, groups, until_ms=until_ms)
         yield driver, rows
     _warn_of_dead_letters(driver.dead_letters)
@@ -277,11 +325,18 @@ def _with_probes(rows: Rows) -> tuple[Rows, bool]:
     return replace(rows, probes=probes), is_probed
 
 
-def _context(rows: Rows, **settings: Any) -> Context:
+def _connection(rows: Rows) -> Connection:
+    if rows.connection is None:
+        raise click.UsageError("--with-lag asks a cluster: give --bootstrap-server in place of --from-file.")
+    return rows.connection
+
+
+def _context(rows: Rows, retention: RetentionFlags, **settings: Any) -> Context:
     """What the groups are told, also the names of topics that the log has by id only."""
     from groupreplay.state import Context
 
     names = rows.connection.topic_names() if rows.connection else rows.topic_names
+    settings |= retention.resolve(rows.connection).for_context()
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
 
 

@@ -45,8 +45,8 @@ class Replay:
         self.dead_letters = 0
         self._until_ms = until_ms
         self._only = None if groups is None else {GROUP_TAG + group.encode() for group in groups}
+        self.latest_ms = 0
         self._blobs: dict[bytes, bytes] = {}
-        self._latest_ms = 0
 
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """Everything the job would write for these rows. The end of the rows is the end of the log."""
@@ -60,7 +60,7 @@ class Replay:
                 if self._wanted(key):
                     yield from self._advance(key, [blob], now_ms=0)
         for key in list(self._blobs):
-            yield from self._advance(key, [], now_ms=self._latest_ms + 1)
+            yield from self._advance(key, [], now_ms=self.latest_ms + 1)
 
     def groups(self) -> Iterator[Group]:
         """The groups as the end of the log left them, by name."""
@@ -89,7 +89,7 @@ class Replay:
         if self._until_ms is not None:
             batch = batch.filter(pc.less_equal(batch.column("timestamp"), self._until_ms))
         latest = pc.max(batch.column("timestamp")).as_py()
-        self._latest_ms = max(self._latest_ms, latest or 0)
+        self.latest_ms = max(self.latest_ms, latest or 0)
         return batch
 
     def _advance(self, key: bytes, packed: list[bytes], *, now_ms: int) -> Iterator[OutputRow]:

@@ -29,6 +29,7 @@ from groupreplay.streaming.prober import ProberThread, Round
 from groupreplay.streaming.probing import open_prober
 from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.query import observed, output_rows
+from groupreplay.streaming.retention import Retention, RetentionWatch
 from groupreplay.streaming.rules_file import RulesWatch
 from groupreplay.streaming.session import close, quiet, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
@@ -96,6 +97,9 @@ class _Run:
         self._log_plan = log_plan
         self._probes_plan = probes_plan
         self._rules = rules
+        self._retention = RetentionWatch(
+            settings.retention, lambda: Connection(settings.source), clock=_now_ms
+        )
         self._stop = stop
         self._query: StreamingQuery | None = None
         self._report = JobReport(
@@ -135,8 +139,9 @@ class _Run:
             self._pulse.close()
 
     def _renew(self) -> bool:
-        """Whether the query has to begin again, with other rules."""
-        changed = self._rules.changed()
+        """Whether the query has to begin again, with other rules or another retention."""
+        # Both have to be asked: each remembers what it has told.
+        changed = any([self._rules.changed(), self._retention.changed()])
         self._report.rules_changes, self._report.rules_error = self._rules.changes, self._rules.error
         return changed
 
@@ -156,6 +161,7 @@ class _Run:
                     self._identity,
                     self._settings,
                     self._rules.policy,
+                    self._retention.known,
                     Connection(self._settings.source).topic_names(),
                 ),
                 topics=self._settings.topics,
@@ -235,7 +241,11 @@ def _identity(topic: TopicIdentity, sink_id: str, settings: RunSettings) -> Iden
 
 
 def _context(
-    identity: Identity, settings: RunSettings, policy: Policy, topic_names: Mapping[str, str]
+    identity: Identity,
+    settings: RunSettings,
+    policy: Policy,
+    retention: Retention,
+    topic_names: Mapping[str, str],
 ) -> Context:
     return Context(
         cluster_id=identity.cluster_id,
@@ -250,6 +260,7 @@ def _context(
         probe_interval_ms=round(1_000 * settings.probe_interval_seconds),
         labels=dict(settings.labels),
         policy=policy,
+        **retention.for_context(),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.retention import RetentionFlags
 from groupreplay.streaming.rules_file import RulesSource
 
 #: What Kafka accepts as the name of a topic (org.apache.kafka.common.internals.Topic).
@@ -72,7 +73,8 @@ class RunSettings:
     ``checkpoint`` is a local folder or a URI of a Hadoop file system. ``shuffle_partitions`` is frozen by the
     first start on a checkpoint. ``master`` None leaves the choice to spark-submit, or else takes
     ``default_master()``. ``probe``: every ``probe_interval_seconds`` the brokers are asked which classic
-    groups are rebalancing. ``spark_conf`` are further Spark options, which win over ours.
+    groups are rebalancing. ``retention`` is what the brokers need not be asked. ``spark_conf`` are further
+    Spark options, which win over ours.
     """
 
     source: Cluster
@@ -87,6 +89,7 @@ class RunSettings:
     member_events: bool = False
     probe: bool = True
     probe_interval_seconds: float = 10.0
+    retention: RetentionFlags = field(default_factory=RetentionFlags)
     labels: Mapping[str, str] = field(default_factory=dict)
     rules: RulesSource = field(default_factory=RulesSource)
     ivy_settings: Path | None = None

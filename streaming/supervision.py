@@ -132,7 +132,7 @@ class Supervisor:
                 self._end(query)
                 return True
             if self._renew():
-                self._tell("the rules have changed, going on with the new ones")
+                self._tell("the settings have changed, going on with the new ones")
                 self._pause_query(query)
                 return True
             if time.monotonic() >= next_line:

@@ -34,6 +34,7 @@ from groupreplay.streaming.terminal import Table
 
 AT = 1_767_225_600_000
 TIME = "2026-01-01T00:00:00.000Z"
+WEEK_LATER = "2026-01-08T00:00:00.000Z"
 NOWHERE = Rows(CLUSTER_ID, ERA, iter(()))
 BROKER = TopicIdentity(CLUSTER_ID, "__consumer_offsets", ERA, 50, {47: "h:9092 (1)"})
 
@@ -258,19 +259,21 @@ def test_connect_workers(tmp_path: Path) -> None:
 
 
 def test_offsets_view(tmp_path: Path) -> None:
-    """Each partition with a committed offset or an owner; ends and lags are not in the log."""
+    """Each partition with a committed offset or an owner, and when it expires; ends and lags are not in the log."""
     groups = stable(tmp_path)
     columns = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
-    columns += ["CONSUMER-ID", "HOST", "CLIENT-ID", "COMMITTED", "METADATA"]
+    columns += ["CONSUMER-ID", "HOST", "CLIENT-ID", "COMMITTED", "METADATA", "EXPIRES"]
     ends = (None, None)
     nobody = (None, None, None)
     rows = [
-        ("g", "t", 0, 10, *ends, "a", "/10.0.0.1", "app", TIME, "note"),
-        ("g", "t", 1, None, *ends, "a", "/10.0.0.1", "app", None, None),
-        ("g", "t", 9, 11, *ends, *nobody, TIME, ""),
-        ("simple", "t", 0, 1, *ends, *nobody, TIME, ""),
+        ("g", "t", 0, 10, *ends, "a", "/10.0.0.1", "app", TIME, "note", None),
+        ("g", "t", 1, None, *ends, "a", "/10.0.0.1", "app", None, None, None),
+        ("g", "t", 9, 11, *ends, *nobody, TIME, "", None),
+        ("simple", "t", 0, 1, *ends, *nobody, TIME, "", WEEK_LATER),
     ]
     assert describe_tables(groups, View.OFFSETS, NOWHERE, verbose=False) == [Table(tuple(columns), rows)]
+    by_expiry = describe_tables(groups, View.OFFSETS, NOWHERE, verbose=False, by_expiry=True)
+    assert by_expiry == [Table(tuple(columns), [rows[3], *rows[:3]])]
     long = shown(groups, View.OFFSETS, verbose=True)
     assert list(long[0])[:5] == ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET"]
     assert [row["LEADER-EPOCH"] for row in long] == [3, None, None, None]

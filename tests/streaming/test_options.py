@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupreplay.streaming.options import (
+    duration,
     find_cluster,
     moment,
     names,
@@ -92,3 +93,18 @@ def test_which_cluster(tmp_path: Path) -> None:
     assert find_cluster(None, None) is None
     with pytest.raises(click.UsageError, match="--bootstrap-server"):
         need_cluster(None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("90s", 90_000), ("30m", 1_800_000), ("24h", 86_400_000), ("7d", 604_800_000)]
+)
+def test_durations(text: str, expected: int) -> None:
+    """A number and a unit."""
+    assert duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "24", "h", "-1h", "1.5h", "1w"])
+def test_what_is_no_duration(text: str) -> None:
+    """Said with what would be one."""
+    with pytest.raises(click.BadParameter, match="24h"):
+        duration(text)

@@ -184,7 +184,7 @@ def test_other_rules_begin_the_query_again() -> None:
     stage.supervisor.run()
     assert [query.stopped for query in stage.begun] == [True, True]
     assert next(polls) > 400
-    assert stage.lines == ["the rules have changed, going on with the new ones", "quiet"]
+    assert stage.lines == ["the settings have changed, going on with the new ones", "quiet"]
     assert (stage.report.restarts, stage.report.last_error, set(stage.pauses)) == (0, None, {0.5, 0.05})
 
 
