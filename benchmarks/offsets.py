@@ -28,10 +28,11 @@ def commit_of_all(partitions: int, topics: int, number: int) -> CommitRun:
     rows["topic"] = np.arange(partitions) % topics
     rows["partition"] = np.arange(partitions) // topics
     rows["offset"] = rows["first_offset"] = number
-    rows["leader_epoch"], rows["expire_timestamp_ms"], rows["count"] = 1, -1, 1
+    rows["leader_epoch"], rows["count"] = 1, 1
+    rows["expire_timestamp_ms"] = rows["changed_ms"] = -1
     rows["log_offset"] = rows["first_log_offset"] = number * partitions + np.arange(partitions)
     at_ms = 1_000 + 5_000 * number
-    for name in ("timestamp_ms", "first_timestamp_ms", "commit_timestamp_ms"):
+    for name in ("timestamp_ms", "first_timestamp_ms", "commit_timestamp_ms", "first_commit_timestamp_ms"):
         rows[name] = at_ms
     ids = {topic: bytes([topic % 256] * 16) for topic in range(topics)}
     names = tuple(f"topic-{topic:04}" for topic in range(topics))
