@@ -50,11 +50,20 @@ def rows_batch(rows: Sequence[Raw]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)
 
 
-def write_capture(path: Path, rows: Sequence[Raw], *, cluster_id: str = CLUSTER_ID, era: str = ERA) -> Path:
-    """A capture as the program writes it."""
+def write_capture(
+    path: Path,
+    rows: Sequence[Raw],
+    *,
+    probes: pa.RecordBatch | None = None,
+    cluster_id: str = CLUSTER_ID,
+    era: str = ERA,
+) -> Path:
+    """A capture as the program writes it; ``probes`` stand beside the log."""
     with CaptureWriter(path, cluster_id=cluster_id, era=era) as writer:
         for partition in sorted({row.partition for row in rows}):
             writer.write(rows_batch([row for row in rows if row.partition == partition]))
+        if probes is not None:
+            writer.write(probes)
     return path
 
 
