@@ -37,6 +37,7 @@ def capture(
     assert rows.identity is not None
     observed = None if probes is None else open_probes(probes)
     with CaptureWriter(path, cluster_id=rows.cluster_id, era=rows.era) as writer:
+        writer.topic_names.update(rows.connection.topic_names())
         for batch in rows.batches:
             writer.write(batch)
         for batch in observed.batches if observed else ():
@@ -51,4 +52,5 @@ def capture(
                 pass
             for batch in observed.since() if observed else ():
                 writer.write(batch)
+            writer.topic_names.update(rows.connection.topic_names())
     return writer.rows

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -26,6 +27,8 @@ from groupreplay.streaming.rows import BATCH_ROWS, ROW_SCHEMA, Advance, Rows, no
 #: Keys of the Parquet schema's metadata.
 CLUSTER_ID: Final = b"groupreplay.cluster_id"
 ERA: Final = b"groupreplay.topic_id"
+#: Key of the file's metadata, which is written at the end: topic id (text) -> name, as JSON.
+TOPIC_NAMES: Final = b"groupreplay.topic_names"
 
 _UNKNOWN_CLUSTER: Final = "unknown"
 _FLUSH_ROWS: Final = 100_000
@@ -36,12 +39,14 @@ _OPTIONAL: Final = {"topic", "timestampType"}
 class CaptureWriter:
     """Writes one capture; the file appears under its name only when it is whole.
 
-    A context manager: leaving it by an exception removes what was written.
+    A context manager: leaving it by an exception removes what was written. ``topic_names`` (id to name) may be
+    filled until then: records have ids, and once the capture is elsewhere nobody can be asked for the names.
     """
 
     def __init__(self, path: Path, *, cluster_id: str, era: str) -> None:
         self.path = path
         self.rows = 0
+        self.topic_names: dict[str, str] = {}
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self._schema = ROW_SCHEMA.with_metadata({CLUSTER_ID: cluster_id.encode(), ERA: era.encode()})
         self._pending: dict[tuple[str, int], list[pa.RecordBatch]] = {}
@@ -72,6 +77,7 @@ class CaptureWriter:
             with _writing(self.path):
                 if error is None:
                     self._flush()
+                    self._file.add_key_value_metadata({TOPIC_NAMES: msgspec.json.encode(self.topic_names)})
                 self._file.close()
                 if error is None:
                     _sync(self._part)
@@ -145,6 +151,7 @@ def read_captures(
     cluster_id = _agreed(files, CLUSTER_ID, "clusters") or _UNKNOWN_CLUSTER
     era = _agreed(files, ERA, "lives of the offsets topic") or "0"
     pieces = [piece for path, file in files for piece in _pieces(path, file)]
+    topic_names = {topic: name for _, file in files for topic, name in _topic_names(file).items()}
     log_pieces = [piece for piece in pieces if _may_hold(piece, OFFSETS_TOPIC)]
     probe_pieces = [piece for piece in pieces if _may_hold(piece, probes_topic)]
     return Rows(
@@ -153,6 +160,7 @@ def read_captures(
         _in_log_order(log_pieces, OFFSETS_TOPIC, partitions, progress),
         probes=_in_log_order(probe_pieces, probes_topic, None, no_progress),
         probes_topic=probes_topic,
+        topic_names=topic_names,
     )
 
 
@@ -217,6 +225,16 @@ def _agreed(files: Sequence[tuple[Path, pq.ParquetFile]], key: bytes, what: str)
         fix = "give only those that belong together"
         raise _unusable(f"the captures are from different {what}", where, fix)
     return next(iter(values), None)
+
+
+def _topic_names(file: pq.ParquetFile) -> dict[str, str]:
+    """What the writer was told; nothing in captures of other writers, and nothing that is worth an error."""
+    try:
+        return msgspec.json.decode(
+            (file.metadata.metadata or {}).get(TOPIC_NAMES, b"{}"), type=dict[str, str]
+        )
+    except msgspec.DecodeError:
+        return {}
 
 
 def _pieces(path: Path, file: pq.ParquetFile) -> Iterator[_Piece]:

@@ -25,6 +25,7 @@ from groupreplay.streaming.options import (
     output_option,
     pair,
     probes_options,
+    rules_options,
     sink_options,
     topic_options,
 )
@@ -54,6 +55,7 @@ from groupreplay.streaming.options import (
     help="How often.",
 )
 @option("--label", "labels", type=pair, multiple=True, metavar="KEY=VALUE", help="Copied into every event.")
+@rules_options
 @option("--max-offsets-per-trigger", type=int, default=1_000_000, show_default=True, help="Limit of a batch.")
 @option("--shuffle-partitions", type=int, default=4, show_default=True, help="Fixed by the first start.")
 @option(
@@ -75,6 +77,8 @@ def run(
     trigger: float,
     topics: dict[str, str],
     labels: Sequence[tuple[str, str]],
+    rules: Path | None,
+    rule_numbers: Sequence[tuple[str, str]],
     spark_conf: Sequence[tuple[str, str]],
     **settings: Any,
 ) -> None:
@@ -83,6 +87,7 @@ def run(
     It reads __consumer_offsets, joins no consumer group, and writes what happened to every group to five
     topics, which it creates when it may. Stop it and start it again on the same checkpoint at any time.
     """
+    from groupreplay.streaming.rules_file import RulesSource
     from groupreplay.streaming.run import run as run_job
     from groupreplay.streaming.settings import RunSettings, TopicNames
 
@@ -94,6 +99,7 @@ def run(
                 topics=TopicNames(**topics),
                 trigger_seconds=trigger,
                 labels=dict(labels),
+                rules=RulesSource(path=rules, numbers=rule_numbers),
                 spark_conf=dict(spark_conf),
                 log_level={"WARNING": "WARN"}.get(display.log_level.upper(), display.log_level.upper()),
                 **settings,

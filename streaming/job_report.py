@@ -39,8 +39,9 @@ class JobIdentity:
 class JobReport:
     """The job as its driver sees it. Counters begin at the start of the process.
 
-    ``ends`` are the ends of the log's partitions when they were last asked for; ``last_round`` is how the
-    prober's last round went, None before the first one and with ``--no-probe``.
+    ``ends`` are the ends of the log's partitions when they were last asked for. ``rules_changes`` is how often
+    other rules were taken, ``rules_error`` why the present file of rules was refused. ``last_round`` is how
+    the prober's last round went, None before the first one and with ``--no-probe``.
     """
 
     identity: JobIdentity
@@ -48,6 +49,8 @@ class JobReport:
     ends: Mapping[int, int] = field(default_factory=dict)
     restarts: int = 0
     last_error: str | None = None
+    rules_changes: int = 0
+    rules_error: str | None = None
     last_round: RoundSummary | None = None
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
@@ -119,6 +122,7 @@ class JobReport:
             "counters": dict(self._counters),
             "restarts": self.restarts,
             "last_error": self.last_error,
+            "rules": {"changes": self.rules_changes, "error": self.rules_error},
             "prober": None if self.last_round is None else _prober(self.last_round),
         }
 

@@ -112,6 +112,29 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         display.configure_logs()
 
 
+def rules_options(command: _F) -> _F:
+    """``--rules``, and ``--rule`` for single numbers."""
+    command = option(
+        "--rule",
+        "rule_numbers",
+        type=pair,
+        multiple=True,
+        metavar="NUMBER=VALUE",
+        help="One number for all groups, over the file: rebalance.stuck.threshold_ms=3000.",
+    )(command)
+    return rules_option(command)
+
+
+def rules_option(command: _F) -> _F:
+    """``--rules``."""
+    return option(
+        "--rules",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Policy for groups: thresholds, labels, what to ignore (docs/cli.md).",
+    )(command)
+
+
 def cluster_options(command: _F) -> _F:
     """``--bootstrap-server`` and ``--command-config``."""
     command = option(

@@ -16,6 +16,7 @@ from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.bad_records import BadRecord
 from groupreplay.state.job_watch import JobObservation
 from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord, Observations, Probe
+from groupreplay.state.rhythm import RHYTHM
 
 #: Tags of the grouping key. A group id alone could collide with a reserved word.
 GROUP_TAG: Final = b"g:"
@@ -25,13 +26,14 @@ JOB_TAG: Final = b"j:"
 
 
 class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
-    """A ``CommitRun``: ``rows`` and ``decreases`` are the bytes of COMMITS and DECREASES arrays."""
+    """A ``CommitRun``: ``rows``, ``decreases`` and ``rhythm`` are the bytes of their arrays."""
 
     topics: list[str]
     rows: bytes
     decreases: bytes
     metadata: dict[int, str]
     topic_ids: dict[int, bytes]
+    rhythm: bytes = b""
 
 
 class PackedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
@@ -140,6 +142,7 @@ def _observation(item: PackedItem, partition: int) -> GroupRecord | CommitRun:
             decreases=np.frombuffer(item.decreases, DECREASES),
             metadata=item.metadata,
             topic_ids=item.topic_ids,
+            rhythm=np.frombuffer(item.rhythm, RHYTHM),
         )
     key = decode_key(item.key)
     if isinstance(key, Skipped | Malformed):

@@ -99,10 +99,10 @@ def replay(
 
 
 def _event_types(names: Sequence[str]) -> frozenset[str] | None:
-    from groupreplay.state import FACTS
+    from groupreplay.state.catalogue import EVENTS
     from groupreplay.state.envelope import event_type
 
-    known = [fact.NAME for fact in FACTS]
+    known = [event.NAME for event in EVENTS]
     for name in names:
         if name not in known:
             raise click.UsageError(f"There is no event {name!r}; there are {', '.join(known)}.")
@@ -278,10 +278,10 @@ def _with_probes(rows: Rows) -> tuple[Rows, bool]:
 
 
 def _context(rows: Rows, **settings: Any) -> Context:
-    """What the groups are told: a live cluster also names the topics that the log has by id only."""
+    """What the groups are told, also the names of topics that the log has by id only."""
     from groupreplay.state import Context
 
-    names = rows.connection.topic_names() if rows.connection else {}
+    names = rows.connection.topic_names() if rows.connection else rows.topic_names
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
 
 

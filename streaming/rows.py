@@ -56,7 +56,8 @@ class Rows:
     ``batches`` have the columns of ``ROW_SCHEMA``, one partition each, partitions in rising order, offsets
     rising inside a partition; they can be read once. ``probes`` are batches of the same columns from the
     topic that ``group-probes`` is, if any; read them first. When they come from a live cluster,
-    ``connection``, ``identity`` and ``ends`` (the first offset of each partition that was not read) are there.
+    ``connection``, ``identity`` and ``ends`` (the first offset of each partition that was not read) are there. A
+    capture brings ``topic_names`` (id to name) as the cluster had them when it was written.
     """
 
     cluster_id: str
@@ -67,6 +68,7 @@ class Rows:
     ends: Mapping[int, int] = field(default_factory=dict)
     probes: Iterable[pa.RecordBatch] = ()
     probes_topic: str = "group-probes"
+    topic_names: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_topic(

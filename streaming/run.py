@@ -16,6 +16,7 @@ import click
 
 from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.state.job_watch import GRANT_DESCRIBE
+from groupreplay.state.rules import Policy
 from groupreplay.streaming import preflight
 from groupreplay.streaming.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.clients import Connection, TopicIdentity
@@ -28,6 +29,7 @@ from groupreplay.streaming.prober import ProberThread, Round
 from groupreplay.streaming.probing import open_prober
 from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.query import observed, output_rows
+from groupreplay.streaming.rules_file import RulesWatch
 from groupreplay.streaming.session import close, quiet, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.signals import StopRequest, stop_requests
@@ -54,6 +56,7 @@ def run(settings: RunSettings) -> int:
     Raises:
         GroupReplayError: the job cannot start, or has failed for good.
     """
+    rules = RulesWatch(settings.rules)
     with stop_requests() as stop:
         source, sink = Connection(settings.source), Connection(settings.sink_cluster)
         topic = preflight.offsets_topic(source)
@@ -70,7 +73,7 @@ def run(settings: RunSettings) -> int:
                     topic=settings.topics.probes,
                     partitions=partitions[settings.topics.probes],
                 )
-                _Run(settings, spark, identity, plan, probes, stop).supervise()
+                _Run(settings, spark, identity, plan, probes, rules, stop).supervise()
         return stop.exit_code
 
 
@@ -84,6 +87,7 @@ class _Run:
         identity: Identity,
         log_plan: TopicPlan,
         probes_plan: TopicPlan,
+        rules: RulesWatch,
         stop: StopRequest,
     ) -> None:
         self._settings = settings
@@ -91,6 +95,7 @@ class _Run:
         self._identity = identity
         self._log_plan = log_plan
         self._probes_plan = probes_plan
+        self._rules = rules
         self._stop = stop
         self._query: StreamingQuery | None = None
         self._report = JobReport(
@@ -116,6 +121,7 @@ class _Run:
         try:
             Supervisor(
                 self._begin,
+                renew=self._renew,
                 report=self._report,
                 stop=self._stop,
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
@@ -127,6 +133,12 @@ class _Run:
             if self._probing is not None:
                 self._probing.close()
             self._pulse.close()
+
+    def _renew(self) -> bool:
+        """Whether the query has to begin again, with other rules."""
+        changed = self._rules.changed()
+        self._report.rules_changes, self._report.rules_error = self._rules.changes, self._rules.error
+        return changed
 
     def _begin(self) -> StreamingQuery:
         rows = output_rows(
@@ -141,7 +153,10 @@ class _Run:
             ),
             job=Job(
                 context=_context(
-                    self._identity, self._settings, Connection(self._settings.source).topic_names()
+                    self._identity,
+                    self._settings,
+                    self._rules.policy,
+                    Connection(self._settings.source).topic_names(),
                 ),
                 topics=self._settings.topics,
                 retry_ms=round(self._settings.trigger_seconds * 1000),
@@ -219,7 +234,9 @@ def _identity(topic: TopicIdentity, sink_id: str, settings: RunSettings) -> Iden
     )
 
 
-def _context(identity: Identity, settings: RunSettings, topic_names: Mapping[str, str]) -> Context:
+def _context(
+    identity: Identity, settings: RunSettings, policy: Policy, topic_names: Mapping[str, str]
+) -> Context:
     return Context(
         cluster_id=identity.cluster_id,
         era=identity.era,
@@ -232,6 +249,7 @@ def _context(identity: Identity, settings: RunSettings, topic_names: Mapping[str
         probing=settings.probe,
         probe_interval_ms=round(1_000 * settings.probe_interval_seconds),
         labels=dict(settings.labels),
+        policy=policy,
     )
 
 

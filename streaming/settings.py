@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.rules_file import RulesSource
 
 #: What Kafka accepts as the name of a topic (org.apache.kafka.common.internals.Topic).
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -87,6 +88,7 @@ class RunSettings:
     probe: bool = True
     probe_interval_seconds: float = 10.0
     labels: Mapping[str, str] = field(default_factory=dict)
+    rules: RulesSource = field(default_factory=RulesSource)
     ivy_settings: Path | None = None
     log_level: str = "WARN"
     spark_conf: Mapping[str, str] = field(default_factory=dict)
