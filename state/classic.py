@@ -18,16 +18,13 @@ from groupreplay.state.events import (
     GroupEmptied,
     GroupType,
     History,
-    LeaveReason,
     RebalanceCompleted,
-    RebalanceStarted,
 )
-from groupreplay.state.members import Member, pair, read_members, rebalance_timeout_ms
-from groupreplay.state.observations import Probe
+from groupreplay.state.members import Member, group_topics, pair, read_members
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.partitions import each
-from groupreplay.state.phases import NEXT, PROBED, REBALANCING, Phase, Said, Seen
-from groupreplay.state.rebalances import InProgress, began_ms
+from groupreplay.state.phases import NEXT, Phase, Said, Seen
+from groupreplay.state.probing import rebalance_id, thrown_out
 from groupreplay.state.report import Report
 from groupreplay.state.rounds import (
     Moves,
@@ -39,6 +36,7 @@ from groupreplay.state.rounds import (
     moves,
     owners,
     picture,
+    shortest_timeout_ms,
     trigger,
 )
 from groupreplay.state.saved import Saved
@@ -112,6 +110,8 @@ def _remember(
     step: _Step,
     report: Report,
 ) -> None:
+    told = value.current_state_timestamp_ms
+    saved.emptied_ms = told if not members and told != _NO_TIMESTAMP else None
     if not members:
         saved.since_ms = _since(value, report)
         saved.former = saved.members or saved.former
@@ -157,13 +157,13 @@ def _completed(
         owners_known=saved.history is History.FULL or step.previous is None,
         first=not saved.members,
     )
-    moved = moves(round_, pair(known, members))
+    moved = moves(round_, pair(known, members), group_topics(members, value.protocol_type))
     # A first record with a static member in it may be its replacement, long after the rebalance.
     doubtful = not step.comparable and any(member.instance_id for member in members)
     since = None if value.current_state_timestamp_ms == _NO_TIMESTAMP else value.current_state_timestamp_ms
     pairing = round_.pairing if step.comparable else None
     fact = RebalanceCompleted(
-        rebalance_id=_rebalance_id(saved, report),
+        rebalance_id=rebalance_id(saved, report),
         generation=value.generation,
         previous_generation=step.previous,
         skipped_generations=_skipped(step, value.generation),
@@ -190,15 +190,6 @@ def _completed(
         for fact_of_member in [*map(joined, pairing.joined), *changes(pairing)]:
             report.say(fact_of_member, group_type=GroupType.CLASSIC, simple=False, history=step.history)
     return moved
-
-
-def _rebalance_id(saved: Saved, report: Report) -> str:
-    if saved.in_progress is not None:
-        return saved.in_progress.rebalance_id
-    # Before a group's first record there is nothing to name a rebalance by but what proves it.
-    partition = saved.partition if saved.record_offset >= 0 else report.partition
-    offset = saved.record_offset if saved.record_offset >= 0 else report.offset
-    return f"{report.context.era}-{partition}-{offset}"
 
 
 def _join_ms(saved: Saved, since_ms: int | None) -> int | None:
@@ -240,76 +231,12 @@ def _departures(
         commit_ms = offsets.last_commit_ms(each(member.partitions))
         signs = [time for time in (saved.record_timestamp_ms, commit_ms) if time is not None]
         elapsed_ms = max(0, end_ms - max(signs)) if signs else None
-        reason = leave_reason(member, saved.members, emptied, elapsed_ms)
+        reason = leave_reason(emptied, elapsed_ms, shortest_timeout_ms(member, saved.members))
         evidence = Evidence.LOG
         if reason == "unknown" and saved.in_progress is not None:
-            reason, evidence = (
-                _thrown_out(saved.in_progress, member, saved.members, elapsed_ms, report),
-                Evidence.PROBE,
-            )
+            reason, evidence = thrown_out(saved, member, elapsed_ms, report), Evidence.PROBE
         fact = left(member, reason, elapsed_ms)
         report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=history, evidence=evidence)
-
-
-def _thrown_out(
-    rebalance: InProgress,
-    member: Member,
-    members: Sequence[Member],
-    elapsed_ms: int | None,
-    report: Report,
-) -> LeaveReason:
-    """Why a member is gone that was silent for longer than a timeout, by who was still there at the last probe.
-
-    A session that expires is seen as a member that is missing while the others wait; who is there to the end
-    and not in the new generation did not rejoin in time (or its client gave up, which takes as long).
-    """
-    timeout_ms = rebalance_timeout_ms(members) or 0
-    there = member.member_id in rebalance.seen or (member.instance_id or "") in rebalance.seen
-    waited_ms = report.timestamp_ms - rebalance.since_ms + 2 * report.context.probe_interval_ms
-    if there and max(waited_ms, elapsed_ms or 0) >= timeout_ms:
-        return "rebalance_timeout"
-    if rebalance.seen and not there and (elapsed_ms or 0) >= member.session_timeout_ms:
-        return "session_timeout"
-    return "unknown"
-
-
-def apply_probe(saved: Saved, probe: Probe, report: Report) -> None:
-    """A live answer: a rebalance in progress begins, goes on or ends; the log knows everything else better.
-
-    An answer that is not newer than the group's last record is about the time before that record.
-    """
-    seen = PROBED.get(probe.state)
-    stale = saved.record_timestamp_ms is not None and probe.taken_ms <= saved.record_timestamp_ms
-    if seen is None or stale or saved.group_type is not GroupType.CLASSIC:
-        return
-    phase, _ = NEXT[saved.phase][seen]
-    if phase in REBALANCING:
-        _goes_on(saved, probe, phase, report)
-    elif saved.in_progress is not None:
-        saved.in_progress = None
-    saved.phase = phase
-
-
-def _goes_on(saved: Saved, probe: Probe, phase: Phase, report: Report) -> None:
-    known = saved.in_progress
-    if known is None:
-        since_ms = began_ms(saved.since_ms, saved.generation, bool(saved.members), probe.taken_ms)
-        place = _rebalance_id(saved, report)
-        known = InProgress(place, since_ms, phase, probe.taken_ms)
-        fact = RebalanceStarted(rebalance_id=place, generation=None, trigger="unknown")
-        report.say(
-            fact,
-            group_type=GroupType.CLASSIC,
-            simple=False,
-            history=saved.history,
-            evidence=Evidence.PROBE,
-        )
-    if phase is Phase.COMPLETING_REBALANCE and known.phase is not phase:
-        known.completing_ms = probe.taken_ms
-    ids = [(one.member_id, one.instance_id) for one in probe.members]
-    known.seen = tuple(name for pair_ in ids for name in pair_ if name is not None)
-    known.phase, known.probed_ms = phase, probe.taken_ms
-    saved.in_progress = known
 
 
 def apply_tombstone(saved: Saved, report: Report) -> None:
@@ -343,6 +270,7 @@ def forget(saved: Saved) -> None:
         "round",
         "completed_epoch",
         "in_progress",
+        "emptied_ms",
     ):
         setattr(saved, name, getattr(blank, name))
 

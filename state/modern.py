@@ -252,9 +252,29 @@ def living(group: Modern) -> dict[str, ModernMember]:
     return {name: member for name, member in group.members.items() if member.described}
 
 
+def _first_epoch(group: Modern) -> int | None:
+    """The epoch of a group whose members wait for their regular expression to be resolved.
+
+    The coordinator begins with 1, before 4.3 with 0, and gives it to the members; in a record of the group or
+    of its target stands only what comes after it.
+    """
+    found = {member.epoch for member in living(group).values() if member.regex}
+    return max(found) if found and found <= {0, 1} and group.target_epoch is None else None
+
+
+def group_epoch(group: Modern) -> int | None:
+    """The group's epoch; None when no record tells it."""
+    return _first_epoch(group) if group.group_epoch is None else group.group_epoch
+
+
+def target_epoch(group: Modern) -> int | None:
+    """The epoch of the target assignment; None when no record tells it."""
+    return _first_epoch(group) if group.target_epoch is None else group.target_epoch
+
+
 def reconciled(group: Modern, member: ModernMember) -> bool:
     """Whether a member has what it shall have (``ModernGroupMember.isReconciledTo``)."""
-    return member.phase is MemberPhase.STABLE and member.epoch == group.target_epoch
+    return member.phase is MemberPhase.STABLE and member.epoch == target_epoch(group)
 
 
 def _empty(group: Modern) -> bool:
@@ -269,7 +289,7 @@ def _not_ready(group: Modern) -> bool:
 
 def assigning(group: Modern) -> bool:
     """The group epoch is above the epoch of the target assignment."""
-    return (group.group_epoch or 0) > (group.target_epoch or 0)
+    return (group_epoch(group) or 0) > (target_epoch(group) or 0)
 
 
 def _reconciling(group: Modern) -> bool:

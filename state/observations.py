@@ -2,7 +2,8 @@
 
 Knows the shape of an observation; must not know bytes, where the records were read, or what they mean.
 A run is lossless where it matters: the last value of each topic partition, the first one, how many there
-were, and every decrease. A run never reaches over another record of its group, so order is kept.
+were, every decrease, and how long the gaps between them were. A run never reaches over another record of its
+group, so order is kept.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from groupreplay.codecs import Key, Value
+from groupreplay.state.rhythm import nothing
 
 #: One row = all commits of one topic partition inside one run. ``topic`` is an index into the run's topics.
-#: ``expire_timestamp_ms`` and ``leader_epoch`` are -1 where the record has none.
+#: ``expire_timestamp_ms`` and ``leader_epoch`` are -1 where the record has none; ``changed_ms`` is the commit
+#: time of the last commit with another offset than the one before it in the run, -1 where there is none.
 COMMITS = np.dtype(
     [
         ("topic", "<i4"),
@@ -32,6 +35,8 @@ COMMITS = np.dtype(
         ("first_offset", "<i8"),
         ("first_log_offset", "<i8"),
         ("first_timestamp_ms", "<i8"),
+        ("first_commit_timestamp_ms", "<i8"),
+        ("changed_ms", "<i8"),
     ]
 )
 
@@ -68,7 +73,8 @@ class CommitRun:
     """Offset commits of one group with no other record of that group between them, folded.
 
     ``topics`` and ``topic_ids`` (16 bytes; absent where the log has none) are tables for the rows;
-    ``metadata`` has the rows whose last commit carried a non-empty metadata string.
+    ``metadata`` has the rows whose last commit carried a non-empty metadata string; ``rhythm`` counts the gaps
+    between commits of the same topic partition inside the run.
     """
 
     partition: int
@@ -77,6 +83,7 @@ class CommitRun:
     decreases: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, DECREASES))
     metadata: Mapping[int, str] = field(default_factory=dict)
     topic_ids: Mapping[int, bytes] = field(default_factory=dict)
+    rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
 
     @property
     def first_offset(self) -> int:

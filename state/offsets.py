@@ -1,6 +1,7 @@
-"""The committed offsets of one group: a table of 36 bytes a partition beside the topic names.
+"""The committed offsets of one group: a table of 48 bytes a partition beside the topic names.
 
-Knows the last commit of each topic partition, by log order; must not know why offsets vanish or when they
+Knows the last commit of each topic partition, by log order, since when its offset is the same, and how often
+the group commits; must not know why offsets vanish or when they
 expire. No Python object is made per partition on the way in.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupreplay.state.observations import CommitRun
+from groupreplay.state.rhythm import RHYTHM, added, counted_together, gaps_ms, nothing
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
 COMMITTED = np.dtype(
@@ -27,6 +29,9 @@ COMMITTED = np.dtype(
         ("log_offset", "<i8"),
     ]
 )
+#: Beside COMMITTED, row for row: the commit that brought the present offset. ``generation`` is the group's at
+#: that time; -1 where no other offset was seen before it, or the group had none.
+MOVED = np.dtype([("since_ms", "<i8"), ("generation", "<i4")])
 _SHARED_WITH_RUN = ("partition", "offset", "leader_epoch", "commit_timestamp_ms", "log_offset")
 
 
@@ -38,6 +43,22 @@ class OffsetsSnapshot(msgspec.Struct, frozen=True, array_like=True):
     metadata: dict[int, str]
     expire_timestamps_ms: dict[int, int]
     topic_ids: dict[int, bytes]
+    moved: bytes = b""
+    rhythm: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a run did to the table beside moving offsets on.
+
+    ``fallen`` are rows of the run whose first commit was below what was known (``old_offsets``), ``recreated``
+    topics that came with another id than before; ``grown``: a partition had no offset before.
+    """
+
+    fallen: list[int]
+    old_offsets: list[int]
+    recreated: frozenset[str]
+    grown: bool
 
 
 def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -46,19 +67,28 @@ def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray
 
 @dataclass(slots=True)
 class Offsets:
-    """The table; ``metadata`` and ``expire_timestamps_ms`` hold only partitions that have such a value."""
+    """The table; ``metadata`` and ``expire_timestamps_ms`` hold only partitions that have such a value.
+
+    ``moved`` goes with ``rows``; ``rhythm`` counts the gaps of all partitions together.
+    """
 
     topics: list[str] = field(default_factory=list)
     rows: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, COMMITTED))
     metadata: dict[int, str] = field(default_factory=dict)
     expire_timestamps_ms: dict[int, int] = field(default_factory=dict)
     topic_ids: dict[int, bytes] = field(default_factory=dict)
+    moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
+    rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def apply(self, run: CommitRun) -> None:
-        """Take over the last commit of each topic partition of the run, unless a later one is known."""
+    def apply(self, run: CommitRun, generation: int | None = None) -> Applied:
+        """Take over the last commit of each topic partition of the run, unless a later one is known.
+
+        ``generation`` is the group's while these commits were made.
+        """
+        recreated = self._recreated(run)
         places = self._topic_places(run)
         keys = _keys(places[run.rows["topic"]], run.rows["partition"])
         order = np.argsort(keys)
@@ -70,16 +100,56 @@ class Offsets:
         found[inside] = known[at[inside]] == keys[inside]
         newer = found.copy()
         newer[found] = incoming["log_offset"][found] > self.rows["log_offset"][at[found]]
+        fallen = newer.copy()
+        fallen[newer] = incoming["first_offset"][newer] < self.rows["offset"][at[newer]]
+        old_offsets = self.rows["offset"][at[fallen]].tolist()
+        number = -1 if generation is None else generation
+        self._take_rhythm(run, at[newer], incoming[newer], number)
         for name in _SHARED_WITH_RUN:
             self.rows[name][at[newer]] = incoming[name][newer]
         if not found.all():
-            fresh = np.zeros(int((~found).sum()), COMMITTED)
-            for name in _SHARED_WITH_RUN:
-                fresh[name] = incoming[name][~found]
-            fresh["topic"] = keys[~found] >> 32
-            rows = np.concatenate([self.rows, fresh])
-            self.rows = rows[np.argsort(_keys(rows["topic"], rows["partition"]))]
+            self._insert(keys[~found], incoming[~found], number)
         self._take_sparse(run, keys, order, newer | ~found)
+        return Applied(order[fallen].tolist(), old_offsets, recreated, grown=not found.all())
+
+    def _recreated(self, run: CommitRun) -> frozenset[str]:
+        if not run.topic_ids:
+            return frozenset()
+        known = {self.topics[place]: topic_id for place, topic_id in self.topic_ids.items()}
+        told = {run.topics[place]: topic_id for place, topic_id in run.topic_ids.items()}
+        return frozenset(topic for topic, topic_id in told.items() if known.get(topic, topic_id) != topic_id)
+
+    def _take_rhythm(
+        self, run: CommitRun, at: npt.NDArray[np.intp], incoming: npt.NDArray[np.void], generation: int
+    ) -> None:
+        """What the run says together with the commit before it: the gap between, and whether offsets moved."""
+        if not len(at):
+            self.rhythm = added(self.rhythm, run.rhythm)
+            return
+        before = self.rows[at]
+        repeated = incoming["first_offset"] == before["offset"]
+        first_ms = incoming["first_commit_timestamp_ms"]
+        gaps = gaps_ms(before["commit_timestamp_ms"], first_ms)
+        between = counted_together(incoming["first_timestamp_ms"], gaps, repeated)
+        self.rhythm = added(added(self.rhythm, run.rhythm), between)
+        changed_ms = incoming["changed_ms"]
+        moved = np.flatnonzero((changed_ms >= 0) | ~repeated)
+        since_ms = np.where(changed_ms >= 0, changed_ms, first_ms)
+        self.moved["since_ms"][at[moved]] = since_ms[moved]
+        self.moved["generation"][at[moved]] = generation
+
+    def _insert(self, keys: npt.NDArray[np.int64], incoming: npt.NDArray[np.void], generation: int) -> None:
+        """Rows for topic partitions that had none."""
+        fresh, moved = np.zeros(len(keys), COMMITTED), np.zeros(len(keys), MOVED)
+        for name in _SHARED_WITH_RUN:
+            fresh[name] = incoming[name]
+        fresh["topic"] = keys >> 32
+        inside = incoming["changed_ms"] >= 0
+        moved["since_ms"] = np.where(inside, incoming["changed_ms"], incoming["first_commit_timestamp_ms"])
+        moved["generation"] = np.where(inside, generation, -1)
+        rows, moves = np.concatenate([self.rows, fresh]), np.concatenate([self.moved, moved])
+        order = np.argsort(_keys(rows["topic"], rows["partition"]))
+        self.rows, self.moved = rows[order], moves[order]
 
     def _topic_places(self, run: CommitRun) -> npt.NDArray[np.int32]:
         index = {topic: place for place, topic in enumerate(self.topics)}
@@ -118,12 +188,12 @@ class Offsets:
         if not keys:
             return
         keep = ~np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
-        self.rows = self.rows[keep]
+        self.rows, self.moved = self.rows[keep], self.moved[keep]
         for key in keys:
             self.metadata.pop(key, None)
             self.expire_timestamps_ms.pop(key, None)
         if not len(self.rows):
-            self.topics, self.topic_ids = [], {}
+            self.topics, self.topic_ids, self.rhythm = [], {}, nothing()
 
     def last_commit_ms(self, owned: Iterable[tuple[str, int]]) -> int | None:
         """Time of the newest commit of these topic partitions; None when there is none."""
@@ -144,9 +214,30 @@ class Offsets:
                 "metadata": self.metadata.get(key, ""),
                 "leader_epoch": None if row["leader_epoch"] < 0 else row["leader_epoch"],
                 "commit_timestamp_ms": row["commit_timestamp_ms"],
-                "expires_at_ms": self.expire_timestamps_ms.get(key),
+                "expire_timestamp_ms": self.expire_timestamps_ms.get(key),
                 "log_offset": row["log_offset"],
             }
+
+    def own_expiries(self) -> tuple[list[int], list[int]]:
+        """Places of the rows with an expiry of their own, and that time."""
+        if not self.expire_timestamps_ms:
+            return [], []
+        keys = np.array(list(self.expire_timestamps_ms), np.int64)
+        places: list[int] = np.searchsorted(_keys(self.rows["topic"], self.rows["partition"]), keys).tolist()
+        return places, list(self.expire_timestamps_ms.values())
+
+    def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
+        """Where in the table these topic partitions are, in the table's order; unknown ones are left out."""
+        index = {topic: place for place, topic in enumerate(self.topics)}
+        keys = [(index[topic] << 32) | partition for topic, partition in wanted if topic in index]
+        known = _keys(self.rows["topic"], self.rows["partition"])
+        return np.flatnonzero(np.isin(known, np.array(keys, np.int64)))
+
+    def names(self, places: npt.NDArray[np.intp]) -> list[tuple[str, int]]:
+        """Topic and partition of some rows."""
+        rows = self.rows[places]
+        pairs = zip(rows["topic"].tolist(), rows["partition"].tolist(), strict=True)
+        return [(self.topics[topic], partition) for topic, partition in pairs]
 
     def summary(self) -> dict[str, Any]:
         """What the document in ``group-states`` says of offsets."""
@@ -155,19 +246,35 @@ class Offsets:
             "partitions": len(self.rows),
             "oldest_commit_ms": int(times.min()) if len(times) else None,
             "newest_commit_ms": int(times.max()) if len(times) else None,
-            "next_expiry_ms": min(self.expire_timestamps_ms.values(), default=None),
         }
 
     def snapshot(self) -> OffsetsSnapshot:
         """What ``from_snapshot`` takes back."""
         return OffsetsSnapshot(
-            self.topics, self.rows.tobytes(), self.metadata, self.expire_timestamps_ms, self.topic_ids
+            self.topics,
+            self.rows.tobytes(),
+            self.metadata,
+            self.expire_timestamps_ms,
+            self.topic_ids,
+            self.moved.tobytes(),
+            self.rhythm.tobytes(),
         )
 
     @classmethod
     def from_snapshot(cls, snapshot: OffsetsSnapshot) -> Offsets:
         """The table as it was."""
         rows = np.frombuffer(snapshot.rows, COMMITTED).copy()
+        moved = np.frombuffer(snapshot.moved, MOVED).copy()
+        if len(moved) != len(rows):
+            # An older release did not remember it: it begins with the last commit.
+            moved = np.zeros(len(rows), MOVED)
+            moved["since_ms"], moved["generation"] = rows["commit_timestamp_ms"], -1
         return cls(
-            snapshot.topics, rows, snapshot.metadata, snapshot.expire_timestamps_ms, snapshot.topic_ids
+            snapshot.topics,
+            rows,
+            snapshot.metadata,
+            snapshot.expire_timestamps_ms,
+            snapshot.topic_ids,
+            moved,
+            np.frombuffer(snapshot.rhythm, RHYTHM),
         )

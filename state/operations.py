@@ -30,16 +30,18 @@ from groupreplay.state.events import (
 )
 from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE, Member, Pairing, pair
 from groupreplay.state.modern import MemberPhase, Modern
-from groupreplay.state.naming import named, names
 from groupreplay.state.observations import GroupRecord
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.partitions import each
 from groupreplay.state.phases import Phase
 from groupreplay.state.report import Report
 from groupreplay.state.saved import OpenRound, Saved
+from groupreplay.state.topic_names import counted_moves, named, named_orphans, names
 
 #: The session timeout of the newer kinds is in no record; this is the broker's default and its minimum.
 SESSION_TIMEOUT_MS: Final = 45_000
+#: The longest time between two heartbeats that a broker allows by default: a commit keeps nobody alive.
+_HEARTBEAT_MS: Final = 15_000
 #: The broker's timer fences a member exactly at its rebalance timeout; this much later is still it.
 _FENCING_SLACK_MS: Final = 5_000
 #: Nothing known of a member: its phase, since when it is in it, when it was last seen.
@@ -88,8 +90,8 @@ def apply(saved: Saved, records: Sequence[GroupRecord], offsets: Offsets, report
     epochs = [before.epoch]
     for record in records:
         _take(saved, record, offsets, report)
-        if saved.modern is not None and saved.modern.group_epoch != epochs[-1]:
-            epochs.append(saved.modern.group_epoch)
+        if saved.modern is not None and modern.group_epoch(saved.modern) != epochs[-1]:
+            epochs.append(modern.group_epoch(saved.modern))
     if saved.modern is not None and not saved.modern.exists:
         classic.forget(saved)
     after = picture(saved)
@@ -207,7 +209,7 @@ def picture(saved: Saved) -> Picture:
     return Picture(
         kind=saved.group_type,
         state=modern.state_of(saved.group_type, group),
-        epoch=group.group_epoch,
+        epoch=modern.group_epoch(group),
         metadata_hash=group.metadata_hash,
         members=_members(group),
         signs={
@@ -234,6 +236,8 @@ class _Comparison:
     def report_all(self) -> None:
         """Every fact of the operation, in a fixed order."""
         self._existence()
+        if self.before.kind is not self.after.kind is GroupType.CLASSIC:
+            self.saved.orphans = self._given_up()
         if self.comparable:
             self._rounds_begin()
             self._members()
@@ -245,7 +249,10 @@ class _Comparison:
         self.report.say(fact, group_type=kind or self.after.kind, simple=False, history=self.saved.history)
 
     def _named(self, member: Member) -> Member:
-        return named(member, names(self.offsets, self.saved.modern, self.report.context.topic_names))
+        return named(member, self._names())
+
+    def _names(self) -> dict[str, str]:
+        return names(self.offsets, self.saved.modern, self.report.context.topic_names)
 
     def _existence(self) -> None:
         before, after, at_ms = self.before, self.after, self.report.timestamp_ms
@@ -324,7 +331,16 @@ class _Comparison:
         commit_ms = self.offsets.last_commit_ms(each(self._named(member).partitions))
         signs = [time for time in (seen_ms, commit_ms) if time is not None]
         elapsed_ms = max(0, now_ms - max(signs)) if signs else None
-        return elapsed_ms, rounds.leave_reason(member, self.before.members, emptied, elapsed_ms)
+        shortest_ms = self._shortest_ms(member, seen_ms, commit_ms)
+        return elapsed_ms, rounds.leave_reason(emptied, elapsed_ms, shortest_ms)
+
+    def _shortest_ms(self, member: Member, seen_ms: int | None, commit_ms: int | None) -> int:
+        """After which time without a sign of life something else than the member may have ended it."""
+        if self.before.kind is GroupType.CLASSIC or member.supported_protocols:
+            return rounds.shortest_timeout_ms(member, self.before.members)
+        # Without anything to revoke only its session can end it, which only heartbeats prolong.
+        by_commit = commit_ms is not None and (seen_ms is None or commit_ms > seen_ms)
+        return member.session_timeout_ms - (_HEARTBEAT_MS if by_commit else 0)
 
     def _rounds_end(self) -> None:
         group, open_round = self.saved.modern, self.saved.round
@@ -335,22 +351,27 @@ class _Comparison:
             self.saved.round = None
             self.saved.completed_epoch = self.after.epoch
 
+    def _given_up(self) -> dict[str, dict[str, str]]:
+        """What the members had that are no more in a group that became a classic one: its next round deals it."""
+        last = rounds.owners(tuple(map(self._named, self.before.members)), {})
+        now = rounds.owners(self.after.members, {})
+        return rounds.by_owner({place: owner for place, owner in last.items() if place not in now})
+
     def _completed(self, open_round: OpenRound) -> None:
         old_members = tuple(map(self._named, open_round.members))
         members = tuple(map(self._named, self.after.members))
         pairing = pair(old_members, members)
-        previous = self.saved.completed_epoch
-        epoch = self.after.epoch or 0
+        previous, epoch = self.saved.completed_epoch, self.after.epoch or 0
         round_ = rounds.Round(
             old=old_members,
             new=members,
             pairing=pairing,
             protocol_type=CONSUMER_PROTOCOL_TYPE,
-            last_owners=rounds.owners(old_members, self.saved.orphans),
+            last_owners=rounds.owners(old_members, named_orphans(self.saved.orphans, self._names())),
             owners_known=open_round.owners_known,
             first=not old_members,
         )
-        moved = rounds.moves(round_, pairing)
+        moved = counted_moves(round_, pairing, self.after.kind)
         self.saved.orphans = moved.orphans if moved else {}
         present = bool(self.before.members) or open_round.trigger != "first_join"
         old = pairing if present else Pairing((), (), members)

@@ -18,16 +18,13 @@ from groupreplay.state.alarms import QUIET, Outlook, Raised, View
 from groupreplay.state.conditions import Blocker, RebalanceSlow, RebalanceStuck
 from groupreplay.state.events import Evidence, GroupType
 from groupreplay.state.modern import MemberPhase, Modern, ModernMember
-from groupreplay.state.naming import names
 from groupreplay.state.partitions import each
 from groupreplay.state.phases import Phase
 from groupreplay.state.suspects import suspects
+from groupreplay.state.topic_names import names
 
 #: Where no session timeout is in the log: the broker's default.
 SESSION_TIMEOUT_MS: Final = 45_000
-#: Generation 0 counts as the beginning of what a probe sees only this much later; after that somebody else
-#: may have come.
-_FIRST_JOIN_MS: Final = 60_000
 
 
 class InProgress(msgspec.Struct, array_like=True):
@@ -36,10 +33,7 @@ class InProgress(msgspec.Struct, array_like=True):
     rebalance_id: str
     since_ms: int
     phase: Phase
-    probed_ms: int
-    completing_ms: int | None = None
     seen: tuple[str, ...] = ()
-    joining: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +44,6 @@ class Current:
     since_ms: int
     state: str
     evidence: Evidence
-
-
-def began_ms(view_since_ms: int | None, generation: int | None, has_members: bool, taken_ms: int) -> int:
-    """When a rebalance began that a probe has just seen: a new group's with its generation 0."""
-    first = generation == 0 and not has_members
-    if first and view_since_ms is not None and 0 <= taken_ms - view_since_ms <= _FIRST_JOIN_MS:
-        return view_since_ms
-    return taken_ms
 
 
 def current(view: View) -> Current | None:
@@ -268,7 +254,8 @@ def _wanted(group: Modern) -> set[tuple[str, int]]:
 
 
 def _holds(group: Modern, member: ModernMember, wanted: set[tuple[str, int]]) -> bool:
-    behind = group.target_epoch is not None and member.epoch < group.target_epoch
+    epoch = modern.target_epoch(group)
+    behind = epoch is not None and member.epoch < epoch
     return behind and not wanted.isdisjoint({*each(member.assigned), *each(member.revoking)})
 
 

@@ -82,18 +82,20 @@ def trigger(round_: Round) -> Trigger:
     return next((name for name, holds in _TRIGGERS if holds(round_)), "unknown")
 
 
-def leave_reason(member: Member, old: Sequence[Member], emptied: bool, elapsed_ms: int | None) -> LeaveReason:
+def leave_reason(emptied: bool, elapsed_ms: int | None, shortest_ms: int) -> LeaveReason:
     """Why a member is gone: only what the time since its last sign of life proves.
 
-    A member that was alive less than its session timeout and less than the group's rebalance timeout ago
-    can have been thrown out by neither. Everything longer stays unknown: leave and eviction look alike.
+    A member that was alive less than the shortest timeout ago that could have ended it was ended by none.
+    Everything longer stays unknown: leave and eviction look alike.
     """
     if emptied:
         return "group_emptied"
-    shortest = min(member.session_timeout_ms, rebalance_timeout_ms(old) or 0)
-    if elapsed_ms is not None and elapsed_ms < shortest:
-        return "left"
-    return "unknown"
+    return "left" if elapsed_ms is not None and elapsed_ms < shortest_ms else "unknown"
+
+
+def shortest_timeout_ms(member: Member, members: Sequence[Member]) -> int:
+    """After which silence the coordinator may throw out a member that speaks the classic protocol."""
+    return min(member.session_timeout_ms, rebalance_timeout_ms(members) or 0)
 
 
 def owners(members: Sequence[Member], orphans: Orphans) -> dict[tuple[str, int], str]:
@@ -101,6 +103,14 @@ def owners(members: Sequence[Member], orphans: Orphans) -> dict[tuple[str, int],
     last = {owned: member_id for member_id, topics in orphans.items() for owned in each(topics)}
     last.update((owned, member.member_id) for member in members for owned in each(member.partitions))
     return last
+
+
+def by_owner(owned: Mapping[tuple[str, int], str]) -> dict[str, dict[str, str]]:
+    """Member id -> ranges by topic."""
+    held: dict[str, list[tuple[str, int]]] = {}
+    for place, owner in owned.items():
+        held.setdefault(owner, []).append(place)
+    return {owner: by_topic(places) for owner, places in held.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,27 +122,23 @@ class Moves:
     orphans: dict[str, dict[str, str]]
 
 
-def moves(round_: Round, former: Pairing) -> Moves | None:
+def moves(round_: Round, former: Pairing, topics: frozenset[str] | None) -> Moves | None:
     """Partitions whose owner differs from the last one; None when assignments cannot be read.
 
     ``former`` pairs the last members that owned anything with the new ones: a restarted member in the same
-    slot is the same owner.
+    slot is the same owner. ``topics`` are those whose partitions somebody ought to own, None when unknown.
     """
-    topics = group_topics(round_.new, round_.protocol_type)
     if topics is None or any(member.partitions is None for member in round_.new):
         return None
     renamed = {old.member_id: new.member_id for old, new in former.kept}
     last = {owned: renamed.get(owner, owner) for owned, owner in round_.last_owners.items()}
     now = owners(round_.new, {})
-    free: dict[str, list[tuple[str, int]]] = {}
-    for owned, owner in last.items():
-        if owned not in now and owned[0] in topics:
-            free.setdefault(owner, []).append(owned)
+    free = {owned: owner for owned, owner in last.items() if owned not in now and owned[0] in topics}
     traced = round_.owners_known or all(owned in last for owned in now)
     return Moves(
         moved=sum(last.get(owned, owner) != owner for owned, owner in now.items()) if traced else None,
-        unassigned=sum(map(len, free.values())) if round_.owners_known else None,
-        orphans={owner: by_topic(held) for owner, held in free.items()},
+        unassigned=len(free) if round_.owners_known else None,
+        orphans=by_owner(free),
     )
 
 

@@ -13,13 +13,14 @@ from typing import Any, Final, get_type_hints
 
 from groupreplay.state.alarms import Detector
 from groupreplay.state.events import Severity
+from groupreplay.state.expiring import OffsetsExpiringRule
 from groupreplay.state.rebalances import RebalanceSlowRule, RebalanceStuckRule
 
 #: Condition -> fields of its detector that differ.
 Numbers = Mapping[str, Mapping[str, Any]]
 
 #: Every detector of a group with its default numbers, in the order in which they speak.
-DETECTORS: Final[tuple[Detector, ...]] = (RebalanceSlowRule(), RebalanceStuckRule())
+DETECTORS: Final[tuple[Detector, ...]] = (RebalanceSlowRule(), RebalanceStuckRule(), OffsetsExpiringRule())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,8 @@ from groupreplay.codecs import (
 )
 from groupreplay.state.alarms import Firing
 from groupreplay.state.events import GroupType, History, Trigger
+from groupreplay.state.life import Life
+from groupreplay.state.losses import Change, Lost
 from groupreplay.state.members import Member
 from groupreplay.state.modern import Modern
 from groupreplay.state.observations import GroupRecord, Probe
@@ -67,6 +69,8 @@ class Saved(msgspec.Struct, array_like=True):
     ``completed_epoch`` is the group epoch at which their members were last reconciled.
     ``clock_ms`` is the latest moment that was served, ``alarm_ms`` when the detectors want to look again;
     ``probes`` wait until the log has been read up to their time, ``probed_ms`` is that of the last one applied.
+    ``emptied_ms`` is when a classic group became Empty by its record, None where that does not say;
+    ``lost`` are offsets that vanished, ``changes`` commits whose moment is not over yet.
     """
 
     era: str = "0"
@@ -98,11 +102,20 @@ class Saved(msgspec.Struct, array_like=True):
     probed_ms: int = -1
     in_progress: InProgress | None = None
     firing: dict[str, Firing] = {}
+    emptied_ms: int | None = None
+    life: Life = msgspec.field(default_factory=Life)
+    lost: tuple[Lost, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     @property
     def simple(self) -> bool:
         """A group without a protocol type: somebody commits offsets, nobody is a member."""
         return self.group_type is GroupType.CLASSIC and not self.protocol_type and not self.members
+
+    @property
+    def round_number(self) -> int | None:
+        """The generation, of the newer kinds the group epoch; None when there is none or it is not known."""
+        return self.generation if self.modern is None else self.modern.group_epoch
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(Saved)

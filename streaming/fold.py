@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupreplay.state.observations import COMMITS, DECREASES
+from groupreplay.state.rhythm import counted, gaps_ms
 from groupreplay.streaming.binary_columns import Flags, Ints
 from groupreplay.streaming.commit_columns import CommitColumns
 from groupreplay.streaming.key_columns import KeyColumns
@@ -59,7 +60,14 @@ def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]
     run_begins = np.flatnonzero(np.r_[True, run_of_row[1:] != run_of_row[:-1]])
     folded = _folded(commits, rows, commit_rows, begins, sizes)
     folded["partition"] = keys.slot_partition[slot[begins]]
-    decreases = _decreases(commits, rows, commit_rows, begins)
+    # Every commit with one before it in its row.
+    later = np.delete(np.arange(len(commit_rows)), begins)
+    offset = commits.fields["offset"][commit_rows]
+    folded["changed_ms"] = _changed_ms(
+        commits, commit_rows, begins, later[offset[later] != offset[later - 1]]
+    )
+    rhythm_run, rhythm = _rhythm(commits, rows, commit_rows, run_of, later)
+    decreases = _decreases(rows, commit_rows, offset, later[offset[later] < offset[later - 1]])
     row_of_decrease = np.searchsorted(begins, decreases["row"], side="right") - 1
     decreases["row"] = row_of_decrease - run_begins[run_of_row[row_of_decrease]]
 
@@ -77,6 +85,8 @@ def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]
         topics=topics,
         topic_names=keys.topics,
         topic_id_rows=topic_id_rows,
+        rhythm=rhythm,
+        rhythm_begins=np.searchsorted(rhythm_run, np.arange(len(run_begins))),
     )
 
 
@@ -103,23 +113,39 @@ def _folded(
     folded["log_offset"], folded["timestamp_ms"] = rows.offset[last], rows.timestamp_ms[last]
     folded["first_offset"] = commits.fields["offset"][first]
     folded["first_log_offset"], folded["first_timestamp_ms"] = rows.offset[first], rows.timestamp_ms[first]
+    folded["first_commit_timestamp_ms"] = commits.fields["commit_timestamp_ms"][first]
     return folded
 
 
-def _decreases(
-    commits: CommitColumns, rows: ChunkRows, commit_rows: Ints, begins: Ints
-) -> npt.NDArray[np.void]:
+def _decreases(rows: ChunkRows, commit_rows: Ints, offset: Ints, fell: Ints) -> npt.NDArray[np.void]:
     """Every commit below the one before it; ``row`` is still its place among the sorted commits."""
-    offset = commits.fields["offset"][commit_rows]
-    fell = np.r_[False, offset[1:] < offset[:-1]]
-    fell[begins] = False
-    places = np.flatnonzero(fell)
-    decreases = np.zeros(len(places), DECREASES)
-    decreases["row"] = places
-    decreases["old_offset"], decreases["new_offset"] = offset[places - 1], offset[places]
-    decreases["log_offset"] = rows.offset[commit_rows[places]]
-    decreases["timestamp_ms"] = rows.timestamp_ms[commit_rows[places]]
+    decreases = np.zeros(len(fell), DECREASES)
+    decreases["row"] = fell
+    decreases["old_offset"], decreases["new_offset"] = offset[fell - 1], offset[fell]
+    decreases["log_offset"] = rows.offset[commit_rows[fell]]
+    decreases["timestamp_ms"] = rows.timestamp_ms[commit_rows[fell]]
     return decreases
+
+
+def _changed_ms(commits: CommitColumns, commit_rows: Ints, begins: Ints, changed: Ints) -> Ints:
+    """For each row the time of its last commit with another offset than the one before, else -1."""
+    last = np.full(len(commit_rows), -1, np.int64)
+    last[changed] = changed
+    last = np.maximum.reduceat(last, begins)
+    return np.where(last < 0, -1, commits.fields["commit_timestamp_ms"][commit_rows[last]])
+
+
+def _rhythm(
+    commits: CommitColumns, rows: ChunkRows, commit_rows: Ints, run_of: Ints, later: Ints
+) -> tuple[Ints, npt.NDArray[np.void]]:
+    """(run of each row of RHYTHM, the rows) for the gaps before all ``later`` commits."""
+    offset, committed_ms = (commits.fields[name][commit_rows] for name in ("offset", "commit_timestamp_ms"))
+    return counted(
+        run_of[later],
+        rows.timestamp_ms[commit_rows[later]],
+        gaps_ms(committed_ms[later - 1], committed_ms[later]),
+        offset[later] == offset[later - 1],
+    )
 
 
 class _RunTopics(NamedTuple):
@@ -164,6 +190,8 @@ def _runs(
     topics: _RunTopics,
     topic_names: Sequence[str],
     topic_id_rows: Ints,
+    rhythm: npt.NDArray[np.void],
+    rhythm_begins: Ints,
 ) -> list[Run]:
     metadata: list[dict[int, str]] = [{} for _ in run_begins]
     with_metadata = np.flatnonzero(commits.metadata_length[last_rows] > 0)
@@ -176,10 +204,11 @@ def _runs(
         _spans(run_begins, folded),
         _spans(decrease_begins, decreases),
         _spans(topics.begins, topics.topic),
+        _spans(rhythm_begins, rhythm),
     )
     entry_topics, id_rows = topics.topic.tolist(), topic_id_rows.tolist()
     runs = []
-    for run, (stream, rows, falls, entries) in enumerate(zip(streams.tolist(), *spans, strict=True)):
+    for run, (stream, rows, falls, entries, gaps) in enumerate(zip(streams.tolist(), *spans, strict=True)):
         packed = PackedRun(
             [topic_names[topic] for topic in entry_topics[entries]],
             folded[rows].tobytes(),
@@ -190,6 +219,7 @@ def _runs(
                 for place, row in enumerate(id_rows[entries])
                 if row >= 0
             },
+            rhythm[gaps].tobytes(),
         )
         runs.append(Run(stream, first_offsets[run], packed))
     return runs

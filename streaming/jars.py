@@ -83,6 +83,8 @@ SETS: Final[Mapping[str, JarSet]] = {
     "spark-connector-4.0.0": _connector("4.0.0"),
     "broker-4.3.1": _broker("4.3.1", "net.sourceforge.argparse4j:argparse4j:0.7.0"),
     "broker-3.9.1": _broker("3.9.1", "net.sourceforge.argparse4j:argparse4j:0.7.0"),
+    # To be put beside the jars of the broker. For tests only, of programs that need no state store (RocksDB).
+    "streams-4.3.1": JarSet(closure=(), alone=("org.apache.kafka:kafka-streams:4.3.1",)),
     # 4.3.1 and 3.9.1 are in the brokers' sets; 3.7 holds the bodies that 3.8 changed.
     "schemas-3.7.2": _schemas("3.7.2"),
     "schemas-4.0.0": _schemas("4.0.0"),
@@ -90,6 +92,10 @@ SETS: Final[Mapping[str, JarSet]] = {
     "schemas-4.2.0": _schemas("4.2.0"),
     "schemas-4.4.0": _schemas("4.4.0"),
 }
+
+
+#: What tests run, and `fetch` therefore takes beforehand.
+_OF_TESTS: Final = ("spark-connector", "broker-4.3.1", "broker-3.9.1", "streams-4.3.1")
 
 
 def connector_coordinate() -> str:
@@ -238,7 +244,7 @@ def main() -> None:
     parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, for mirrors")
     commands = parser.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="fetch the named sets (default: all that tests use)")
-    fetch.add_argument("sets", nargs="*", default=["spark-connector", "broker-4.3.1", "broker-3.9.1"])
+    fetch.add_argument("sets", nargs="*", default=list(_OF_TESTS))
     relock = commands.add_parser("lock", help="resolve all sets anew and write the list with checksums")
     relock.add_argument("--output", type=Path, default=Path("streaming", _LOCK_NAME))
     arguments = parser.parse_args()

@@ -34,6 +34,7 @@ from groupreplay.state import (
     GroupRecord,
     Observations,
 )
+from groupreplay.state.rhythm import BUCKETS, RHYTHM, SPAN_MS
 
 GROUP = "g"
 PARTITION = 3
@@ -172,6 +173,8 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
     rows: dict[tuple[str, int], dict[str, int]] = {}
     decreases = []
     metadata: dict[tuple[str, int], str] = {}
+    gaps: list[tuple[int, int]] = []
+    repeats: list[bool] = []
     for raw in commits:
         place = (raw.key.topic, raw.key.partition)
         row = rows.get(place)
@@ -183,10 +186,18 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
                 "first_offset": raw.value.offset,
                 "first_log_offset": raw.offset,
                 "first_timestamp_ms": raw.at,
+                "first_commit_timestamp_ms": raw.value.commit_timestamp_ms,
+                "changed_ms": -1,
             }
-        elif raw.value.offset < row["offset"]:
-            index = list(rows).index(place)
-            decreases.append((index, row["offset"], raw.value.offset, raw.offset, raw.at))
+        else:
+            before_ms, after_ms = row["commit_timestamp_ms"], raw.value.commit_timestamp_ms
+            gaps.append((raw.at, max(0, after_ms) - max(0, before_ms)))
+            repeats.append(raw.value.offset == row["offset"])
+            if raw.value.offset != row["offset"]:
+                row["changed_ms"] = raw.value.commit_timestamp_ms
+            if raw.value.offset < row["offset"]:
+                index = list(rows).index(place)
+                decreases.append((index, row["offset"], raw.value.offset, raw.offset, raw.at))
         row.update(
             offset=raw.value.offset,
             leader_epoch=raw.value.leader_epoch,
@@ -203,7 +214,18 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
         rows=np.array([tuple(row[name] for name in COMMITS.names or ()) for row in rows.values()], COMMITS),
         decreases=np.array(decreases, DECREASES),
         metadata={index: metadata[place] for index, place in enumerate(rows) if metadata[place]},
+        rhythm=rhythm_of(gaps, repeats),
     )
+
+
+def rhythm_of(gaps: Sequence[tuple[int, int]], repeats: Sequence[bool]) -> np.ndarray[Any, Any]:
+    """Gaps (when they ended, how long they were) counted one by one."""
+    rows: dict[int, list[int]] = {}
+    for (ended_ms, gap_ms), repeated in zip(gaps, repeats, strict=True):
+        row = rows.setdefault(ended_ms // SPAN_MS, [0] * (BUCKETS + 1))
+        row[0] += repeated
+        row[1 + min(BUCKETS - 1, (max(0, gap_ms) // 64).bit_length())] += 1
+    return np.array([(span, row[0], tuple(row[1:])) for span, row in sorted(rows.items())], RHYTHM)
 
 
 def replay(history: Iterable[Raw], context: Context = CONTEXT) -> tuple[Group, list[Event]]:

@@ -149,17 +149,31 @@ class Coordinator:
             self.epoch = self.target_epoch = self.first_epoch - 1
         if not self.members:
             begin = self.write.with_first_member()
-        self._done(self._joined(name, instance, regex, () if regex else topics, begin))
-        if regex and regex not in self.regexes:
+        new = bool(regex) and regex not in self.regexes
+        # Before 4.3 the first epoch of all is 0, at which nothing at all is written of a member that waits.
+        waits = new and self.target_epoch > 0
+        self._done(self._joined(name, instance, regex, () if regex else topics, begin, waits=waits))
+        if new:
             self.regexes.add(regex)
             self._done([resolved(regex, "t", "t2"), self._bump()])
 
     def _joined(
-        self, name: str, instance: str | None, regex: str, topics: tuple[str, ...], begin: list[Raw]
+        self,
+        name: str,
+        instance: str | None,
+        regex: str,
+        topics: tuple[str, ...],
+        begin: list[Raw],
+        *,
+        waits: bool = False,
     ) -> list[Raw]:
+        """``waits``: for its regular expression to be resolved; until then it brings nothing new."""
         told = Described(name, f"client-{instance or name}", instance_id=instance, regex=regex, topics=topics)
         self.members[name], self.holds[name] = told, Holding(epoch=0)
-        records = [self.write.described(told), *begin, self._bump()]
+        records = [self.write.described(told), *begin]
+        if waits:
+            return [*records, *self._reconcile(name)]
+        records.append(self._bump())
         if not self.interval:
             records += self._assign()
         return [*records, *self._reconcile(name)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from builders import CONTEXT, asked_for, emptied, generation, gone, member, replay
+from builders import CONTEXT, asked_for, commit, emptied, generation, gone, member, no_offset, replay
 from condition_samples import condition_events
 from modern_builders import first_join, operation
 
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
+from groupreplay.state.context import DEFAULT_RETENTION_MS
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
 
@@ -55,8 +56,19 @@ def one_of_each() -> list[Event]:
         ]
     )
     _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
+    _, offsets = replay(
+        [
+            commit("t", 0, 9_000, at=1_000),
+            commit("t", 0, 100, at=2_000),
+            commit("u", 0, 7, at=2_000),
+            no_offset("u", 0, at=3_000),
+            no_offset("t", 0, at=2_000 + DEFAULT_RETENTION_MS),
+            commit("t", 0, 50, at=3_000 + DEFAULT_RETENTION_MS),
+        ]
+    )
+    of_offsets = [event for event in offsets if event.fact.NAME.startswith("offset") and event.cause]
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
-    return [*events, *modern, *bad, *condition_events()]
+    return [*events, *modern, *of_offsets, *bad, *condition_events()]
 
 
 def written(event: Event) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def test_the_document_before_the_first_batch() -> None:
         "restarts": 0,
         "last_error": None,
         "rules": {"changes": 0, "error": None},
+        "prober": None,
     }
 
 

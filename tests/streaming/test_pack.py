@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from builders import rhythm_of
 from raw_records import Raw, batches, commit, commit_key, generation, log, random_log
 
 from groupreplay.codecs import (
@@ -55,6 +56,7 @@ def plain(item: GroupRecord | CommitRun) -> Any:
         "rows": sorted(rows, key=lambda row: row["first_log_offset"]),
         "decreases": sorted(falls, key=lambda fall: fall["log_offset"]),
         "topic_ids": {item.topics[place]: topic_id for place, topic_id in item.topic_ids.items()},
+        "rhythm": item.rhythm.tobytes(),
     }
 
 
@@ -95,12 +97,14 @@ def folded_slowly(rows: list[Raw]) -> tuple[dict[str, list[Any]], list[BadRecord
             )
             continue
         if not items or isinstance(items[-1], GroupRecord):
-            items.append({"partition": raw.partition, "rows": {}, "decreases": [], "topic_ids": {}})
+            parts: dict[str, Any] = {"rows": {}, "decreases": [], "topic_ids": {}, "gaps": [], "repeats": []}
+            items.append({"partition": raw.partition, **parts})
         add_commit(items[-1], raw, key, value)
     for items in groups.values():
         for item in items:
             if isinstance(item, dict):
                 item["rows"] = list(item["rows"].values())
+                item["rhythm"] = rhythm_of(item.pop("gaps"), item.pop("repeats")).tobytes()
     return dict(groups), bad
 
 
@@ -116,8 +120,16 @@ def add_commit(run: dict[str, Any], raw: Raw, key: OffsetCommitKey, value: Offse
             "first_offset": value.offset,
             "first_log_offset": raw.offset,
             "first_timestamp_ms": raw.timestamp_ms,
+            "first_commit_timestamp_ms": value.commit_timestamp_ms,
+            "changed_ms": -1,
         },
     )
+    if row["count"]:
+        gap_ms = max(0, value.commit_timestamp_ms) - max(0, row["commit_timestamp_ms"])
+        run["gaps"].append((raw.timestamp_ms, gap_ms))
+        run["repeats"].append(value.offset == row["offset"])
+        if value.offset != row["offset"]:
+            row["changed_ms"] = value.commit_timestamp_ms
     if row["count"] and value.offset < row["offset"]:
         run["decreases"].append(
             {

@@ -1,0 +1,126 @@
+"""How often a group commits: a histogram of the gaps between commits of the same topic partition.
+
+The counts are kept by spans of the log's own time, and only those of the two newest spans: old habits fade,
+and neither the cut into batches nor the order in which counts are added can matter. Knows arrays; must not
+know what a long silence means.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+#: Gaps fall into buckets that double: below 64 ms, below 128 ms, … and at the end everything above 4.6 hours.
+BUCKETS: Final = 20
+_FIRST_EDGE_BITS: Final = 6
+#: How long one span of the log's time is: habits are those of the last 6 to 12 hours with commits.
+SPAN_MS: Final = 6 * 3_600_000
+_SPANS_KEPT: Final = 2
+#: What a gap counts as that has no upper edge.
+_NO_EDGE_MS: Final = 1 << (_FIRST_EDGE_BITS + BUCKETS - 1)
+
+#: Up to so many pairs of owner and span a table holds all of them, the unused ones too.
+_DENSE: Final = 100_000
+
+#: One row = the gaps that ended in one span. ``repeats`` are those over which the offset stayed the same.
+RHYTHM: Final = np.dtype([("span", "<i8"), ("repeats", "<i4"), ("gaps", "<i4", (BUCKETS,))])
+
+
+def nothing() -> npt.NDArray[np.void]:
+    """No gap was seen."""
+    return np.zeros(0, RHYTHM)
+
+
+def bucket_of(lengths_ms: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The bucket of each gap; one that is negative (a clock went back) counts as none at all."""
+    # The exponent of a double is the bit length of a whole number: quicker than a logarithm, and exact.
+    halved = np.maximum(lengths_ms >> _FIRST_EDGE_BITS, 0).astype(np.float64)
+    exponents = (halved.view(np.int64) >> 52) - 1_022
+    return np.clip(exponents, 0, BUCKETS - 1)
+
+
+def gaps_ms(before_ms: npt.NDArray[Any], after_ms: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """From one commit to the next; no time of a commit is before 1970, whatever a record says."""
+    gaps: npt.NDArray[np.int64] = np.maximum(after_ms, 0) - np.maximum(before_ms, 0)
+    return gaps
+
+
+def counted(
+    of: npt.NDArray[Any],
+    ended_ms: npt.NDArray[Any],
+    lengths_ms: npt.NDArray[Any],
+    repeated: npt.NDArray[np.bool_],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.void]]:
+    """(whose each row is, rows of RHYTHM) for gaps with their owners, ends, lengths and repeats.
+
+    Owners are small numbers; the rows come by owner, then by span.
+    """
+    if not len(of):
+        return np.zeros(0, np.int64), nothing()
+    spans = ended_ms // SPAN_MS
+    first, width = int(spans.min()), int(spans.max()) - int(spans.min()) + 1
+    # Even a clock that jumps over all of time does not make this overflow.
+    place = of * width + (spans - first)
+    known = np.arange(int(place.max()) + 1) if place.max() < _DENSE else None
+    if known is None:
+        known, place = np.unique(place, return_inverse=True)
+    gaps = np.bincount(place * BUCKETS + bucket_of(lengths_ms), minlength=len(known) * BUCKETS)
+    gaps = gaps.reshape(-1, BUCKETS)
+    used = np.flatnonzero(gaps.any(axis=1))
+    rows = np.zeros(len(used), RHYTHM)
+    rows["span"] = first + known[used] % width
+    rows["repeats"] = np.bincount(place[repeated], minlength=len(known))[used]
+    rows["gaps"] = gaps[used]
+    return known[used] // width, rows
+
+
+def counted_together(
+    ended_ms: npt.NDArray[Any], lengths_ms: npt.NDArray[Any], repeated: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.void]:
+    """Rows of RHYTHM for gaps of one owner."""
+    first, last = int(ended_ms.min()) // SPAN_MS, int(ended_ms.max()) // SPAN_MS
+    if first != last:
+        return counted(np.zeros(len(ended_ms), np.int64), ended_ms, lengths_ms, repeated)[1]
+    # Nearly always: every call of every group comes along here.
+    row = np.zeros(1, RHYTHM)
+    row["span"], row["repeats"] = first, np.count_nonzero(repeated)
+    row["gaps"] = np.bincount(bucket_of(lengths_ms), minlength=BUCKETS)
+    return row
+
+
+def added(known: npt.NDArray[np.void], more: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Both together, by span, the newest spans alone."""
+    if not len(more):
+        return known
+    spans = sorted({*known["span"].tolist(), *more["span"].tolist()})[-_SPANS_KEPT:]
+    total = np.zeros(len(spans), RHYTHM)
+    total["span"] = spans
+    for rows in (known, more):
+        for place, span in enumerate(rows["span"].tolist()):
+            if span >= spans[0]:
+                at = spans.index(span)
+                total["repeats"][at] += rows["repeats"][place]
+                total["gaps"][at] += rows["gaps"][place]
+    return total
+
+
+def gap_count(rhythm: npt.NDArray[np.void]) -> int:
+    """How many gaps were seen."""
+    return int(rhythm["gaps"].sum())
+
+
+def repeated_share(rhythm: npt.NDArray[np.void]) -> float:
+    """The share of commits that repeated an offset; 0 for a group that commits on change only."""
+    return int(rhythm["repeats"].sum()) / max(1, gap_count(rhythm))
+
+
+def usual_gap_ms(rhythm: npt.NDArray[np.void], share: float = 0.95) -> int | None:
+    """An upper edge below which this share of the gaps is; None without any."""
+    gaps = rhythm["gaps"].sum(axis=0)
+    total = int(gaps.sum())
+    if not total:
+        return None
+    bucket = int(np.searchsorted(np.cumsum(gaps), share * total))
+    return _NO_EDGE_MS if bucket >= BUCKETS - 1 else 1 << (_FIRST_EDGE_BITS + bucket)
