@@ -35,6 +35,7 @@ def test_the_document_before_the_first_batch() -> None:
         "last_error": None,
         "prober": None,
         "rules": {"changes": 0, "error": None},
+        "prober": None,
     }
 
 
