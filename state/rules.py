@@ -13,13 +13,38 @@ from typing import Any, Final
 
 from groupreplay.state.alarms import Detector
 from groupreplay.state.events import Severity
+from groupreplay.state.owners import (
+    MemberIdleRule,
+    OwnerSilentRule,
+    PartitionPoisonRule,
+    RebalanceSuspectedRule,
+)
 from groupreplay.state.rebalances import RebalanceSlowRule, RebalanceStuckRule
+from groupreplay.state.storms import (
+    MemberFlappingRule,
+    RebalanceStormRule,
+    RebalanceTimeoutsRule,
+    StaticConflictRule,
+    StaticCrashLoopRule,
+)
 
 #: Condition -> fields of its detector that differ.
 Numbers = Mapping[str, Mapping[str, Any]]
 
 #: Every detector of a group with its default numbers, in the order in which they speak.
-DETECTORS: Final[tuple[Detector, ...]] = (RebalanceSlowRule(), RebalanceStuckRule())
+DETECTORS: Final[tuple[Detector, ...]] = (
+    RebalanceSlowRule(),
+    RebalanceStuckRule(),
+    RebalanceSuspectedRule(),
+    RebalanceTimeoutsRule(),
+    RebalanceStormRule(),
+    MemberFlappingRule(),
+    MemberIdleRule(),
+    StaticConflictRule(),
+    StaticCrashLoopRule(),
+    OwnerSilentRule(),
+    PartitionPoisonRule(),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

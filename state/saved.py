@@ -21,8 +21,9 @@ from groupreplay.codecs import (
 )
 from groupreplay.state.alarms import Firing
 from groupreplay.state.events import GroupType, History, Trigger
+from groupreplay.state.habits import Habits
 from groupreplay.state.members import Member
-from groupreplay.state.modern import Modern
+from groupreplay.state.modern import Modern, group_epoch
 from groupreplay.state.observations import GroupRecord, Probe
 from groupreplay.state.offsets import OffsetsSnapshot
 from groupreplay.state.phases import Phase
@@ -67,6 +68,7 @@ class Saved(msgspec.Struct, array_like=True):
     ``completed_epoch`` is the group epoch at which their members were last reconciled.
     ``clock_ms`` is the latest moment that was served, ``alarm_ms`` when the detectors want to look again;
     ``probes`` wait until the log has been read up to their time, ``probed_ms`` is that of the last one applied.
+    ``habits`` is what detectors remember of the time before.
     """
 
     era: str = "0"
@@ -98,6 +100,7 @@ class Saved(msgspec.Struct, array_like=True):
     probed_ms: int = -1
     in_progress: InProgress | None = None
     firing: dict[str, Firing] = {}
+    habits: Habits | None = None
 
     @property
     def simple(self) -> bool:
@@ -107,7 +110,7 @@ class Saved(msgspec.Struct, array_like=True):
     @property
     def round_number(self) -> int | None:
         """The generation, of the newer kinds the group epoch; None when there is none or it is not known."""
-        return self.generation if self.modern is None else self.modern.group_epoch
+        return self.generation if self.modern is None else group_epoch(self.modern)
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(Saved)
