@@ -35,7 +35,6 @@ def test_the_document_before_the_first_batch() -> None:
         "last_error": None,
         "prober": None,
         "rules": {"changes": 0, "error": None},
-        "prober": None,
     }
 
 
