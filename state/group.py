@@ -18,6 +18,7 @@ from groupreplay.state.alarms import Alarms, Said, View
 from groupreplay.state.context import Context
 from groupreplay.state.document import DELETED, Deleted, describe, digest, group_document
 from groupreplay.state.events import Event, GroupType
+from groupreplay.state.habits import learn, learn_probe
 from groupreplay.state.observations import CommitRun, GroupRecord, Observations, Probe
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.phases import Phase
@@ -177,6 +178,7 @@ class Group:
             place=(saved.partition, saved.last_offset),
         )
         apply_probe(saved, probe, report)
+        learn_probe(saved, probe.taken_ms)
         self._look(report)
         return report.events
 
@@ -196,7 +198,8 @@ class Group:
             self._saved.changes += tuple(losses.changes(self._saved, run, applied))
         last = run.rows[run.rows["log_offset"].argmax()]
         self._advance(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
-        events += report.events
+        # What became due while these commits were made comes before what they end.
+        events += report.events + self._serve(int(last["timestamp_ms"]))
         unforeseen = applied.grown or bool((run.rows["expire_timestamp_ms"] >= 0).any())
         if unforeseen or self._saved.alarm_ms is None or self._listening():
             events += self._look(
@@ -282,6 +285,7 @@ class Group:
         if operations.is_modern(self._saved, records):
             report = self._report(last.partition, last.offset, last.timestamp_ms)
             operations.apply(self._saved, records, self._offsets, report)
+            learn(self._saved, report)
             return report.events
         events: list[Event] = []
         for record in records:
@@ -290,6 +294,7 @@ class Group:
                 classic.apply_value(self._saved, record.value, self._offsets, report)
             else:
                 classic.apply_tombstone(self._saved, report)
+            learn(self._saved, report)
             events += report.events
         return events
 

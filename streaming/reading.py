@@ -27,6 +27,7 @@ from groupreplay.streaming.options import (
     input_options,
     moment,
     names,
+    need_event_types,
     option,
     output_option,
     pair,
@@ -89,7 +90,7 @@ def replay(
     from groupreplay.streaming.replay import Filter, Replay, events_in_order
     from groupreplay.streaming.terminal import Progress
 
-    wanted = Filter(types=_event_types(types), since_ms=since, until_ms=until)
+    wanted = Filter(types=need_event_types(types), since_ms=since, until_ms=until)
     with Progress("records read") as progress:
         rows = _open_rows(from_file, bootstrap_server, command_config, probes=probes, progress=progress)
         rows, is_probed = _with_probes(rows)
@@ -105,17 +106,6 @@ def replay(
         events = events_in_order(driver.feed(rows), wanted)
         _print_events(events, progress.close, output, colour=display.colour)
     _warn_of_dead_letters(driver.dead_letters)
-
-
-def _event_types(names: Sequence[str]) -> frozenset[str] | None:
-    from groupreplay.state.catalogue import EVENTS
-    from groupreplay.state.envelope import event_type
-
-    known = [event.NAME for event in EVENTS]
-    for name in names:
-        if name not in known:
-            raise click.UsageError(f"There is no event {name!r}; there are {', '.join(known)}.")
-    return frozenset(map(event_type, names)) or None
 
 
 def _print_events(events: Iterable[bytes], before: Callable[[], None], output: str, *, colour: bool) -> None:

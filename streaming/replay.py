@@ -104,7 +104,7 @@ class Replay:
         yield from result.rows
 
 
-class _Attributes(msgspec.Struct):
+class EventHead(msgspec.Struct):
     """What of a CloudEvent decides about its place and whether it is wanted."""
 
     type: str
@@ -112,7 +112,7 @@ class _Attributes(msgspec.Struct):
     sequence: str
 
 
-_attributes: Final = msgspec.json.Decoder(_Attributes)
+_attributes: Final = msgspec.json.Decoder(EventHead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class Filter:
     since_ms: int | None = None
     until_ms: int | None = None
 
-    def __call__(self, event: _Attributes) -> bool:
+    def __call__(self, event: EventHead) -> bool:
         """Whether an event is wanted."""
         return (
             (self.types is None or event.type in self.types)
