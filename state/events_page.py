@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from groupreplay.state.alarms import Detector
-from groupreplay.state.catalogue import EVENTS
+from groupreplay.state.catalogue import EVENTS, FACTS
 from groupreplay.state.conditions import CONDITIONS, Condition
-from groupreplay.state.events import FACTS, Fact
+from groupreplay.state.events import Fact
 from groupreplay.state.rules import DETECTORS, numbers_of
 from groupreplay.state.schemas import event_schema
 
