@@ -12,7 +12,8 @@ import msgspec
 
 from groupreplay.state.conditions import CONDITIONS
 from groupreplay.state.envelope import event_type, timestamp
-from groupreplay.state.events import OffsetsExpired, OffsetsReset, Severity
+from groupreplay.state.events import Severity
+from groupreplay.state.offset_events import OffsetsExpired, OffsetsReset
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.replay import Replay
 from groupreplay.streaming.step import Output, OutputRow
