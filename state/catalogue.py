@@ -20,7 +20,13 @@ from groupreplay.state.events import (
     RecordSkipped,
     StaticReplaced,
 )
-from groupreplay.state.offset_events import OffsetRewound, OffsetsDeleted, OffsetsExpired, OffsetsReset
+from groupreplay.state.offset_events import (
+    OffsetRewound,
+    OffsetsDeleted,
+    OffsetsExpired,
+    OffsetsReset,
+    OffsetsSummary,
+)
 
 #: Every fact, in the order of the docs.
 FACTS: Final[tuple[type[Fact], ...]] = (
@@ -38,6 +44,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     OffsetsDeleted,
     OffsetsReset,
     OffsetRewound,
+    OffsetsSummary,
     RecordMalformed,
     RecordSkipped,
 )

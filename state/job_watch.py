@@ -16,7 +16,8 @@ import msgspec
 from groupreplay.state.alarms import Alarms, Firing, Raised, Said, told
 from groupreplay.state.conditions import BlindReason, JobBehind, JobBlind
 from groupreplay.state.context import Context
-from groupreplay.state.events import Cause, Event, Evidence, GroupType, History
+from groupreplay.state.daily_summary import Tally, taken
+from groupreplay.state.events import Cause, Event, Evidence, Fact, GroupType, History, Severity
 from groupreplay.state.saved import SnapshotError
 
 #: What to do about missing rights; a prober needs them for groups it has not heard of yet.
@@ -58,11 +59,16 @@ class Round(msgspec.Struct, frozen=True, array_like=True, tag=0):
 
 
 class Beat(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """One heartbeat of the job: at ``taken_ms`` everything written before ``caught_up_ms`` was applied."""
+    """One heartbeat of the job: at ``taken_ms`` everything written before ``caught_up_ms`` was applied.
+
+    ``unmissed_expired`` is what the run has counted so far: offsets that expired in groups nobody misses.
+    """
 
     taken_ms: int
     place: Place
     caught_up_ms: int | None
+    run_id: str = ""
+    unmissed_expired: int = 0
 
 
 JobObservation: TypeAlias = Round | Beat
@@ -117,6 +123,7 @@ class _Saved(msgspec.Struct, array_like=True):
     silent_brokers: dict[int, _Missed] = {}
     silent_partitions: dict[int, _Missed] = {}
     firing: dict[str, Firing] = {}
+    tally: Tally = Tally()
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -163,6 +170,7 @@ class JobWatch:
                 last = one
                 self.changed = True
                 events += self._look(one, recorded_ms)
+                events += self._summary(one) if isinstance(one, Beat) else ()
         if last is not None and not self._late(last, recorded_ms):
             ordinal = sum(_place(event) == last.place for event in events)
             events += self._events(self._alarms().again(), last, recorded_ms, ordinal)
@@ -186,6 +194,11 @@ class JobWatch:
         raised = [one for one in found if one is not None]
         return self._events(self._alarms().take(raised, [kind], seen.taken_ms), seen, recorded_ms)
 
+    def _summary(self, beat: Beat) -> list[Event]:
+        saved = self._saved
+        saved.tally, summary = taken(saved.tally, beat.run_id, beat.unmissed_expired, beat.taken_ms)
+        return [] if summary is None else [_event(summary, Evidence.LOG, Severity.INFO, beat, 0)]
+
     def _alarms(self) -> Alarms:
         return Alarms(None, self._saved.firing, self.context.policy.runbook)
 
@@ -199,25 +212,7 @@ class JobWatch:
         for place, one in enumerate(said, ordinal):
             if one.key in self._saved.firing:
                 self._saved.firing[one.key].late = self._late(seen, recorded_ms)
-            events.append(
-                Event(
-                    fact=one.condition,
-                    group_id=None,
-                    group_type=GroupType.CLASSIC,
-                    simple=False,
-                    time_ms=seen.taken_ms,
-                    evidence=one.evidence,
-                    history=History.FULL,
-                    cause=Cause(
-                        topic=seen.place.topic,
-                        partition=seen.place.partition,
-                        offset=seen.place.offset,
-                        timestamp_ms=seen.taken_ms,
-                    ),
-                    ordinal=place,
-                    severity=one.severity,
-                )
-            )
+            events.append(_event(one.condition, one.evidence, one.severity, seen, place))
         return events
 
     def _rule(self, rule: Any) -> Any:
@@ -290,6 +285,25 @@ class JobWatch:
             threshold_ms=rule.threshold_ms,
             details={"caught_up_ms": seen.caught_up_ms, "lag_ms": lag_ms},
         )
+
+
+def _event(fact: Fact, evidence: Evidence, severity: Severity, seen: JobObservation, ordinal: int) -> Event:
+    """Something about the job itself, caused by one of its own observations."""
+    place = seen.place
+    return Event(
+        fact=fact,
+        group_id=None,
+        group_type=GroupType.CLASSIC,
+        simple=False,
+        time_ms=seen.taken_ms,
+        evidence=evidence,
+        history=History.FULL,
+        cause=Cause(
+            topic=place.topic, partition=place.partition, offset=place.offset, timestamp_ms=seen.taken_ms
+        ),
+        ordinal=ordinal,
+        severity=severity,
+    )
 
 
 def _blind(

@@ -114,3 +114,18 @@ class OffsetRewound(Fact):
     kind: RewindKind
     partitions: tuple[RewoundOffset, ...]
     partition_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsSummary(Fact):
+    """What the clean-up took on one day from groups that nobody misses."""
+
+    NAME: ClassVar[str] = "offsets.summary"
+    DOC: ClassVar[str] = (
+        "Once a day and for the whole job: how many `offsets.expired` there were of groups that do not matter. "
+        "None on days without any. The sum is made from the counts in the job's heartbeats, so what a killed "
+        "job had not counted yet is missing."
+    )
+    since_ms: Annotated[int, Meta(description="Beginning of the day, in UTC.")]
+    until_ms: int
+    expired: Annotated[int, Meta(description="Events of that day, each of one group and one clean-up.")]

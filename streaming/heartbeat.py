@@ -112,6 +112,7 @@ class Heartbeat:
                 at_ms=now_ms,
                 caught_up_ms=passed.taken_ms if passed else self._report.caught_up_ms,
                 offsets=dict(sorted((passed.ends if passed else self._passed_ends).items())),
+                unmissed_expired=self._report.unmissed_expired,
             )
         )
         self._publish(self._topics.probes, key, value)

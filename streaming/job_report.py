@@ -14,7 +14,7 @@ from groupreplay import __version__
 from groupreplay.state.context import OFFSETS_TOPIC
 from groupreplay.state.envelope import timestamp
 from groupreplay.streaming.probe_messages import RoundSummary
-from groupreplay.streaming.query import OBSERVED
+from groupreplay.streaming.query import OBSERVED, UNMISSED
 from groupreplay.streaming.source import offsets_read
 from groupreplay.streaming.step import Output
 
@@ -54,7 +54,9 @@ class JobReport:
     last_round: RoundSummary | None = None
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("batches", "records", *(one.value for one in Output)), 0)
+        default_factory=lambda: dict.fromkeys(
+            ("batches", "records", *(one.value for one in Output), UNMISSED), 0
+        )
     )
     _first_lag: int | None = None
 
@@ -62,6 +64,11 @@ class JobReport:
     def last_batch_id(self) -> int | None:
         """The last batch that was taken in."""
         return None if self._last_batch is None else int(self._last_batch["batchId"])
+
+    @property
+    def unmissed_expired(self) -> int:
+        """Events about offsets that expired in groups that do not matter."""
+        return self._counters[UNMISSED]
 
     def take(self, progresses: Iterable[Mapping[str, Any]]) -> None:
         """Takes in finished batches, each once, in their order."""

@@ -70,6 +70,7 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     """The job at ``at_ms``: everything written before ``caught_up_ms`` has been applied.
 
     ``caught_up_ms`` is None until a run has confirmed it once; ``offsets`` are the ends of the log then.
+    ``unmissed_expired`` counts, since the run began, offsets that expired in groups that do not matter.
     """
 
     cluster_id: str
@@ -79,6 +80,7 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     at_ms: Moment
     caught_up_ms: Moment | None
     offsets: dict[int, Offset]
+    unmissed_expired: int = 0
 
 
 ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage

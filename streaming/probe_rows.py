@@ -20,6 +20,7 @@ from groupreplay.streaming.pack import OUTPUT_SCHEMA
 from groupreplay.streaming.packing import GROUP_TAG, HEARTBEAT_TAG, JOB_TAG, pack_job, pack_probe
 from groupreplay.streaming.probe_messages import (
     GroupAnswer,
+    HeartbeatMessage,
     ProbeMessage,
     RoundSummary,
     decode_message,
@@ -73,11 +74,15 @@ def _rows(message: ProbeMessage, place: Place, audience: Audience) -> list[_Row]
         return [(JOB_TAG, pack_job(_round(message, place)), None)]
     rows: list[_Row] = []
     if audience.job_id in (None, message.job_id):
-        rows.append((JOB_TAG, pack_job(Beat(message.at_ms, place, message.caught_up_ms)), None))
+        rows.append((JOB_TAG, pack_job(_beat(message, place)), None))
     if audience.run_id == message.run_id:
         caught_up_us = None if message.caught_up_ms is None else 1_000 * message.caught_up_ms
         rows.append((HEARTBEAT_TAG, None, caught_up_us))
     return rows
+
+
+def _beat(message: HeartbeatMessage, place: Place) -> Beat:
+    return Beat(message.at_ms, place, message.caught_up_ms, message.run_id, message.unmissed_expired)
 
 
 def _probe(message: GroupAnswer, place: Place) -> Probe:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from groupreplay.state.envelope import event_type
+from groupreplay.state.events import Severity
+from groupreplay.state.offset_events import OffsetsExpired
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.probe_rows import Audience, pack_probes
 from groupreplay.streaming.settings import TopicNames
@@ -15,7 +18,7 @@ from groupreplay.streaming.source import TopicPlan, log_records, probes
 from groupreplay.streaming.step import Job, Output, step
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 #: ``pack.OUTPUT_SCHEMA``, the schema of both sources once they are packed.
 PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
@@ -26,6 +29,8 @@ STATE_SCHEMA: Final = "state binary"
 OUTPUT_SCHEMA: Final = "topic string, key binary, value binary, headers string"
 #: Names the counters of a batch in the query's progress.
 OBSERVED: Final = "written"
+#: The counter of events about offsets that expired in groups that do not matter.
+UNMISSED: Final = "unmissed_expired"
 
 
 def output_rows(
@@ -60,11 +65,19 @@ def output_rows(
 
 
 def observed(rows: DataFrame, topics: TopicNames) -> DataFrame:
-    """The same rows, counted by topic in the progress of each batch."""
+    """The same rows, counted in the progress of each batch."""
+    return rows.observe(OBSERVED, *counters(topics))
+
+
+def counters(topics: TopicNames) -> list[Column]:
+    """How many rows go to each topic, and how many of them nobody has to be told one by one."""
     from pyspark.sql import functions as sql
 
+    expired = sql.col("headers").contains(f'"{event_type(OffsetsExpired.NAME)}"')
+    text = sql.col("value").cast("string")
+    unmissed = expired & text.contains(f'"severitynumber":{Severity.INFO.value},')
     counts = [
         sql.count_if(sql.col("topic") == getattr(topics, output.value)).alias(output.value)
         for output in Output
     ]
-    return rows.observe(OBSERVED, *counts)
+    return [*counts, sql.count_if(unmissed).alias(UNMISSED)]

@@ -177,6 +177,11 @@ def _reset(data: Data) -> str:
     return f"{_counted(data.get('partition_count', 0), 'partition')}, {direction}{_places(data)}"
 
 
+def _summary(data: Data) -> str:
+    groups = _counted(data.get("expired", 0), "group")
+    return f"{groups} that do not matter lost offsets to retention in one day"
+
+
 def _rewound(data: Data) -> str:
     kind = safe_text(str(data.get("kind"))).replace("_", " ")
     return f"{_counted(data.get('partition_count', 0), 'partition')}, {kind}{_places(data)}"
@@ -369,6 +374,7 @@ _WORDS: Final[Mapping[str, Callable[[Data], str]]] = {
     "offsets.deleted": _gone,
     "offsets.reset": _reset,
     "offset.rewound": _rewound,
+    "offsets.summary": _summary,
     "record.malformed": _bad_record,
     "record.skipped": _bad_record,
     **{name: _condition(firing) for name, firing in _FIRING.items()},

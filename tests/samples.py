@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from builders import CONTEXT, asked_for, commit, emptied, generation, gone, member, no_offset, replay
@@ -13,7 +14,13 @@ from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.context import DEFAULT_RETENTION_MS
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
-from groupreplay.state.offset_events import OffsetRewound, OffsetsDeleted, OffsetsExpired, OffsetsReset
+from groupreplay.state.offset_events import (
+    OffsetRewound,
+    OffsetsDeleted,
+    OffsetsExpired,
+    OffsetsReset,
+    OffsetsSummary,
+)
 
 
 def bad_record(kind: type[Fact]) -> Event:
@@ -41,6 +48,13 @@ def bad_record(kind: type[Fact]) -> Event:
         cause=cause,
         ordinal=0,
     )
+
+
+def summary() -> Event:
+    """What the job says once a day, about no group at all."""
+    fact = OffsetsSummary(since_ms=0, until_ms=86_400_000, expired=5_000)
+    place = Cause(topic="group-probes", partition=3, offset=9, timestamp_ms=86_400_007)
+    return replace(bad_record(RecordSkipped), fact=fact, cause=place, time_ms=place.timestamp_ms)
 
 
 def one_of_each() -> list[Event]:
@@ -73,7 +87,7 @@ def one_of_each() -> list[Event]:
         if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetRewound)
     ]
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
-    return [*events, *modern, *of_offsets, *bad, *condition_events()]
+    return [*events, *modern, *of_offsets, summary(), *bad, *condition_events()]
 
 
 def written(event: Event) -> dict[str, Any]:

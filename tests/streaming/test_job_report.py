@@ -30,7 +30,15 @@ def test_the_document_before_the_first_batch() -> None:
         "lag": {"offsets": 0, "partitions": {}},
         "batch": None,
         "state_rows": 0,
-        "counters": {"batches": 0, "records": 0, "events": 0, "states": 0, "dead_letters": 0, "job": 0},
+        "counters": {
+            "batches": 0,
+            "records": 0,
+            "events": 0,
+            "states": 0,
+            "dead_letters": 0,
+            "job": 0,
+            "unmissed_expired": 0,
+        },
         "restarts": 0,
         "last_error": None,
         "prober": None,
@@ -60,7 +68,7 @@ def test_the_document_tells_of_the_prober() -> None:
 def test_every_batch_is_counted_once() -> None:
     """The same progress may be seen many times; counters add up what Spark observed in each batch."""
     report = JobReport(IDENTITY)
-    observed = {OBSERVED: Row(events=2, states=1, dead_letters=0, job=0)}
+    observed = {OBSERVED: Row(events=2, states=1, dead_letters=0, job=0, unmissed_expired=3)}
     first, second = batch(3, {0: 5}, observedMetrics=observed), batch(4, {0: 9}, observedMetrics=observed)
     for seen in ([first], [first], [first, second], [second]):
         report.take(seen)
@@ -72,6 +80,7 @@ def test_every_batch_is_counted_once() -> None:
         "states": 2,
         "dead_letters": 0,
         "job": 0,
+        "unmissed_expired": 6,
     }
     assert document["batch"] == {"id": 4, "seconds": 1.5, "rows": 5}
     assert document["state_rows"] == 7

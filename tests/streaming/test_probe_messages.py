@@ -87,6 +87,7 @@ BEAT = HeartbeatMessage(
                 "at_ms": 8,
                 "caught_up_ms": None,
                 "offsets": {"4": 1},
+                "unmissed_expired": 0,
             },
         ),
     ],

@@ -64,7 +64,7 @@ def test_a_heartbeat_of_this_run_is_the_watermark_too() -> None:
         (b"j:", None),
         (b"h:", None),
     ]
-    assert unpack_job([rows[0][1] or b""]) == [Beat(9, Place(PROBES, 0, 0), 1_700_000_000_123)]
+    assert unpack_job([rows[0][1] or b""]) == [Beat(9, Place(PROBES, 0, 0), 1_700_000_000_123, "r")]
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,11 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             "1 partition, admin while empty: t-0 at 7 -> 0",
         ),
         (
+            "offsets.summary",
+            {"expired": 5_000, "since_ms": 0, "until_ms": 86_400_000},
+            "5000 groups that do not matter lost offsets to retention in one day",
+        ),
+        (
             "rebalance.slow",
             {"status": "firing", "state": "PreparingRebalance", "elapsed_ms": 75_000},
             "PreparingRebalance for 1 min 15 s",

@@ -1,0 +1,46 @@
+"""One sentence a day about what nobody misses."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from builders import CONTEXT
+
+from groupreplay.state.daily_summary import Tally, taken
+from groupreplay.state.job_watch import Beat, JobWatch, Place
+from groupreplay.state.offset_events import OffsetsSummary
+
+DAY = 86_400_000
+
+
+def test_a_day_is_summed_when_it_is_over() -> None:
+    """By the first heartbeat of another day; the next day begins with nothing."""
+    tally, said = Tally(), []
+    beats = [("r", 0, DAY), ("r", 3, DAY + 9), ("r", 5, 2 * DAY - 1), ("r", 6, 2 * DAY), ("r", 6, 3 * DAY)]
+    for run_id, total, at_ms in beats:
+        tally, summary = taken(tally, run_id, total, at_ms)
+        said.append(summary)
+    told = OffsetsSummary(since_ms=DAY, until_ms=2 * DAY, expired=6)
+    assert said == [None, None, None, told, None]
+
+
+def test_a_new_run_counts_from_nothing() -> None:
+    """What the one before had counted stays counted."""
+    tally, _ = taken(Tally(), "first", 5, DAY)
+    tally, _ = taken(tally, "second", 2, DAY + 1)
+    tally, _ = taken(tally, "second", 3, DAY + 2)
+    assert tally == Tally("second", 3, 1, 8)
+
+
+def test_five_thousand_groups_are_one_event() -> None:
+    """However often the job was written down and taken up meanwhile."""
+    blob, events, offset = JobWatch(CONTEXT).snapshot(), [], count()
+    for hour in range(49):
+        watch = JobWatch.from_snapshot(CONTEXT, blob)
+        at_ms = DAY + hour * 3_600_000
+        beat = Beat(at_ms, Place("p", 0, next(offset)), at_ms, "run", min(5_000, 300 * hour))
+        events += watch.apply([beat, beat])
+        blob = watch.snapshot()
+    assert [(event.fact, event.time_ms, event.group_id) for event in events] == [
+        (OffsetsSummary(since_ms=DAY, until_ms=2 * DAY, expired=5_000), 2 * DAY, None)
+    ]
