@@ -123,12 +123,16 @@ def condition_id(group_id: str | None, raised: Raised) -> str:
 
 @dataclass(slots=True)
 class Alarms:
-    """The conditions of one group: ``firing`` is what was said before, by ``Raised.key``."""
+    """The conditions of one group: ``firing`` is what was said before, by ``Raised.key``.
+
+    ``runbook`` is the page with a section for each condition, ``own_runbook`` one that the group has for all.
+    """
 
     group_id: str | None
     firing: dict[str, Firing]
     runbook: str
     severity_cap: Severity | None = None
+    own_runbook: str | None = None
 
     def take(self, raised: Sequence[Raised], kinds: Sequence[str], now_ms: int) -> list[Said]:
         """What has to be said now that these hold; ``kinds`` are the conditions that were looked for."""
@@ -159,12 +163,13 @@ class Alarms:
         return severity if self.severity_cap is None else min(severity, self.severity_cap)
 
     def _condition(self, raised: Raised, known: Firing | None) -> Condition:
+        section = raised.kind.NAME.replace(".", "-").replace("_", "-")
         made = raised.kind(
             status="firing",
             condition_id=condition_id(self.group_id, raised),
             since_ms=raised.since_ms,
             threshold_ms=raised.threshold_ms,
-            runbook=f"{self.runbook}#{raised.kind.NAME.replace('.', '-').replace('_', '-')}",
+            runbook=self.own_runbook or f"{self.runbook}#{section}",
             **raised.details,
         )
         if known is None:

@@ -110,6 +110,8 @@ def _remember(
     step: _Step,
     report: Report,
 ) -> None:
+    told = value.current_state_timestamp_ms
+    saved.emptied_ms = told if not members and told != _NO_TIMESTAMP else None
     if not members:
         saved.since_ms = _since(value, report)
         saved.former = saved.members or saved.former
@@ -268,6 +270,7 @@ def forget(saved: Saved) -> None:
         "round",
         "completed_epoch",
         "in_progress",
+        "emptied_ms",
     ):
         setattr(saved, name, getattr(blank, name))
 

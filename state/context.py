@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from groupreplay.state.events import Evidence
 from groupreplay.state.rules import Policy
 
 #: The topic that is read. Its name is Kafka's own and no setting.
 OFFSETS_TOPIC = "__consumer_offsets"
+#: ``offsets.retention.minutes`` and ``offsets.retention.check.interval.ms`` where nobody has set them.
+DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
+DEFAULT_CHECK_INTERVAL_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +29,8 @@ class Context:
     unknown group proves a creation (None: never known).
     ``catch_up_after_ms``: an event emitted later than this after it happened carries ``catch_up``.
     ``topic_names``: names of topic ids (text form), for what the log itself does not name.
+    ``retention_ms`` is how long the brokers keep offsets, None when nobody has said so: then Kafka's default is
+    assumed. They look for offsets to remove every ``retention_check_interval_ms``.
     ``probing``: a prober asks the brokers every ``probe_interval_ms`` which groups rebalance.
     """
 
@@ -38,4 +44,16 @@ class Context:
     labels: Mapping[str, str] = field(default_factory=dict)
     probing: bool = False
     probe_interval_ms: int = 10_000
+    retention_ms: int | None = None
+    retention_check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
     policy: Policy = field(default_factory=Policy)
+
+    @property
+    def assumed_retention_ms(self) -> int:
+        """The retention that deadlines are reckoned with."""
+        return DEFAULT_RETENTION_MS if self.retention_ms is None else self.retention_ms
+
+    @property
+    def retention_evidence(self) -> Evidence:
+        """What a deadline rests on: the log and the brokers' setting, or an assumption."""
+        return Evidence.INFERRED if self.retention_ms is None else Evidence.LOG

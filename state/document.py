@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
-from groupreplay.state import modern
+from groupreplay.state import modern, retention
 from groupreplay.state.alarms import told
 from groupreplay.state.connect import Worker
 from groupreplay.state.context import Context
@@ -31,6 +32,8 @@ MAX_BYTES: Final = 256 * 1024
 MAX_MEMBERS: Final = 200
 #: Fields that change with every commit: a change in them alone is no reason to write the document again.
 _RESTLESS: Final = ("log_position", "oldest_commit_ms", "newest_commit_ms")
+#: The next expiry is told in steps of this part of the retention: six hours of seven days.
+_EXPIRY_STEPS: Final = 28
 #: Protocol types as the broker names those of the newer kinds.
 _PROTOCOL_TYPES: Final = {
     GroupType.CONSUMER: CONSUMER_PROTOCOL_TYPE,
@@ -133,9 +136,29 @@ def describe(group_id: str, saved: Saved, offsets: Offsets, context: Context) ->
         **_head(group_id, saved, seen),
         "members": [{**member, "partitions": member["partitions"] or {}} for member in members],
         "subscribed_topics": _topics(saved, seen),
-        "offsets": list(offsets),
+        "offsets": _with_deadlines(saved, offsets, context),
         "conditions": told(saved.firing),
     }
+
+
+def _with_deadlines(saved: Saved, offsets: Offsets, context: Context) -> list[dict[str, Any]]:
+    due = retention.deadlines(saved, offsets, context.assumed_retention_ms)
+    names_ = offsets.names(np.arange(len(offsets)))
+    at = dict(zip(names_, due.tolist(), strict=True))
+    shown = []
+    for offset in offsets:
+        del offset["expire_timestamp_ms"]
+        deadline_ms = at[offset["topic"], offset["partition"]]
+        shown.append({**offset, "expires_at_ms": None if deadline_ms == retention.NEVER else deadline_ms})
+    return shown
+
+
+def _next_expiry_ms(saved: Saved, offsets: Offsets, context: Context) -> int | None:
+    """The first deadline, rounded down: it moves with every commit, and the document shall not."""
+    retention_ms = context.assumed_retention_ms
+    first = retention.first(retention.deadlines(saved, offsets, retention_ms))
+    step_ms = max(retention_ms // _EXPIRY_STEPS, 1)
+    return None if first is None else first // step_ms * step_ms
 
 
 def group_document(group_id: str, saved: Saved, offsets: Offsets, context: Context) -> dict[str, Any]:
@@ -148,7 +171,7 @@ def group_document(group_id: str, saved: Saved, offsets: Offsets, context: Conte
         "member_count": len(seen.members),
         "members": [_member(member, saved, known, _ranges) for member in seen.members[:MAX_MEMBERS]],
         "subscribed_topics": _topics(saved, seen),
-        "offsets": offsets.summary(),
+        "offsets": {**offsets.summary(), "next_expiry_ms": _next_expiry_ms(saved, offsets, context)},
         "conditions": told(saved.firing),
         "labels": {**context.labels, **context.policy.of(group_id).labels},
         "log_position": {

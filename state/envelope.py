@@ -108,7 +108,8 @@ def _plain(value: Any) -> Any:
 
 def _place(event: Event) -> str:
     cause = event.cause
-    return "job" if cause is None else f"{cause.topic}-{cause.partition}-{cause.offset}"
+    in_log = cause is not None and cause.topic == OFFSETS_TOPIC
+    return f"{cause.topic}-{cause.partition}-{cause.offset}" if cause and in_log else "job"
 
 
 def cloud_event(event: Event, context: Context, recorded_ms: int) -> CloudEvent:

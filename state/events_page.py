@@ -5,11 +5,16 @@ Knows how a schema is told to a reader; must not describe a field by itself.
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+from groupreplay.state.alarms import Detector
 from groupreplay.state.catalogue import EVENTS
-from groupreplay.state.events import Fact
+from groupreplay.state.conditions import CONDITIONS, Condition
+from groupreplay.state.events import FACTS, Fact
+from groupreplay.state.rules import DETECTORS, numbers_of
 from groupreplay.state.schemas import event_schema
 
 _INTRO: Final = """\
@@ -50,6 +55,16 @@ Reserved keys begin with a NUL byte, which no group id does. Events are at most 
   them. What they say is in `rebalance.completed`, too.
 """
 
+_CONDITIONS: Final = """\
+## Conditions
+
+What holds for a while. Each fires once, with `status` `firing`, and resolves once, with `resolved` and the same
+`condition_id`; between the two it is sent again as `firing` when it gets worse. It is in the group's document as long
+as it holds.
+
+The numbers below are the defaults, in the units of their names. A condition that is only inferred is never more than a warning.
+"""
+
 
 def _type_text(schema: dict[str, Any]) -> str:
     if "enum" in schema:
@@ -78,18 +93,35 @@ def _meaning(schema: dict[str, Any]) -> str:
     return str(schema.get("description", "")).replace("|", "\\|")
 
 
-def _own_fields(fact: type[Fact]) -> dict[str, Any]:
+def _fields(fact: type[Fact], without: Collection[str] = ()) -> dict[str, Any]:
     properties = event_schema(fact)["properties"]["data"]["properties"]
     return {
-        name: schema for name, schema in properties.items() if name not in _common() and name != "truncated"
+        name: schema for name, schema in properties.items() if name not in without and name != "truncated"
     }
 
 
-def _common() -> dict[str, Any]:
-    shared = [set(event_schema(fact)["properties"]["data"]["properties"]) for fact in EVENTS]
-    names = set.intersection(*shared) - {"truncated"}
-    first = event_schema(EVENTS[0])["properties"]["data"]["properties"]
-    return {name: schema for name, schema in first.items() if name in names}
+def _common(kinds: Sequence[type[Fact]], without: Collection[str] = ()) -> dict[str, Any]:
+    """The fields that all of them have."""
+    names = set.intersection(*(set(_fields(kind, without)) for kind in kinds))
+    return {name: schema for name, schema in _fields(kinds[0]).items() if name in names}
+
+
+def _when(kind: type[Condition]) -> list[str]:
+    """How severe it is, and the rule and the numbers of the detector that finds it."""
+    lines = [f"Severity {kind.SEVERITY.name}.", ""]
+    for detector in DETECTORS:
+        if detector.NAME == kind.NAME:
+            rule = (inspect.getdoc(type(detector)) or "").replace("``", "`")
+            lines += [f"Fires when: {rule[0].lower()}{rule[1:]}", "", *_numbers(detector), ""]
+    return lines
+
+
+def _numbers(detector: Detector) -> list[str]:
+    lines = ["| number | default |", "| --- | --- |"]
+    for name in numbers_of(detector):
+        value = getattr(detector, name)
+        lines.append(f"| `{name}` | {'as the rule says' if value is None else value} |")
+    return lines
 
 
 def page() -> str:
@@ -99,10 +131,16 @@ def page() -> str:
     envelope["dataschema"] = {"type": "string", "description": "Names the JSON Schema of the event."}
     envelope["data"] = {"type": "object", "description": "See below."}
     lines = [_INTRO, "## Envelope", "", *_table(envelope), ""]
-    lines += ["## Fields of every `data`", "", *_table(_common()), ""]
-    lines += ["## Events", ""]
-    for fact in EVENTS:
-        lines += [f"### `{fact.NAME}`", "", fact.DOC, "", *_table(_own_fields(fact)), ""]
+    everywhere = _common(EVENTS)
+    lines += ["## Fields of every `data`", "", *_table(everywhere), ""]
+    lines += ["## Facts", "", "What happened, each said once.", ""]
+    for fact in FACTS:
+        lines += [f"### `{fact.NAME}`", "", fact.DOC, "", *_table(_fields(fact, everywhere)), ""]
+    conditional = _common(CONDITIONS, everywhere)
+    lines += [_CONDITIONS, "Fields of all conditions:", "", *_table(conditional), ""]
+    for kind in CONDITIONS:
+        lines += [f"### `{kind.NAME}`", "", kind.DOC, "", *_when(kind)]
+        lines += [*_table(_fields(kind, {*everywhere, *conditional})), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, LegacyOffsetCommitKey, OffsetCommitKey
-from groupreplay.state import classic, operations, saved
+from groupreplay.state import classic, life, losses, operations, saved
 from groupreplay.state.alarms import Alarms, Said, View
 from groupreplay.state.context import Context
 from groupreplay.state.document import DELETED, Deleted, describe, digest, group_document
@@ -27,6 +27,8 @@ from groupreplay.state.report import Report
 from groupreplay.state.saved import Saved
 
 _COMMIT_KEYS: Final = (OffsetCommitKey, LegacyOffsetCommitKey)
+#: Records whose tombstone ends a group: classic, consumer, share, streams.
+_GROUP_KEY_TYPES: Final = (2, 3, 11, 17)
 #: Probes held while the log is read; a rebalance that is asked about for an hour has fewer.
 _MOST_PROBES: Final = 400
 
@@ -66,6 +68,7 @@ class Group:
         """Nothing is left to remember."""
         state = self._saved
         kept = (state.pending, state.document, state.probes, state.in_progress, state.firing)
+        kept += (state.lost, state.changes)
         return state.phase is Phase.DEAD and not len(self._offsets) and not any(kept)
 
     def apply(self, observations: Observations, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
@@ -114,6 +117,11 @@ class Group:
             due.append((saved.pending[-1].timestamp_ms + 1, lambda _: self._close()))
         if saved.probes:
             due.append((saved.probes[0].taken_ms, lambda _: self._apply_probe()))
+        if saved.changes:
+            over_ms = min(one.timestamp_ms for one in saved.changes) + 1
+            due.append((over_ms, self._say_changes))
+        if saved.lost:
+            due.append((min(one.at_ms for one in saved.lost) + losses.MEMORY_MS, self._forget))
         if saved.alarm_ms is not None:
             due.append((saved.alarm_ms, lambda at_ms: self._look(self._timer(at_ms))))
         return min(due, key=lambda one: one[0], default=None)
@@ -124,6 +132,23 @@ class Group:
         while (due := self._due()) is not None and due[0] <= until_ms:
             self._pass(due[0])
             events += due[1](due[0])
+        return events
+
+    def _forget(self, at_ms: int) -> list[Event]:
+        losses.forget_before(self._saved, at_ms)
+        self.changed = True
+        return []
+
+    def _say_changes(self, at_ms: int) -> list[Event]:
+        """Commits before this moment that were more than progress; their requests are complete."""
+        state, events = self._saved, list[Event]()
+        over = [one for one in state.changes if one.timestamp_ms < at_ms]
+        state.changes = tuple(one for one in state.changes if one.timestamp_ms >= at_ms)
+        for same in losses.occasions(over):
+            report = self._report(state.partition, same[0].log_offset, same[0].timestamp_ms)
+            losses.report_changes(state, same, report)
+            events += report.events
+        self.changed = True
         return events
 
     def _pass(self, at_ms: int) -> None:
@@ -150,7 +175,7 @@ class Group:
         report = replace(
             self._report(probe.partition, probe.offset, probe.taken_ms),
             topic=probe.topic,
-            place=(saved.partition, saved.last_offset),
+            place=(saved.partition, saved.record_offset),
         )
         apply_probe(saved, probe, report)
         learn_probe(saved, probe.taken_ms)
@@ -166,12 +191,17 @@ class Group:
         report = self._report(run.partition, int(first["first_log_offset"]), int(first["first_timestamp_ms"]))
         if self._saved.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._saved, report)
-        self._offsets.apply(run, self._saved.round_number)
+        self._born(report.timestamp_ms)
+        applied = self._offsets.apply(run, self._saved.round_number)
+        life.note_commits(self._saved.life, int(run.rows["count"].sum()), len(self._offsets))
+        if applied.fallen or len(run.decreases) or self._saved.lost:
+            self._saved.changes += tuple(losses.changes(self._saved, run, applied))
         last = run.rows[run.rows["log_offset"].argmax()]
         self._advance(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
         # What became due while these commits were made comes before what they end.
         events += report.events + self._serve(int(last["timestamp_ms"]))
-        if self._saved.alarm_ms is None or self._listening():
+        unforeseen = applied.grown or bool((run.rows["expire_timestamp_ms"] >= 0).any())
+        if unforeseen or self._saved.alarm_ms is None or self._listening():
             events += self._look(
                 self._report(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
             )
@@ -191,11 +221,16 @@ class Group:
         )
         events = [] if continues else self._close()
         self._saved.pending += (saved.pend(record),)
+        self._born(record.timestamp_ms)
         self._advance(record.partition, record.offset, record.timestamp_ms)
         if isinstance(record.key, GroupMetadataKey) and record.value is not None:
             # A classic record is a full picture: nothing in its operation can come behind it.
             events += self._close()
         return events
+
+    def _born(self, at_ms: int) -> None:
+        if self._saved.life.born_ms < 0:
+            self._saved.life.born_ms = at_ms
 
     def _advance(self, partition: int, offset: int, timestamp_ms: int) -> None:
         self.changed = True
@@ -210,7 +245,8 @@ class Group:
     def _timer(self, at_ms: int) -> Report:
         """A report whose cause is that time has passed."""
         state = self._saved
-        place = (state.partition, state.last_offset)
+        # Commits are read in runs: which of them were made before this moment depends on the cut into batches.
+        place = (state.partition, state.record_offset)
         return replace(self._report(*place, at_ms), topic=None, place=place)
 
     def _close(self) -> list[Event]:
@@ -220,12 +256,28 @@ class Group:
         pending, self._saved.pending = self._saved.pending, ()
         self.changed = True
         records = [saved.unpend(one, self._saved.partition) for one in pending]
-        keys = [record.key for record in records]
+        tombstones = [record for record in records if isinstance(record.key, _COMMIT_KEYS)]
         others = [record for record in records if not isinstance(record.key, _COMMIT_KEYS)]
-        events = self._apply_closed(others) if others else []
-        self._offsets.remove((key.topic, key.partition) for key in keys if isinstance(key, _COMMIT_KEYS))
+        events = self._lose(tombstones, others) if tombstones else []
+        if others:
+            events += self._apply_closed(others)
+            life.note_members(self._saved)
         last = records[-1]
         return events + self._look(self._report(last.partition, last.offset, last.timestamp_ms))
+
+    def _lose(self, tombstones: list[GroupRecord], others: list[GroupRecord]) -> list[Event]:
+        """Offset tombstones come before the group's own in an operation."""
+        state, first = self._saved, tombstones[0]
+        gone = [(record.key.topic, record.key.partition) for record in tombstones]  # type: ignore[union-attr]
+        report = self._report(first.partition, first.offset, first.timestamp_ms)
+        ended = any(record.value is None and record.key.KEY_TYPE in _GROUP_KEY_TYPES for record in others)
+        missed = life.matters(state, self._rules, first.timestamp_ms)
+        losses.report_tombstones(state, self._offsets, gone, ended, report)
+        self._offsets.remove(gone)
+        if ended and not missed:
+            # Groups that come and go by the thousand must not be remembered.
+            state.lost = ()
+        return report.events
 
     def _apply_closed(self, records: list[GroupRecord]) -> list[Event]:
         last = records[-1]
@@ -272,7 +324,11 @@ class Group:
 
     def _alarms(self) -> Alarms:
         return Alarms(
-            self.group_id, self._saved.firing, self._context.policy.runbook, self._rules.severity_cap
+            self.group_id,
+            self._saved.firing,
+            self._context.policy.runbook,
+            self._rules.severity_cap,
+            self._rules.labels.get("runbook"),
         )
 
     def _say(self, said: Sequence[Said], report: Report) -> list[Event]:
@@ -301,9 +357,7 @@ class Group:
 
     def take_document(self) -> dict[str, Any] | Deleted | None:
         """What ``group-states`` should hold now, if it differs from what was taken last; else None."""
-        if self._rules.ignore:
-            return None
-        if self._saved.phase is Phase.DEAD:
+        if self._saved.phase is Phase.DEAD or self._rules.ignore:
             known, self._saved.document = self._saved.document, b""
             self.changed |= bool(known)
             return DELETED if known else None

@@ -47,6 +47,20 @@ class OffsetsSnapshot(msgspec.Struct, frozen=True, array_like=True):
     rhythm: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a run did to the table beside moving offsets on.
+
+    ``fallen`` are rows of the run whose first commit was below what was known (``old_offsets``), ``recreated``
+    topics that came with another id than before; ``grown``: a partition had no offset before.
+    """
+
+    fallen: list[int]
+    old_offsets: list[int]
+    recreated: frozenset[str]
+    grown: bool
+
+
 def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return (topics.astype(np.int64) << 32) | partitions.astype(np.int64)
 
@@ -69,11 +83,12 @@ class Offsets:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def apply(self, run: CommitRun, generation: int | None = None) -> None:
+    def apply(self, run: CommitRun, generation: int | None = None) -> Applied:
         """Take over the last commit of each topic partition of the run, unless a later one is known.
 
         ``generation`` is the group's while these commits were made.
         """
+        recreated = self._recreated(run)
         places = self._topic_places(run)
         keys = _keys(places[run.rows["topic"]], run.rows["partition"])
         order = np.argsort(keys)
@@ -85,6 +100,9 @@ class Offsets:
         found[inside] = known[at[inside]] == keys[inside]
         newer = found.copy()
         newer[found] = incoming["log_offset"][found] > self.rows["log_offset"][at[found]]
+        fallen = newer.copy()
+        fallen[newer] = incoming["first_offset"][newer] < self.rows["offset"][at[newer]]
+        old_offsets = self.rows["offset"][at[fallen]].tolist()
         number = -1 if generation is None else generation
         self._take_rhythm(run, at[newer], incoming[newer], number)
         for name in _SHARED_WITH_RUN:
@@ -92,6 +110,14 @@ class Offsets:
         if not found.all():
             self._insert(keys[~found], incoming[~found], number)
         self._take_sparse(run, keys, order, newer | ~found)
+        return Applied(order[fallen].tolist(), old_offsets, recreated, grown=not found.all())
+
+    def _recreated(self, run: CommitRun) -> frozenset[str]:
+        if not run.topic_ids:
+            return frozenset()
+        known = {self.topics[place]: topic_id for place, topic_id in self.topic_ids.items()}
+        told = {run.topics[place]: topic_id for place, topic_id in run.topic_ids.items()}
+        return frozenset(topic for topic, topic_id in told.items() if known.get(topic, topic_id) != topic_id)
 
     def _take_rhythm(
         self, run: CommitRun, at: npt.NDArray[np.intp], incoming: npt.NDArray[np.void], generation: int
@@ -176,7 +202,7 @@ class Offsets:
         mine = np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
         return int(self.rows["commit_timestamp_ms"][mine].max()) if mine.any() else None
 
-    def places(self) -> dict[tuple[str, int], int]:
+    def row_of(self) -> dict[tuple[str, int], int]:
         """The row of each topic partition."""
         topics, partitions = self.rows["topic"].tolist(), self.rows["partition"].tolist()
         return {
@@ -200,9 +226,30 @@ class Offsets:
                 "metadata": self.metadata.get(key, ""),
                 "leader_epoch": None if row["leader_epoch"] < 0 else row["leader_epoch"],
                 "commit_timestamp_ms": row["commit_timestamp_ms"],
-                "expires_at_ms": self.expire_timestamps_ms.get(key),
+                "expire_timestamp_ms": self.expire_timestamps_ms.get(key),
                 "log_offset": row["log_offset"],
             }
+
+    def own_expiries(self) -> tuple[list[int], list[int]]:
+        """Places of the rows with an expiry of their own, and that time."""
+        if not self.expire_timestamps_ms:
+            return [], []
+        keys = np.array(list(self.expire_timestamps_ms), np.int64)
+        places: list[int] = np.searchsorted(_keys(self.rows["topic"], self.rows["partition"]), keys).tolist()
+        return places, list(self.expire_timestamps_ms.values())
+
+    def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
+        """Where in the table these topic partitions are, in the table's order; unknown ones are left out."""
+        index = {topic: place for place, topic in enumerate(self.topics)}
+        keys = [(index[topic] << 32) | partition for topic, partition in wanted if topic in index]
+        known = _keys(self.rows["topic"], self.rows["partition"])
+        return np.flatnonzero(np.isin(known, np.array(keys, np.int64)))
+
+    def names(self, places: npt.NDArray[np.intp]) -> list[tuple[str, int]]:
+        """Topic and partition of some rows."""
+        rows = self.rows[places]
+        pairs = zip(rows["topic"].tolist(), rows["partition"].tolist(), strict=True)
+        return [(self.topics[topic], partition) for topic, partition in pairs]
 
     def summary(self) -> dict[str, Any]:
         """What the document in ``group-states`` says of offsets."""
@@ -211,7 +258,6 @@ class Offsets:
             "partitions": len(self.rows),
             "oldest_commit_ms": int(times.min()) if len(times) else None,
             "newest_commit_ms": int(times.max()) if len(times) else None,
-            "next_expiry_ms": min(self.expire_timestamps_ms.values(), default=None),
         }
 
     def snapshot(self) -> OffsetsSnapshot:

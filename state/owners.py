@@ -243,14 +243,14 @@ def _assignments(view: View) -> Iterator[tuple[str, Any, Mapping[str, str]]]:
 
 
 def _owners(view: View) -> Iterator[_Owner]:
-    at = view.offsets.places()
+    at = view.offsets.row_of()
     times = view.offsets.rows["commit_timestamp_ms"]
     held = [
         (member_id, member, partitions, [at[one] for one in each(partitions) if one in at])
         for member_id, member, partitions in _assignments(view)
     ]
     newest = [(int(times[rows].max()), member_id) for member_id, _, _, rows in held if rows]
-    first, second = (sorted(newest, reverse=True) + [(-1, ""), (-1, "")])[:2]
+    first, second = [*sorted(newest, reverse=True), (-1, ""), (-1, "")][:2]
     for member_id, member, partitions, rows in held:
         if rows:
             others_ms = second[0] if first[1] == member_id else first[0]

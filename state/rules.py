@@ -7,12 +7,13 @@ nor what a number means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 from groupreplay.state.alarms import Detector
 from groupreplay.state.events import Severity
+from groupreplay.state.expiring import OffsetsExpiringRule
 from groupreplay.state.owners import (
     MemberIdleRule,
     OwnerSilentRule,
@@ -44,6 +45,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     StaticCrashLoopRule(),
     OwnerSilentRule(),
     PartitionPoisonRule(),
+    OffsetsExpiringRule(),
 )
 
 
@@ -114,8 +116,21 @@ class Policy:
         return rules
 
 
+def numbers_of(detector: Detector) -> dict[str, Any]:
+    """The numbers of a detector that rules may change, by name, with their types."""
+    types, parts = get_type_hints(type(detector)), _parts(detector)
+    return {one.name: types[one.name] for one in fields(detector) if one.name not in parts}  # type: ignore[arg-type]
+
+
+def _parts(detector: Detector) -> dict[str, Detector]:
+    """Other detectors that this one asks for their numbers, by field."""
+    values = {one.name: getattr(detector, one.name) for one in fields(detector)}  # type: ignore[arg-type]
+    return {name: value for name, value in values.items() if hasattr(value, "look")}
+
+
 def _with(detectors: tuple[Detector, ...], numbers: Numbers) -> tuple[Detector, ...]:
+    changed = {one.NAME: replace(one, **numbers.get(one.NAME, {})) for one in detectors}  # type: ignore[type-var]
     return tuple(
-        replace(one, **numbers[one.NAME]) if one.NAME in numbers else one  # type: ignore[type-var]
-        for one in detectors
+        replace(one, **{name: changed[part.NAME] for name, part in _parts(one).items()})  # type: ignore[type-var]
+        for one in changed.values()
     )

@@ -22,6 +22,8 @@ from groupreplay.codecs import (
 from groupreplay.state.alarms import Firing
 from groupreplay.state.events import GroupType, History, Trigger
 from groupreplay.state.habits import Habits
+from groupreplay.state.life import Life
+from groupreplay.state.losses import Change, Lost
 from groupreplay.state.members import Member
 from groupreplay.state.modern import Modern, group_epoch
 from groupreplay.state.observations import GroupRecord, Probe
@@ -68,6 +70,8 @@ class Saved(msgspec.Struct, array_like=True):
     ``completed_epoch`` is the group epoch at which their members were last reconciled.
     ``clock_ms`` is the latest moment that was served, ``alarm_ms`` when the detectors want to look again;
     ``probes`` wait until the log has been read up to their time, ``probed_ms`` is that of the last one applied.
+    ``emptied_ms`` is when a classic group became Empty by its record, None where that does not say;
+    ``lost`` are offsets that vanished, ``changes`` commits whose moment is not over yet.
     ``habits`` is what detectors remember of the time before.
     """
 
@@ -100,6 +104,10 @@ class Saved(msgspec.Struct, array_like=True):
     probed_ms: int = -1
     in_progress: InProgress | None = None
     firing: dict[str, Firing] = {}
+    emptied_ms: int | None = None
+    life: Life = msgspec.field(default_factory=Life)
+    lost: tuple[Lost, ...] = ()
+    changes: tuple[Change, ...] = ()
     habits: Habits | None = None
 
     @property

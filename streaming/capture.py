@@ -1,4 +1,4 @@
-"""Copies the offsets topic of a live cluster into a capture file.
+"""Copies the offsets topic of a live cluster, and the probes beside it, into a capture file.
 
 Knows where to start and when to stop; must not know what a record means nor how a file is laid out.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from groupreplay.streaming.capture_file import CaptureWriter
+from groupreplay.streaming.probe_log import ProbesPlace, open_probes
 from groupreplay.streaming.rows import Advance, follow_topic, no_progress, read_topic
 from groupreplay.streaming.settings import Cluster
 
@@ -18,14 +19,15 @@ def capture(
     cluster: Cluster,
     path: Path,
     *,
+    probes: ProbesPlace | None = None,
     follow_seconds: float = 0,
     progress: Advance = no_progress,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Write everything up to the topic's end at this moment, then what arrives in ``follow_seconds`` more.
 
-    Returns the number of records. An interrupt ends the following early and keeps what was read; before that
-    it leaves no file.
+    Returns the number of records. What stands in the topic of probes goes along, if there is one. An
+    interrupt ends the following early and keeps what was read; before that it leaves no file.
 
     Raises:
         GroupReplayError: the cluster cannot be read or the file cannot be written.
@@ -33,8 +35,12 @@ def capture(
     rows = read_topic(cluster, progress=progress)
     assert rows.connection is not None
     assert rows.identity is not None
+    observed = None if probes is None else open_probes(probes)
     with CaptureWriter(path, cluster_id=rows.cluster_id, era=rows.era) as writer:
+        writer.topic_names.update(rows.connection.topic_names())
         for batch in rows.batches:
+            writer.write(batch)
+        for batch in observed.batches if observed else ():
             writer.write(batch)
         if follow_seconds:
             deadline = clock() + follow_seconds
@@ -44,4 +50,7 @@ def capture(
                     progress(writer.rows, None)
             except KeyboardInterrupt:
                 pass
+            for batch in observed.since() if observed else ():
+                writer.write(batch)
+            writer.topic_names.update(rows.connection.topic_names())
     return writer.rows

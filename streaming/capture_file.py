@@ -1,4 +1,4 @@
-"""The capture format: records of the offsets topic in Parquet files, written by ``capture`` and others.
+"""The capture format: records of the offsets topic, and probes, in Parquet files of ``capture`` and others.
 
 Knows Parquet, its columns and its metadata; must not know what a record means. Files of other writers (Spark,
 for instance) are read too, in whatever order their rows are: a capture is a set of records, the reader puts
@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -26,6 +27,8 @@ from groupreplay.streaming.rows import BATCH_ROWS, ROW_SCHEMA, Advance, Rows, no
 #: Keys of the Parquet schema's metadata.
 CLUSTER_ID: Final = b"groupreplay.cluster_id"
 ERA: Final = b"groupreplay.topic_id"
+#: Key of the file's metadata, which is written at the end: topic id (text) -> name, as JSON.
+TOPIC_NAMES: Final = b"groupreplay.topic_names"
 
 _UNKNOWN_CLUSTER: Final = "unknown"
 _FLUSH_ROWS: Final = 100_000
@@ -36,15 +39,17 @@ _OPTIONAL: Final = {"topic", "timestampType"}
 class CaptureWriter:
     """Writes one capture; the file appears under its name only when it is whole.
 
-    A context manager: leaving it by an exception removes what was written.
+    A context manager: leaving it by an exception removes what was written. ``topic_names`` (id to name) may be
+    filled until then: records have ids, and once the capture is elsewhere nobody can be asked for the names.
     """
 
     def __init__(self, path: Path, *, cluster_id: str, era: str) -> None:
         self.path = path
         self.rows = 0
+        self.topic_names: dict[str, str] = {}
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self._schema = ROW_SCHEMA.with_metadata({CLUSTER_ID: cluster_id.encode(), ERA: era.encode()})
-        self._pending: dict[int, list[pa.RecordBatch]] = {}
+        self._pending: dict[tuple[str, int], list[pa.RecordBatch]] = {}
         self._pending_rows = 0
         self._pending_bytes = 0
         self._file: pq.ParquetWriter | None = None
@@ -55,8 +60,9 @@ class CaptureWriter:
         return self
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of one partition, which follow those already written of it."""
-        self._pending.setdefault(batch.column("partition")[0].as_py(), []).append(batch)
+        """Add the rows of one partition of one topic, which follow those already written of it."""
+        place = batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
+        self._pending.setdefault(place, []).append(batch)
         self.rows += batch.num_rows
         self._pending_rows += batch.num_rows
         self._pending_bytes += batch.nbytes
@@ -71,6 +77,7 @@ class CaptureWriter:
             with _writing(self.path):
                 if error is None:
                     self._flush()
+                    self._file.add_key_value_metadata({TOPIC_NAMES: msgspec.json.encode(self.topic_names)})
                 self._file.close()
                 if error is None:
                     _sync(self._part)
@@ -79,10 +86,10 @@ class CaptureWriter:
             self._part.unlink(missing_ok=True)
 
     def _flush(self) -> None:
-        # One row group holds one partition: readers go partition by partition.
+        # One row group holds one partition of one topic: so it is read.
         assert self._file is not None
-        for number in sorted(self._pending):
-            table = pa.Table.from_batches(self._pending[number], ROW_SCHEMA)
+        for place in sorted(self._pending):
+            table = pa.Table.from_batches(self._pending[place], ROW_SCHEMA)
             with _writing(self.path):
                 self._file.write_table(table.replace_schema_metadata(self._schema.metadata))
         self._pending.clear()
@@ -120,14 +127,21 @@ class _Piece:
     path: Path
     row_group: int
     rows: int
+    topics: tuple[str, str]
     partitions: tuple[int, int]
     offsets: tuple[int, int]
 
 
 def read_captures(
-    paths: Sequence[Path], partitions: Sequence[int] | None = None, *, progress: Advance = no_progress
+    paths: Sequence[Path],
+    partitions: Sequence[int] | None = None,
+    *,
+    probes_topic: str = "group-probes",
+    progress: Advance = no_progress,
 ) -> Rows:
     """The records of the offsets topic in capture files and folders of them, in the order of the log.
+
+    Messages of ``probes_topic`` are the probes.
 
     Raises:
         GroupReplayError: no such file, no capture, a damaged one, or captures that do not belong together; a
@@ -137,7 +151,21 @@ def read_captures(
     cluster_id = _agreed(files, CLUSTER_ID, "clusters") or _UNKNOWN_CLUSTER
     era = _agreed(files, ERA, "lives of the offsets topic") or "0"
     pieces = [piece for path, file in files for piece in _pieces(path, file)]
-    return Rows(cluster_id, era, _in_log_order(pieces, partitions, progress))
+    topic_names = {topic: name for _, file in files for topic, name in _topic_names(file).items()}
+    log_pieces = [piece for piece in pieces if _may_hold(piece, OFFSETS_TOPIC)]
+    probe_pieces = [piece for piece in pieces if _may_hold(piece, probes_topic)]
+    return Rows(
+        cluster_id,
+        era,
+        _in_log_order(log_pieces, OFFSETS_TOPIC, partitions, progress),
+        probes=_in_log_order(probe_pieces, probes_topic, None, no_progress),
+        probes_topic=probes_topic,
+        topic_names=topic_names,
+    )
+
+
+def _may_hold(piece: _Piece, topic: str) -> bool:
+    return piece.topics[0] <= topic <= piece.topics[1]
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
@@ -199,6 +227,16 @@ def _agreed(files: Sequence[tuple[Path, pq.ParquetFile]], key: bytes, what: str)
     return next(iter(values), None)
 
 
+def _topic_names(file: pq.ParquetFile) -> dict[str, str]:
+    """What the writer was told; nothing in captures of other writers, and nothing that is worth an error."""
+    try:
+        return msgspec.json.decode(
+            (file.metadata.metadata or {}).get(TOPIC_NAMES, b"{}"), type=dict[str, str]
+        )
+    except msgspec.DecodeError:
+        return {}
+
+
 def _pieces(path: Path, file: pq.ParquetFile) -> Iterator[_Piece]:
     for index in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(index)
@@ -209,22 +247,25 @@ def _pieces(path: Path, file: pq.ParquetFile) -> Iterator[_Piece]:
         if group.num_rows:
             partitions = _bounds(bounds["partition"]) or _scanned(file, path, index, "partition")
             offsets = _bounds(bounds["offset"]) or _scanned(file, path, index, "offset")
-            yield _Piece(file, path, index, group.num_rows, partitions, offsets)
+            topics = (OFFSETS_TOPIC, OFFSETS_TOPIC)
+            if "topic" in file.schema_arrow.names:
+                topics = _bounds(bounds["topic"]) or _scanned(file, path, index, "topic")
+            yield _Piece(file, path, index, group.num_rows, topics, partitions, offsets)
 
 
-def _bounds(statistics: Any) -> tuple[int, int] | None:
+def _bounds(statistics: Any) -> tuple[Any, Any] | None:
     if statistics is None or not statistics.has_min_max:
         return None
     return statistics.min, statistics.max
 
 
-def _scanned(file: pq.ParquetFile, path: Path, index: int, column: str) -> tuple[int, int]:
+def _scanned(file: pq.ParquetFile, path: Path, index: int, column: str) -> tuple[Any, Any]:
     values = pc.min_max(_read_row_group(file, path, index, [column]).column(column)).as_py()
     return values["min"], values["max"]
 
 
 def _in_log_order(
-    pieces: Sequence[_Piece], partitions: Sequence[int] | None, progress: Advance
+    pieces: Sequence[_Piece], topic: str, partitions: Sequence[int] | None, progress: Advance
 ) -> Iterator[pa.RecordBatch]:
     total = sum(piece.rows for piece in pieces)
     done = 0
@@ -232,7 +273,7 @@ def _in_log_order(
     for number in sorted(set(partitions)) if partitions else range(last + 1):
         held = [piece for piece in pieces if piece.partitions[0] <= number <= piece.partitions[1]]
         for stretch in _stretches(held):
-            table = _ordered(stretch, number)
+            table = _ordered(stretch, topic, number)
             yield from table.to_batches(max_chunksize=BATCH_ROWS)
             done += table.num_rows
             progress(done, total)
@@ -253,11 +294,11 @@ def _stretches(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
         yield stretch
 
 
-def _ordered(stretch: Sequence[_Piece], number: int) -> pa.Table:
-    """The rows of one partition in a stretch, sorted by offset, each offset once."""
+def _ordered(stretch: Sequence[_Piece], topic: str, number: int) -> pa.Table:
+    """The rows of one partition of a topic in a stretch, sorted by offset, each offset once."""
     tables = [_conform(_read_row_group(piece.file, piece.path, piece.row_group)) for piece in stretch]
     table = pa.concat_tables(tables)
-    mine = pc.and_(pc.equal(table["partition"], number), pc.equal(table["topic"], OFFSETS_TOPIC))
+    mine = pc.and_(pc.equal(table["partition"], number), pc.equal(table["topic"], topic))
     table = table.filter(mine)
     steps = pc.pairwise_diff(table["offset"].combine_chunks())
     if pc.min(steps).as_py() is None or pc.min(steps).as_py() > 0:

@@ -40,6 +40,7 @@ class _Entry(NamedTuple):
 COMMANDS: Final[Mapping[str, _Entry]] = {
     "demo": _Entry("groupreplay.streaming.demo", "demo", "A broker, consumers and the job on this machine."),
     "run": _Entry(_CLUSTER, "run", "The job: read the offsets topic, write what happened to topics."),
+    "probe": _Entry(_CLUSTER, "probe", "Ask the brokers which classic groups are rebalancing now."),
     "replay": _Entry(_READING, "replay", "Events of a capture or a live topic, without Spark."),
     "list": _Entry(_READING, "list_groups", "Groups and their states, from the log alone."),
     "describe": _Entry(_READING, "describe", "Offsets, members or state of groups."),

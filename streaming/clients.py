@@ -113,6 +113,10 @@ class Connection:
             self._admin = self._open(AdminClient, {})
         return self._admin
 
+    def forget_admin(self) -> None:
+        """The next question opens a new client: librdkafka keeps the leaders of partitions it once found."""
+        self._admin = None
+
     def consumer(self) -> Consumer:
         """A reader for ``assign`` only; librdkafka demands a group id, which never reaches the broker."""
         return self._open(
@@ -160,6 +164,17 @@ class Connection:
             leaders={number: brokers.get(p.leader, "-") for number, p in found.partitions.items()},
         )
 
+    def cluster_id(self) -> str:
+        """Which cluster this is.
+
+        Raises:
+            GroupReplayError: no broker answers.
+        """
+        try:
+            return str(self.admin().list_topics(timeout=REQUEST_SECONDS).cluster_id or "unknown")
+        except KafkaException as error:
+            raise self.explain(error, "cluster") from None
+
     def topic_names(self) -> dict[str, str]:
         """Topic id in Kafka's text form -> name, of all topics that this login may see.
 
@@ -183,6 +198,10 @@ class Connection:
     def first_offsets(self, topic: str, partitions: int) -> dict[int, int]:
         """The first offset of each partition that retention and compaction have left."""
         return self._offsets(topic, partitions, OffsetSpec.earliest())
+
+    def offsets_since(self, topic: str, partitions: int, since_ms: int) -> dict[int, int]:
+        """The first offset of each partition written at that moment or later; -1 where there is none."""
+        return self._offsets(topic, partitions, OffsetSpec.for_timestamp(since_ms))
 
     def explain(self, error: KafkaException, where: str) -> GroupReplayError:
         """The error in our words; what librdkafka noted in the background is often the real cause."""
@@ -209,8 +228,7 @@ class Connection:
             return {at.partition: answer.result(2 * REQUEST_SECONDS).offset for at, answer in answers.items()}
         except KafkaException as error:
             explained = self.explain(error, topic)
-            # librdkafka keeps the leaders it once found for this call, also after they have changed.
-            self._admin = None
+            self.forget_admin()
             raise explained from None
 
     def _open(self, kind: Any, extra: Mapping[str, Any]) -> Any:

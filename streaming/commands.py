@@ -1,4 +1,4 @@
-"""Commands that deal with a cluster or with our own contract: run, capture, coordinator, schema.
+"""Commands that deal with a cluster or with our own contract: run, probe, capture, coordinator, schema.
 
 Knows flags and help texts, and the few lines that hand them to the module that does the work; must not import
 anything heavy at the top, because ``--help`` is made from here.
@@ -16,6 +16,7 @@ import click
 from groupreplay.streaming.options import (
     TABLE_FORMATS,
     Display,
+    ProbesChoice,
     cluster_options,
     display_options,
     find_cluster,
@@ -23,6 +24,9 @@ from groupreplay.streaming.options import (
     option,
     output_option,
     pair,
+    probes_options,
+    rules_options,
+    sink_options,
     topic_options,
 )
 
@@ -30,10 +34,7 @@ from groupreplay.streaming.options import (
 @click.command()
 @cluster_options
 @option("--checkpoint", metavar="FOLDER", required=True, help="Where the job keeps its state; must last.")
-@option("--sink-bootstrap-server", metavar="HOST:PORT", help="The cluster of the output topics, if another.")
-@option(
-    "--sink-command-config", type=click.Path(path_type=Path), metavar="FILE", help="Its client properties."
-)
+@sink_options
 @topic_options
 @option(
     "--trigger", type=float, default=10.0, show_default=True, metavar="SECONDS", help="Time between batches."
@@ -41,7 +42,20 @@ from groupreplay.streaming.options import (
 @option("--master", help="Spark master; by default this machine, or what spark-submit says.")
 @option("--backfill-events", is_flag=True, help="At a first start, emit the events of the past, too.")
 @option("--member-events", is_flag=True, help="Emit member.joined, member.left and member.updated, too.")
+@option(
+    "--probe/--no-probe", default=True, show_default=True, help="Ask the brokers who is rebalancing, too."
+)
+@option(
+    "--probe-interval",
+    "probe_interval_seconds",
+    type=float,
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often.",
+)
 @option("--label", "labels", type=pair, multiple=True, metavar="KEY=VALUE", help="Copied into every event.")
+@rules_options
 @option("--max-offsets-per-trigger", type=int, default=1_000_000, show_default=True, help="Limit of a batch.")
 @option("--shuffle-partitions", type=int, default=4, show_default=True, help="Fixed by the first start.")
 @option(
@@ -63,6 +77,8 @@ def run(
     trigger: float,
     topics: dict[str, str],
     labels: Sequence[tuple[str, str]],
+    rules: Path | None,
+    rule_numbers: Sequence[tuple[str, str]],
     spark_conf: Sequence[tuple[str, str]],
     **settings: Any,
 ) -> None:
@@ -71,6 +87,7 @@ def run(
     It reads __consumer_offsets, joins no consumer group, and writes what happened to every group to five
     topics, which it creates when it may. Stop it and start it again on the same checkpoint at any time.
     """
+    from groupreplay.streaming.rules_file import RulesSource
     from groupreplay.streaming.run import run as run_job
     from groupreplay.streaming.settings import RunSettings, TopicNames
 
@@ -82,6 +99,7 @@ def run(
                 topics=TopicNames(**topics),
                 trigger_seconds=trigger,
                 labels=dict(labels),
+                rules=RulesSource(path=rules, numbers=rule_numbers),
                 spark_conf=dict(spark_conf),
                 log_level={"WARNING": "WARN"}.get(display.log_level.upper(), display.log_level.upper()),
                 **settings,
@@ -92,27 +110,91 @@ def run(
 
 @click.command()
 @cluster_options
+@sink_options
+@option("--probes-topic", default="group-probes", show_default=True, metavar="NAME")
+@option(
+    "--interval",
+    type=click.FloatRange(min=1),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Between rounds.",
+)
+@option("--once", is_flag=True, help="Print one round and write nothing.")
+@output_option(*TABLE_FORMATS)
+@display_options
+@click.pass_obj
+@click.pass_context
+def probe(
+    ctx: click.Context,
+    display: Display,
+    /,
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    sink_bootstrap_server: str | None,
+    sink_command_config: Path | None,
+    probes_topic: str,
+    interval: float,
+    once: bool,
+    output: str,
+) -> None:
+    """Ask the brokers which classic groups are rebalancing at this moment, which no log shows.
+
+    Round after round the answers go to the topic group-probes, where the job reads them; the job does the
+    same by itself unless it runs with --no-probe. With --once they are printed instead, and nothing is
+    written. Rebalances of Kafka Connect workers are not seen.
+    """
+    from groupreplay.streaming import probing
+    from groupreplay.streaming.settings import TopicNames
+    from groupreplay.streaming.terminal import Output, show
+
+    source = need_cluster(bootstrap_server, command_config)
+    if once:
+        taken = probing.probe_once(source)
+        table, documents = probing.round_table(taken.answers), probing.round_documents(taken)
+        show(table, documents, Output(output), colour=display.colour)
+        probing.check_round(taken.summary)
+        return
+    sink = find_cluster(sink_bootstrap_server, sink_command_config) or source
+    ctx.exit(probing.probe(source, sink, TopicNames(probes=probes_topic), interval))
+
+
+@click.command()
+@cluster_options
 @option(
     "-o", "--output-file", type=click.Path(path_type=Path), metavar="FILE", required=True, help="The capture."
 )
 @option(
     "--duration", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Follow so much longer."
 )
+@probes_options
 @display_options
 def capture(
-    *, bootstrap_server: str | None, command_config: Path | None, output_file: Path, duration: float
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    output_file: Path,
+    duration: float,
+    probes: ProbesChoice,
 ) -> None:
     """Copy everything that the offsets topic holds at this moment into a Parquet file.
 
-    The file appears only when it is whole. With --duration the copy goes on; Ctrl-C then ends it early and
-    keeps what was read.
+    The prober's answers go along, if there are any. The file appears only when it is whole. With --duration
+    the copy goes on; Ctrl-C then ends it early and keeps what was read.
     """
     from groupreplay.streaming.capture import capture as capture_topic
     from groupreplay.streaming.terminal import Progress
 
     cluster = need_cluster(bootstrap_server, command_config)
     with Progress("records copied") as progress:
-        count = capture_topic(cluster, output_file, follow_seconds=duration, progress=progress)
+        count = capture_topic(
+            cluster,
+            output_file,
+            probes=probes.place(cluster),
+            follow_seconds=duration,
+            progress=progress,
+        )
     click.echo(f"{count:,} records in {output_file}", err=True)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.streaming.job_report import JobReport
+from groupreplay.streaming.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.step import RESERVED
 
@@ -61,15 +62,20 @@ class Heartbeat:
         self._publish = publish
         self._clock = clock
         self._beat: _Beat | None = None
+        self._passed_ends: Mapping[int, int] = {}
         self._next_beat_ms = 0
+        self._next_message_ms = 0
         self._next_document_ms = 0
 
     def wake(self) -> None:
-        """Writes a heartbeat that claims nothing: without data Spark runs no batch, and so no timer."""
-        self._publish(self._topics.probes, RESERVED, self._message(None, {}))
+        """Says again what was said last: without data Spark runs no batch, and so no timer."""
+        self._say()
 
     def tick(self) -> None:
-        """Takes in progress, publishes the beat that is passed, takes the next one, renews the document."""
+        """Takes in progress, takes a beat or publishes the one that is passed, renews the document.
+
+        While a beat waits to be passed, the last one is said again: so one sees how far behind the job is.
+        """
         interval_ms = round(self._report.identity.trigger_seconds * 1000)
         self._report.take(self._progress())
         if self._beat is None and self._clock() >= self._next_beat_ms:
@@ -79,8 +85,11 @@ class Heartbeat:
             self._report.ends = self._beat.ends
             self._next_beat_ms = taken_ms + interval_ms
         if self._beat is not None and _passed(self._beat.ends, self._report.read()):
-            self._publish(self._topics.probes, RESERVED, self._message(self._beat.taken_ms, self._beat.ends))
-            self._report.caught_up_ms, self._beat = self._beat.taken_ms, None
+            self._say(self._beat)
+            self._report.caught_up_ms, self._passed_ends = self._beat.taken_ms, self._beat.ends
+            self._beat = None
+        elif self._clock() >= self._next_message_ms:
+            self._say()
         if self._clock() >= self._next_document_ms:
             self.publish_document()
             self._next_document_ms = self._clock() + interval_ms
@@ -92,19 +101,21 @@ class Heartbeat:
         document = msgspec.json.encode(self._report.document(self._clock()))
         self._publish(self._topics.job, JOB_KEY, document)
 
-    def _message(self, caught_up_ms: int | None, ends: Mapping[int, int]) -> bytes:
-        identity = self._report.identity
-        return msgspec.json.encode(
-            {
-                "kind": "heartbeat",
-                "cluster_id": identity.cluster_id,
-                "era": identity.era,
-                "job_id": identity.job_id,
-                "run_id": identity.run_id,
-                "caught_up_ms": caught_up_ms,
-                "offsets": {str(partition): ends[partition] for partition in sorted(ends)},
-            }
+    def _say(self, passed: _Beat | None = None) -> None:
+        identity, now_ms = self._report.identity, self._clock()
+        key, value = encode_message(
+            HeartbeatMessage(
+                cluster_id=identity.cluster_id,
+                era=identity.era,
+                job_id=identity.job_id,
+                run_id=identity.run_id,
+                at_ms=now_ms,
+                caught_up_ms=passed.taken_ms if passed else self._report.caught_up_ms,
+                offsets=dict(sorted((passed.ends if passed else self._passed_ends).items())),
+            )
         )
+        self._publish(self._topics.probes, key, value)
+        self._next_message_ms = now_ms + round(identity.trigger_seconds * 1000)
 
 
 def _passed(ends: Mapping[int, int], read: Mapping[int, int]) -> bool:

@@ -17,7 +17,7 @@ from groupreplay.streaming.inspection import living
 from groupreplay.streaming.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.rows import Rows
 from groupreplay.streaming.terminal import Table
-from groupreplay.streaming.timeline import event_name, milliseconds
+from groupreplay.streaming.timeline import event_name, milliseconds, words_of
 
 Data = Mapping[str, Any]
 
@@ -63,13 +63,14 @@ class _Life:
         """Add what one CloudEvent says."""
         name, data = event_name(event), event["data"]
         self._learn_names(data)
-        cause = (data["cause"]["partition"], data["cause"]["offset"])
+        # An event that only time has caused belongs to no operation.
+        cause = (data["cause"]["partition"], data["cause"]["offset"]) if data["cause"] else None
         if name in ("member.joined", "member.left") and self._open is not None and self._open[0] == cause:
             self._take_in(name, data, self._open[1])
             return
         if not name.startswith("record."):
             self._mind_the_hole(name, data)
-        row = _Row(name, data["group_type"], event["time"], self._generation, why=_why(name, data))
+        row = _Row(name, data["group_type"], event["time"], self._generation, why=_why(event))
         row.joined, row.left, row.kept = (list(data.get(part) or ()) for part in _CHANGES)
         row.members = _ids(data)
         if "member_id" in data:
@@ -153,8 +154,11 @@ def _generation(picture: Data) -> int | None:
     return epoch if generation is None else generation
 
 
-def _why(name: str, data: Data) -> list[str]:
+def _why(event: Data) -> list[str]:
     """The trigger, and how long it took; the reason of an event that is about one member or record."""
+    name, data = event_name(event), event["data"]
+    if "condition_id" in data:
+        return [words_of(event)]
     told = {
         "member.updated": lambda: ["new " + ", ".join(data["changed"])],
         "static.replaced": lambda: ["came back under a new member id"],

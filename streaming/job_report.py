@@ -13,6 +13,7 @@ from typing import Any, Final
 from groupreplay import __version__
 from groupreplay.state.context import OFFSETS_TOPIC
 from groupreplay.state.envelope import timestamp
+from groupreplay.streaming.probe_messages import RoundSummary
 from groupreplay.streaming.query import OBSERVED
 from groupreplay.streaming.source import offsets_read
 from groupreplay.streaming.step import Output
@@ -38,7 +39,9 @@ class JobIdentity:
 class JobReport:
     """The job as its driver sees it. Counters begin at the start of the process.
 
-    ``ends`` are the ends of the log's partitions when they were last asked for.
+    ``ends`` are the ends of the log's partitions when they were last asked for. ``rules_changes`` is how often
+    other rules were taken, ``rules_error`` why the present file of rules was refused. ``last_round`` is how
+    the prober's last round went, None before the first one and with ``--no-probe``.
     """
 
     identity: JobIdentity
@@ -46,6 +49,9 @@ class JobReport:
     ends: Mapping[int, int] = field(default_factory=dict)
     restarts: int = 0
     last_error: str | None = None
+    rules_changes: int = 0
+    rules_error: str | None = None
+    last_round: RoundSummary | None = None
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("batches", "records", *(one.value for one in Output)), 0)
@@ -116,6 +122,8 @@ class JobReport:
             "counters": dict(self._counters),
             "restarts": self.restarts,
             "last_error": self.last_error,
+            "rules": {"changes": self.rules_changes, "error": self.rules_error},
+            "prober": None if self.last_round is None else _prober(self.last_round),
         }
 
     def line(self, now_ms: int) -> str:
@@ -135,6 +143,11 @@ class JobReport:
 
 def _seconds(progress: Mapping[str, Any]) -> float:
     return float(progress["durationMs"].get("triggerExecution", progress["batchDuration"])) / 1000
+
+
+def _prober(last: RoundSummary) -> dict[str, Any]:
+    brokers = {str(number): error for number, error in last.brokers.items()}
+    return {"round_ms": last.taken_ms, "rights": last.rights, "brokers": brokers, "groups": last.groups}
 
 
 def _state_rows(progress: Mapping[str, Any] | None) -> int:

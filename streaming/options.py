@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import click
 from click.core import ParameterSource
 
 if TYPE_CHECKING:
+    from groupreplay.streaming.probe_log import ProbesPlace
     from groupreplay.streaming.settings import Cluster
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -110,6 +112,29 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         display.configure_logs()
 
 
+def rules_options(command: _F) -> _F:
+    """``--rules``, and ``--rule`` for single numbers."""
+    command = option(
+        "--rule",
+        "rule_numbers",
+        type=pair,
+        multiple=True,
+        metavar="NUMBER=VALUE",
+        help="One number for all groups, over the file: rebalance.stuck.threshold_ms=3000.",
+    )(command)
+    return rules_option(command)
+
+
+def rules_option(command: _F) -> _F:
+    """``--rules``."""
+    return option(
+        "--rules",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Policy for groups: thresholds, labels, what to ignore (docs/cli.md).",
+    )(command)
+
+
 def cluster_options(command: _F) -> _F:
     """``--bootstrap-server`` and ``--command-config``."""
     command = option(
@@ -119,6 +144,63 @@ def cluster_options(command: _F) -> _F:
         help="Kafka client properties for the connection (security, timeouts).",
     )(command)
     return option("--bootstrap-server", metavar="HOST:PORT", help="The cluster to ask.")(command)
+
+
+def sink_options(command: _F) -> _F:
+    """``--sink-bootstrap-server`` and ``--sink-command-config``: the cluster of the job's topics."""
+    command = option(
+        "--sink-command-config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Its client properties.",
+    )(command)
+    return option(
+        "--sink-bootstrap-server", metavar="HOST:PORT", help="The cluster of the job's topics, if another."
+    )(command)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbesChoice:
+    """Where the probes are that somebody wants to be read; ``asked_for`` when a flag says so."""
+
+    topic: str
+    bootstrap_server: str | None
+    command_config: Path | None
+    asked_for: bool
+
+    def place(self, source: Cluster) -> ProbesPlace:
+        """The topic, on the cluster that is read unless another is named."""
+        from groupreplay.streaming.probe_log import ProbesPlace
+
+        sink = find_cluster(self.bootstrap_server, self.command_config)
+        return ProbesPlace(sink or source, self.topic, self.asked_for)
+
+
+def probes_options(command: _F) -> _F:
+    """``--probes-topic`` and the cluster it is on, as one ``ProbesChoice`` named ``probes``."""
+
+    @wraps(command)
+    def chosen(
+        *args: Any,
+        probes_topic: str,
+        sink_bootstrap_server: str | None,
+        sink_command_config: Path | None,
+        **rest: Any,
+    ) -> Any:
+        ctx = click.get_current_context()
+        flags = ("probes_topic", "sink_bootstrap_server", "sink_command_config")
+        asked_for = any(ctx.get_parameter_source(name) is not ParameterSource.DEFAULT for name in flags)
+        probes = ProbesChoice(probes_topic, sink_bootstrap_server, sink_command_config, asked_for)
+        return command(*args, probes=probes, **rest)
+
+    decorated = option(
+        "--probes-topic",
+        default="group-probes",
+        show_default=True,
+        metavar="NAME",
+        help="Where the prober's answers are; read beside the log.",
+    )(sink_options(chosen))
+    return cast("_F", decorated)
 
 
 def input_options(command: _F) -> _F:

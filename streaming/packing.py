@@ -14,13 +14,15 @@ import numpy as np
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.bad_records import BadRecord
-from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord, Observations
+from groupreplay.state.job_watch import JobObservation
+from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord, Observations, Probe
 from groupreplay.state.rhythm import RHYTHM
 
 #: Tags of the grouping key. A group id alone could collide with a reserved word.
 GROUP_TAG: Final = b"g:"
 BAD_RECORDS_TAG: Final = b"x:"
 HEARTBEAT_TAG: Final = b"h:"
+JOB_TAG: Final = b"j:"
 
 
 class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
@@ -46,7 +48,7 @@ class PackedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1
 PackedItem: TypeAlias = PackedRun | PackedRecord
 
 
-class PackedGroup(msgspec.Struct, array_like=True, frozen=True):
+class PackedGroup(msgspec.Struct, array_like=True, frozen=True, tag=0):
     """What one chunk of one Kafka partition holds of one group, in log order.
 
     ``seen_to``: the last offset of that partition in the chunk, whatever group it belonged to.
@@ -55,6 +57,12 @@ class PackedGroup(msgspec.Struct, array_like=True, frozen=True):
     partition: int
     seen_to: int
     items: list[PackedItem]
+
+
+class PackedProbe(msgspec.Struct, array_like=True, frozen=True, tag=1):
+    """A live answer about one group, which comes from another topic than its records."""
+
+    probe: Probe
 
 
 class BadRecordBytes(msgspec.Struct, array_like=True, frozen=True):
@@ -73,7 +81,8 @@ class BadRecordBytes(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_group_decoder: Final = msgspec.msgpack.Decoder(PackedGroup)
+_group_decoder: Final = msgspec.msgpack.Decoder(PackedGroup | PackedProbe)
+_job_decoder: Final = msgspec.msgpack.Decoder(JobObservation)
 _bad_decoder: Final = msgspec.msgpack.Decoder(list[BadRecordBytes])
 
 
@@ -82,21 +91,39 @@ def pack_group(group: PackedGroup) -> bytes:
     return _encoder.encode(group)
 
 
+def pack_probe(probe: Probe) -> bytes:
+    """The packed form; ``unpack_group`` takes it beside packed groups."""
+    return _encoder.encode(PackedProbe(probe))
+
+
+def pack_job(observation: JobObservation) -> bytes:
+    """The packed form; ``unpack_job`` is the inverse."""
+    return _encoder.encode(observation)
+
+
 def pack_bad_records(records: Sequence[BadRecordBytes]) -> bytes:
     """The packed form; ``unpack_bad_records`` is the inverse."""
     return _encoder.encode(records)
 
 
 def unpack_group(packed: Iterable[bytes]) -> Observations:
-    """All that one call of a group's function was given, in the order of the log."""
-    groups = [_group_decoder.decode(one) for one in packed]
+    """All that one call of a group's function was given: records in the order of the log, probes by time."""
+    decoded = [_group_decoder.decode(one) for one in packed]
+    groups = [one for one in decoded if isinstance(one, PackedGroup)]
+    probes = [one.probe for one in decoded if isinstance(one, PackedProbe)]
+    probes.sort(key=lambda probe: (probe.taken_ms, probe.partition, probe.offset))
     items = [_observation(item, group.partition) for group in groups for item in group.items]
     items.sort(key=lambda item: (item.partition, item.first_offset))
     seen_to: dict[int, int] = {}
     for group in groups:
         seen_to[group.partition] = max(group.seen_to, seen_to.get(group.partition, -1))
     # A group lives in one partition. Should a log say otherwise, the smaller claim is the safe one.
-    return Observations(items=items, seen_to=min(seen_to.values(), default=-1))
+    return Observations(items=items, seen_to=min(seen_to.values(), default=-1), probes=probes)
+
+
+def unpack_job(packed: Iterable[bytes]) -> list[JobObservation]:
+    """What one call was told about the job, in no order."""
+    return [_job_decoder.decode(one) for one in packed]
 
 
 def unpack_bad_records(packed: Iterable[bytes]) -> list[BadRecordBytes]:

@@ -1,4 +1,4 @@
-"""The query as one sentence: records, packed, joined by the heartbeats, by group, step by step.
+"""The query as one sentence: records, packed, joined by probes and heartbeats, by group, step by step.
 
 Knows the order of the parts and their schemas; each part is a module of its own.
 """
@@ -9,14 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.streaming.pack import pack
+from groupreplay.streaming.probe_rows import Audience, pack_probes
 from groupreplay.streaming.settings import TopicNames
-from groupreplay.streaming.source import TopicPlan, heartbeats, log_records
+from groupreplay.streaming.source import TopicPlan, log_records, probes
 from groupreplay.streaming.step import Job, Output, step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: ``pack.OUTPUT_SCHEMA`` and the schema of the heartbeats.
+#: ``pack.OUTPUT_SCHEMA``, the schema of both sources once they are packed.
 PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
 #: One column, because arrays and maps crash in some releases, and never to be changed: the first batch of a
 #: checkpoint freezes it. What is inside has a version of its own.
@@ -31,9 +32,9 @@ def output_rows(
     spark: SparkSession,
     *,
     log: TopicPlan,
-    probes: TopicPlan,
+    watch: TopicPlan,
+    audience: Audience,
     job: Job,
-    run_id: str,
     max_offsets_per_trigger: int,
 ) -> DataFrame:
     """The rows that the job writes. The order of the two sources is part of every checkpoint."""
@@ -44,7 +45,7 @@ def output_rows(
         # Fifty tasks would start Python fifty times; each task packs its partitions one after the other.
         .coalesce(spark.sparkContext.defaultParallelism)
         .mapInArrow(pack, PACKED_SCHEMA)
-        .unionByName(heartbeats(spark, probes, run_id))
+        .unionByName(probes(spark, watch).mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA))
         # No row is late with this kind of timeout; the watermark only tells every group how far we are.
         .withWatermark("caught_up", "0 seconds")
         .groupBy("key")

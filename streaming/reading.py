@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.options import (
     TABLE_FORMATS,
     Display,
+    ProbesChoice,
     display_options,
     find_cluster,
     input_options,
@@ -26,6 +28,7 @@ from groupreplay.streaming.options import (
     option,
     output_option,
     pair,
+    probes_options,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ _AT = option("--at", type=moment, metavar="TIME", help="As it was then: what was
 
 @click.command()
 @input_options
+@probes_options
 @option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group; may be repeated.")
 @option("--type", "types", multiple=True, metavar="EVENT", help="Only rebalance.completed and the like.")
 @option("--since", type=moment, metavar="TIME", help="Only what happened then or later.")
@@ -59,6 +63,7 @@ def replay(
     from_file: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
+    probes: ProbesChoice,
     groups: Sequence[str],
     types: Sequence[str],
     since: int | None,
@@ -78,9 +83,14 @@ def replay(
 
     wanted = Filter(types=_event_types(types), since_ms=since, until_ms=until)
     with Progress("records read") as progress:
-        rows = _open_rows(from_file, bootstrap_server, command_config, progress=progress)
+        rows = _open_rows(from_file, bootstrap_server, command_config, probes=probes, progress=progress)
+        rows, is_probed = _with_probes(rows)
         context = _context(
-            rows, complete_since_ms=complete_since, member_events=member_events, labels=dict(labels)
+            rows,
+            probing=is_probed,
+            complete_since_ms=complete_since,
+            member_events=member_events,
+            labels=dict(labels),
         )
         driver = Replay(context, groups or None)
         events = events_in_order(driver.feed(rows), wanted)
@@ -89,10 +99,10 @@ def replay(
 
 
 def _event_types(names: Sequence[str]) -> frozenset[str] | None:
-    from groupreplay.state import FACTS
+    from groupreplay.state.catalogue import EVENTS
     from groupreplay.state.envelope import event_type
 
-    known = [fact.NAME for fact in FACTS]
+    known = [event.NAME for event in EVENTS]
     for name in names:
         if name not in known:
             raise click.UsageError(f"There is no event {name!r}; there are {', '.join(known)}.")
@@ -116,6 +126,7 @@ def _print_events(events: Iterable[bytes], before: Callable[[], None], output: s
 
 @click.command("list")
 @input_options
+@probes_options
 @option(
     "--type",
     "types",
@@ -138,6 +149,7 @@ def list_groups(
     from_file: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
+    probes: ProbesChoice,
     types: Sequence[str],
     states: Sequence[str],
     at: int | None,
@@ -147,7 +159,7 @@ def list_groups(
     from groupreplay.streaming.inspection import choose, list_table, pictures, summary
     from groupreplay.streaming.terminal import Output, show
 
-    with _reading(from_file, bootstrap_server, command_config, until_ms=at) as (driver, rows):
+    with _reading(from_file, bootstrap_server, command_config, probes, until_ms=at) as (driver, rows):
         found = pictures(driver, rows)
     chosen = choose(found, types=types, states=states)
     show(list_table(chosen), map(summary, chosen), Output(output), colour=display.colour)
@@ -155,6 +167,7 @@ def list_groups(
 
 @click.command()
 @input_options
+@probes_options
 @option("--group", "groups", multiple=True, metavar="GROUP", help="The group; may be repeated.")
 @option("--all-groups", is_flag=True, help="Every group.")
 @click.option("--offsets", "view", flag_value="offsets", default="offsets", help="Offsets (the default).")
@@ -174,6 +187,7 @@ def describe(
     from_file: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
+    probes: ProbesChoice,
     groups: Sequence[str],
     all_groups: bool,
     view: str,
@@ -194,7 +208,13 @@ def describe(
         raise click.UsageError("Name groups with --group, or take --all-groups.")
     is_history = view == "history"
     with _reading(
-        from_file, bootstrap_server, command_config, groups or None, until_ms=at, member_events=is_history
+        from_file,
+        bootstrap_server,
+        command_config,
+        probes,
+        groups or None,
+        until_ms=at,
+        member_events=is_history,
     ) as (driver, rows):
         found = history(driver, rows) if is_history else pictures(driver, rows)
     where = ", ".join(map(str, from_file)) or rows.cluster_id
@@ -230,6 +250,7 @@ def _reading(
     from_file: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
+    probes: ProbesChoice,
     groups: Sequence[str] | None = None,
     *,
     until_ms: int | None,
@@ -240,17 +261,27 @@ def _reading(
     from groupreplay.streaming.terminal import Progress
 
     with Progress("records read") as progress:
-        rows = _open_rows(from_file, bootstrap_server, command_config, progress=progress)
-        driver = Replay(_context(rows, member_events=member_events), groups, until_ms=until_ms)
+        rows = _open_rows(from_file, bootstrap_server, command_config, probes=probes, progress=progress)
+        rows, is_probed = _with_probes(rows)
+        context = _context(rows, probing=is_probed, member_events=member_events)
+        driver = Replay(context, groups, until_ms=until_ms)
         yield driver, rows
     _warn_of_dead_letters(driver.dead_letters)
 
 
+def _with_probes(rows: Rows) -> tuple[Rows, bool]:
+    """The same rows, and whether a prober has looked on."""
+    from groupreplay.streaming.probe_log import shows_rounds
+
+    is_probed, probes = shows_rounds(rows.probes)
+    return replace(rows, probes=probes), is_probed
+
+
 def _context(rows: Rows, **settings: Any) -> Context:
-    """What the groups are told: a live cluster also names the topics that the log has by id only."""
+    """What the groups are told, also the names of topics that the log has by id only."""
     from groupreplay.state import Context
 
-    names = rows.connection.topic_names() if rows.connection else {}
+    names = rows.connection.topic_names() if rows.connection else rows.topic_names
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
 
 
@@ -325,18 +356,27 @@ def _open_rows(
     command_config: Path | None,
     partitions: Sequence[int] = (),
     *,
+    probes: ProbesChoice | None = None,
     progress: Advance,
 ) -> Rows:
+    """The rows to read, with the probes beside them where those are wanted."""
     if from_file:
         from groupreplay.streaming.capture_file import read_captures
 
-        return read_captures(from_file, partitions, progress=progress)
+        topic = "" if probes is None else probes.topic
+        return read_captures(from_file, partitions, probes_topic=topic, progress=progress)
     cluster = find_cluster(bootstrap_server, command_config)
     if cluster is None:
         raise click.UsageError("Nothing to read: give --from-file FILE or --bootstrap-server host:port.")
     from groupreplay.streaming.rows import read_topic
 
-    return read_topic(cluster, partitions, progress=progress)
+    rows = read_topic(cluster, partitions, progress=progress)
+    if probes is None:
+        return rows
+    from groupreplay.streaming.probe_log import open_probes
+
+    found = open_probes(probes.place(cluster))
+    return replace(rows, probes=found.batches if found else (), probes_topic=probes.topic)
 
 
 def _warn_of_dead_letters(count: int) -> None:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from typing import IO, Final
 
 import msgspec
@@ -21,6 +22,7 @@ from groupreplay.state import Context, Group
 from groupreplay.state.envelope import timestamp
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.packing import BAD_RECORDS_TAG, GROUP_TAG
+from groupreplay.streaming.probe_rows import INPUT_COLUMNS, Audience, pack_probes
 from groupreplay.streaming.rows import Rows
 from groupreplay.streaming.step import Output, OutputRow, advance
 
@@ -48,7 +50,10 @@ class Replay:
 
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """Everything the job would write for these rows. The end of the rows is the end of the log."""
-        for packed in pack(map(self._columns, rows.batches)):
+        # Probes wait in the state of their group for the records that were written before them.
+        audience = Audience(topic=rows.probes_topic, cluster_id=rows.cluster_id)
+        probes = pack_probes(map(self._messages, rows.probes), audience)
+        for packed in chain(probes, pack(map(self._columns, rows.batches))):
             for key, blob in zip(
                 packed.column("key").to_pylist(), packed.column("packed").to_pylist(), strict=True
             ):
@@ -71,13 +76,21 @@ class Replay:
         return self._only is None or key in self._only or key.startswith(BAD_RECORDS_TAG)
 
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        batch = self._of_the_time(batch)
+        names = {"partition": "partition", "offset": "offset", "timestamp": "timestamp_ms"}
+        kept = {**names, "key": "key", "value": "value"}
+        return pa.RecordBatch.from_arrays([batch.column(name) for name in kept], names=list(kept.values()))
+
+    def _messages(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return self._of_the_time(batch).select(list(INPUT_COLUMNS))
+
+    def _of_the_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows up to the end of the log; notes how late the latest is."""
         if self._until_ms is not None:
             batch = batch.filter(pc.less_equal(batch.column("timestamp"), self._until_ms))
         latest = pc.max(batch.column("timestamp")).as_py()
         self._latest_ms = max(self._latest_ms, latest or 0)
-        names = {"partition": "partition", "offset": "offset", "timestamp": "timestamp_ms"}
-        kept = {**names, "key": "key", "value": "value"}
-        return pa.RecordBatch.from_arrays([batch.column(name) for name in kept], names=list(kept.values()))
+        return batch
 
     def _advance(self, key: bytes, packed: list[bytes], *, now_ms: int) -> Iterator[OutputRow]:
         result = advance(

@@ -1,4 +1,4 @@
-"""Raw records of the offsets topic as Arrow batches, and how to read them from a live cluster.
+"""Raw records of the offsets topic and of the probes beside it as Arrow batches, read from a live cluster.
 
 Knows columns, offsets and the Kafka client; must not know what a record means. Nothing here joins a group.
 """
@@ -6,7 +6,7 @@ Knows columns, offsets and the Kafka client; must not know what a record means. 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -54,8 +54,10 @@ class Rows:
     """Records of one life of one cluster's offsets topic.
 
     ``batches`` have the columns of ``ROW_SCHEMA``, one partition each, partitions in rising order, offsets
-    rising inside a partition; they can be read once. When they come from a live cluster, ``connection``,
-    ``identity`` and ``ends`` (the first offset of each partition that was not read) are there.
+    rising inside a partition; they can be read once. ``probes`` are batches of the same columns from the
+    topic that ``group-probes`` is, if any; read them first. When they come from a live cluster,
+    ``connection``, ``identity`` and ``ends`` (the first offset of each partition that was not read) are there. A
+    capture brings ``topic_names`` (id to name) as the cluster had them when it was written.
     """
 
     cluster_id: str
@@ -64,6 +66,9 @@ class Rows:
     connection: Connection | None = None
     identity: TopicIdentity | None = None
     ends: Mapping[int, int] = field(default_factory=dict)
+    probes: Iterable[pa.RecordBatch] = ()
+    probes_topic: str = "group-probes"
+    topic_names: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_topic(
@@ -79,9 +84,17 @@ def read_topic(
     wanted = chosen_partitions(partitions, identity.partitions)
     ends = connection.end_offsets(OFFSETS_TOPIC, identity.partitions)
     starts = connection.first_offsets(OFFSETS_TOPIC, identity.partitions)
-    spans = [(number, starts[number], ends[number]) for number in wanted if starts[number] < ends[number]]
-    batches = _read_spans(connection, spans, progress)
+    spans = [(number, starts[number], ends[number]) for number in wanted]
+    batches = _read_spans(connection, OFFSETS_TOPIC, spans, progress)
     return Rows(identity.cluster_id, identity.era, batches, connection, identity, ends)
+
+
+def read_messages(
+    connection: Connection, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]
+) -> Iterator[pa.RecordBatch]:
+    """What stands in another topic between these offsets; a start of -1 means that there is nothing."""
+    spans = [(number, starts[number], end) for number, end in sorted(ends.items()) if starts[number] >= 0]
+    return _read_spans(connection, topic, spans, no_progress)
 
 
 def chosen_partitions(asked: Sequence[int] | None, count: int) -> list[int]:
@@ -117,13 +130,14 @@ def follow_topic(
 
 
 def _read_spans(
-    connection: Connection, spans: Sequence[tuple[int, int, int]], progress: Advance
+    connection: Connection, topic: str, spans: Sequence[tuple[int, int, int]], progress: Advance
 ) -> Iterator[pa.RecordBatch]:
+    spans = [(number, start, end) for number, start, end in spans if start < end]
     total = sum(end - start for _, start, end in spans)
     done = 0
     with closing(connection.consumer()) as consumer:
         for number, start, end in spans:
-            for batch in _read_span(consumer, connection, number, start, end):
+            for batch in _read_span(consumer, connection, TopicPartition(topic, number, start), end):
                 last = batch.column("offset")[-1].as_py()
                 progress(done + last + 1 - start, total)
                 yield batch
@@ -132,9 +146,8 @@ def _read_spans(
 
 
 def _read_span(
-    consumer: Consumer, connection: Connection, number: int, start: int, end: int
+    consumer: Consumer, connection: Connection, place: TopicPartition, end: int
 ) -> Iterator[pa.RecordBatch]:
-    place = TopicPartition(OFFSETS_TOPIC, number, start)
     consumer.assign([place])
     pending: list[Message] = []
     size = 0
@@ -157,7 +170,7 @@ def _read_span(
         if time.monotonic() - heard > _SILENCE_SECONDS:
             raise GroupReplayError(
                 f"nothing came for {_SILENCE_SECONDS:.0f} s at offset {position} of {end}",
-                where=f"{OFFSETS_TOPIC}-{number}",
+                where=f"{place.topic}-{place.partition}",
                 fix="check that the partition has a leader (groupreplay coordinator GROUP)",
                 exit_code=ExitCode.CONNECTION,
             )
@@ -172,14 +185,14 @@ def _consume(consumer: Consumer, connection: Connection, seconds: float) -> list
         if error is None:
             messages.append(message)
         elif error.code() != KafkaError._PARTITION_EOF and not error.retriable():
-            raise connection.explain(KafkaException(error), f"{OFFSETS_TOPIC}-{message.partition()}")
+            raise connection.explain(KafkaException(error), f"{message.topic()}-{message.partition()}")
     return messages
 
 
 def _batch(messages: Sequence[Message]) -> pa.RecordBatch:
     stamps = [message.timestamp() for message in messages]
     columns = [
-        [OFFSETS_TOPIC] * len(messages),
+        [message.topic() for message in messages],
         [message.partition() for message in messages],
         [message.offset() for message in messages],
         [at for _, at in stamps],

@@ -8,20 +8,28 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from groupreplay.state.context import OFFSETS_TOPIC, Context
+from groupreplay.state.job_watch import GRANT_DESCRIBE
+from groupreplay.state.rules import Policy
 from groupreplay.streaming import preflight
 from groupreplay.streaming.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.clients import Connection, TopicIdentity
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobIdentity, JobReport
+from groupreplay.streaming.probe_messages import Rights, encode_message
+from groupreplay.streaming.probe_rows import Audience
+from groupreplay.streaming.prober import ProberThread, Round
+from groupreplay.streaming.probing import open_prober
+from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.query import observed, output_rows
+from groupreplay.streaming.rules_file import RulesWatch
 from groupreplay.streaming.session import close, quiet, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.signals import StopRequest, stop_requests
@@ -39,7 +47,7 @@ log = logging.getLogger(__name__)
 
 #: An event counts as late when it is emitted this long, or three triggers, after it happened.
 _LATE_MS: Final = 60_000
-_FLUSH_SECONDS: Final = 10.0
+_ANSWER_SECONDS: Final = 10.0
 
 
 def run(settings: RunSettings) -> int:
@@ -48,6 +56,7 @@ def run(settings: RunSettings) -> int:
     Raises:
         GroupReplayError: the job cannot start, or has failed for good.
     """
+    rules = RulesWatch(settings.rules)
     with stop_requests() as stop:
         source, sink = Connection(settings.source), Connection(settings.sink_cluster)
         topic = preflight.offsets_topic(source)
@@ -64,7 +73,7 @@ def run(settings: RunSettings) -> int:
                     topic=settings.topics.probes,
                     partitions=partitions[settings.topics.probes],
                 )
-                _Run(settings, spark, identity, plan, probes, stop).supervise()
+                _Run(settings, spark, identity, plan, probes, rules, stop).supervise()
         return stop.exit_code
 
 
@@ -78,6 +87,7 @@ class _Run:
         identity: Identity,
         log_plan: TopicPlan,
         probes_plan: TopicPlan,
+        rules: RulesWatch,
         stop: StopRequest,
     ) -> None:
         self._settings = settings
@@ -85,6 +95,7 @@ class _Run:
         self._identity = identity
         self._log_plan = log_plan
         self._probes_plan = probes_plan
+        self._rules = rules
         self._stop = stop
         self._query: StreamingQuery | None = None
         self._report = JobReport(
@@ -98,14 +109,19 @@ class _Run:
                 trigger_seconds=settings.trigger_seconds,
             )
         )
+        self._rights: Rights = "unknown"
         self._pulse = HeartbeatThread(self._heartbeat())
+        self._probing = self._prober() if settings.probe else None
 
     def supervise(self) -> None:
         """Returns when the job was stopped; raises when it has failed for good."""
         self._pulse.start()
+        if self._probing is not None:
+            self._probing.start()
         try:
             Supervisor(
                 self._begin,
+                renew=self._renew,
                 report=self._report,
                 stop=self._stop,
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
@@ -114,21 +130,37 @@ class _Run:
                 clock=_now_ms,
             ).run()
         finally:
+            if self._probing is not None:
+                self._probing.close()
             self._pulse.close()
+
+    def _renew(self) -> bool:
+        """Whether the query has to begin again, with other rules."""
+        changed = self._rules.changed()
+        self._report.rules_changes, self._report.rules_error = self._rules.changes, self._rules.error
+        return changed
 
     def _begin(self) -> StreamingQuery:
         rows = output_rows(
             self._spark,
             log=self._log_plan,
-            probes=self._probes_plan,
+            watch=self._probes_plan,
+            audience=Audience(
+                topic=self._probes_plan.topic,
+                cluster_id=self._identity.cluster_id,
+                job_id=self._identity.job_id,
+                run_id=self._report.identity.run_id,
+            ),
             job=Job(
                 context=_context(
-                    self._identity, self._settings, Connection(self._settings.source).topic_names()
+                    self._identity,
+                    self._settings,
+                    self._rules.policy,
+                    Connection(self._settings.source).topic_names(),
                 ),
                 topics=self._settings.topics,
                 retry_ms=round(self._settings.trigger_seconds * 1000),
             ),
-            run_id=self._report.identity.run_id,
             max_offsets_per_trigger=self._settings.max_offsets_per_trigger,
         )
         self._query = start(messages(observed(rows, self._settings.topics)), self._settings)
@@ -137,15 +169,39 @@ class _Run:
 
     def _heartbeat(self) -> Heartbeat:
         # Connections of its own: it is another thread.
-        source = Connection(self._settings.source)
+        source, publisher = Connection(self._settings.source), Publisher(self._settings.sink_cluster)
         return Heartbeat(
             self._report,
             self._settings.topics,
             ends=lambda: source.end_offsets(self._log_plan.topic, self._log_plan.partitions),
             progress=self._progress,
-            publish=_publisher(self._settings.sink_cluster),
+            publish=lambda topic, key, value: publisher.publish(topic, [(key, value)]),
             clock=_now_ms,
         )
+
+    def _prober(self) -> ProberThread:
+        """The prober in a thread of its own, with connections of its own."""
+        settings, identity = self._settings, self._identity
+        publisher = Publisher(settings.sink_cluster)
+        return ProberThread(
+            lambda: open_prober(
+                settings.source,
+                settings.sink_cluster,
+                settings.topics.probes,
+                cluster_id=identity.cluster_id,
+                job_id=identity.job_id,
+                clock=_now_ms,
+            ),
+            interval_seconds=settings.probe_interval_seconds,
+            write=lambda messages: publisher.publish(settings.topics.probes, map(encode_message, messages)),
+            tell=self._take_round,
+        )
+
+    def _take_round(self, taken: Round) -> None:
+        if taken.summary.rights == "missing" and self._rights != "missing":
+            log.warning("the prober cannot see all groups; grant it: %s", GRANT_DESCRIBE)
+        self._rights = taken.summary.rights
+        self._report.last_round = taken.summary
 
     def _progress(self) -> list[Mapping[str, Any]]:
         """The batches that were finished since the last one known to the report."""
@@ -178,7 +234,9 @@ def _identity(topic: TopicIdentity, sink_id: str, settings: RunSettings) -> Iden
     )
 
 
-def _context(identity: Identity, settings: RunSettings, topic_names: Mapping[str, str]) -> Context:
+def _context(
+    identity: Identity, settings: RunSettings, policy: Policy, topic_names: Mapping[str, str]
+) -> Context:
     return Context(
         cluster_id=identity.cluster_id,
         era=identity.era,
@@ -188,41 +246,18 @@ def _context(identity: Identity, settings: RunSettings, topic_names: Mapping[str
         catch_up_after_ms=max(_LATE_MS, round(3_000 * settings.trigger_seconds)),
         topic_names=topic_names,
         member_events=settings.member_events,
+        probing=settings.probe,
+        probe_interval_ms=round(1_000 * settings.probe_interval_seconds),
         labels=dict(settings.labels),
+        policy=policy,
     )
-
-
-def _publisher(cluster: Cluster) -> Callable[[str, bytes, bytes], None]:
-    """Writes single messages; its producer is made at the first one."""
-    from confluent_kafka import KafkaError, KafkaException, Message, Producer
-
-    producers: list[Producer] = []
-
-    def publish(topic: str, key: bytes, value: bytes) -> None:
-        if not producers:
-            producers.append(Connection(cluster).producer())
-        outcome: list[KafkaError | None] = []
-
-        def delivered(error: KafkaError | None, _: Message) -> None:
-            outcome.append(error)
-
-        producers[0].produce(topic, key=key, value=value, on_delivery=delivered)
-        producers[0].flush(_FLUSH_SECONDS)
-        if not outcome:
-            # It would be sent later, perhaps after a newer one.
-            producers.clear()
-            raise GroupReplayError("a message was not delivered in time", where=topic)
-        if outcome[0] is not None:
-            raise KafkaException(outcome[0])
-
-    return publish
 
 
 def _answers(cluster: Cluster) -> bool:
     from confluent_kafka import KafkaException
 
     try:
-        Connection(cluster).admin().list_topics(timeout=_FLUSH_SECONDS)
+        Connection(cluster).admin().list_topics(timeout=_ANSWER_SECONDS)
     except (KafkaException, GroupReplayError) as error:
         log.debug("%s does not answer: %s", cluster.bootstrap_servers, error)
         return False

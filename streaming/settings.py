@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.rules_file import RulesSource
 
 #: What Kafka accepts as the name of a topic (org.apache.kafka.common.internals.Topic).
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -70,7 +71,8 @@ class RunSettings:
     ``source`` is the watched cluster and ``sink`` the one that gets the five topics (None: the same).
     ``checkpoint`` is a local folder or a URI of a Hadoop file system. ``shuffle_partitions`` is frozen by the
     first start on a checkpoint. ``master`` None leaves the choice to spark-submit, or else takes
-    ``default_master()``. ``spark_conf`` are further Spark options, which win over ours.
+    ``default_master()``. ``probe``: every ``probe_interval_seconds`` the brokers are asked which classic
+    groups are rebalancing. ``spark_conf`` are further Spark options, which win over ours.
     """
 
     source: Cluster
@@ -83,7 +85,10 @@ class RunSettings:
     max_offsets_per_trigger: int = 1_000_000
     backfill_events: bool = False
     member_events: bool = False
+    probe: bool = True
+    probe_interval_seconds: float = 10.0
     labels: Mapping[str, str] = field(default_factory=dict)
+    rules: RulesSource = field(default_factory=RulesSource)
     ivy_settings: Path | None = None
     log_level: str = "WARN"
     spark_conf: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +99,10 @@ class RunSettings:
         # Every batch without a pause would follow the last one at once: timers make Spark run empty ones too.
         if self.trigger_seconds < 0.1:
             raise _unusable("the trigger is too short", "use --trigger 0.1 or more; 10 seconds are usual")
+        if self.probe_interval_seconds < 1:
+            raise _unusable(
+                "the prober would ask too often", "use --probe-interval 1 or more; 10 seconds are usual"
+            )
         if self.shuffle_partitions < 1:
             raise _unusable("there must be at least one shuffle partition", "use --shuffle-partitions 4")
         if self.max_offsets_per_trigger < 1:

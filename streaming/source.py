@@ -1,4 +1,4 @@
-"""The two Kafka sources of the query: the offsets topic, and the heartbeats that tell how far it was read.
+"""The two Kafka sources of the query: the offsets topic, and what was observed and said beside it.
 
 Knows the options of Spark's Kafka connector, each with its reason; must not know record types.
 """
@@ -8,19 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from groupreplay.state.context import OFFSETS_TOPIC
-from groupreplay.streaming.packing import HEARTBEAT_TAG
 from groupreplay.streaming.properties import ClientProperties
 from groupreplay.streaming.settings import Cluster
-from groupreplay.streaming.step import RESERVED
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-#: A heartbeat beyond this would fire every timer there is: the year 2100.
-_LATEST_MS: Final = 4_102_444_800_000
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,29 +65,11 @@ def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: i
     ).select("partition", "offset", sql.unix_millis("timestamp").alias("timestamp_ms"), "key", "value")
 
 
-def heartbeats(spark: SparkSession, plan: TopicPlan, run_id: str) -> DataFrame:
-    """The heartbeats of this run as rows of the packed schema."""
-    # Old heartbeats are of no use, so it does not matter when retention takes them.
-    return heartbeat_rows(_stream(spark, {**read_options(plan), "failOnDataLoss": "false"}), run_id)
-
-
-def heartbeat_rows(messages: DataFrame, run_id: str) -> DataFrame:
-    """Messages of the topic of probes that are heartbeats of this run; all others are left out.
-
-    A heartbeat of another run says nothing: its checkpoint may have been further, or another one.
-    """
-    from pyspark.sql import functions as sql
-
-    text = sql.col("value").cast("string")
-    caught_up_ms = sql.get_json_object(text, "$.caught_up_ms").try_cast("long")
-    believable = caught_up_ms.between(0, _LATEST_MS)
-    return messages.where(
-        (sql.col("key") == _binary(RESERVED)) & (sql.get_json_object(text, "$.run_id") == run_id)
-    ).select(
-        _binary(HEARTBEAT_TAG).alias("key"),
-        sql.lit(None).cast("binary").alias("packed"),
-        sql.when(believable, sql.timestamp_millis(caught_up_ms)).alias("caught_up"),
-    )
+def probes(spark: SparkSession, plan: TopicPlan) -> DataFrame:
+    """The messages of the topic of probes, in the columns that ``pack_probes`` reads."""
+    # Old probes and heartbeats are of no use, so it does not matter when retention takes them.
+    messages = _stream(spark, {**read_options(plan), "failOnDataLoss": "false"})
+    return messages.select("partition", "offset", "key", "value")
 
 
 def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
@@ -113,9 +90,3 @@ def offsets_read(progress: Mapping[str, Any] | None) -> dict[int, int]:
 
 def _stream(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
     return spark.readStream.format("kafka").options(**options).load()
-
-
-def _binary(value: bytes) -> Column:
-    from pyspark.sql import functions as sql
-
-    return sql.lit(bytearray(value))

@@ -18,12 +18,15 @@ from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.state.document import encode_document
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.events import Event
+from groupreplay.state.job_watch import JobWatch
 from groupreplay.streaming.dead_letters import dead_letter, dead_letter_key
 from groupreplay.streaming.packing import (
     BAD_RECORDS_TAG,
     GROUP_TAG,
+    JOB_TAG,
     unpack_bad_records,
     unpack_group,
+    unpack_job,
 )
 from groupreplay.streaming.settings import TopicNames
 
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
 #: Begins the keys of documents that are about no group; a group id cannot begin so.
 RESERVED: Final = b"\0"
+
+#: The key in ``group-job`` of the conditions of the job that hold.
+CONDITIONS_KEY: Final = RESERVED + b"conditions"
 
 #: The columns that ``step`` yields. ``headers`` is a JSON object of header name to text, or null.
 OUTPUT_COLUMNS: Final = ("topic", "key", "value", "headers")
@@ -107,6 +113,8 @@ def advance(
     if key.startswith(BAD_RECORDS_TAG):
         partition = int(key[len(BAD_RECORDS_TAG) :])
         return _advance_bad_records(partition, blob, packed, recorded_ms=recorded_ms, context=context)
+    if key == JOB_TAG:
+        return _advance_job(blob, packed, recorded_ms=recorded_ms, context=context)
     return Advance(blob, changed=False, gone=False, deadline_ms=None, rows=[])
 
 
@@ -161,6 +169,23 @@ def _advance_bad_records(
     )
 
 
+def _advance_job(
+    blob: bytes | None, packed: Sequence[bytes], *, recorded_ms: int | None, context: Context
+) -> Advance:
+    watch = JobWatch(context) if blob is None else JobWatch.from_snapshot(context, blob)
+    rows = [_event_row(event, context, recorded_ms) for event in watch.apply(unpack_job(packed), recorded_ms)]
+    if rows:
+        holding = {"cluster_id": context.cluster_id, "conditions": watch.conditions()}
+        rows.append(OutputRow(Output.JOB, CONDITIONS_KEY, msgspec.json.encode(holding)))
+    return Advance(
+        watch.snapshot() if watch.changed else blob,
+        changed=watch.changed,
+        gone=False,
+        deadline_ms=None,
+        rows=rows,
+    )
+
+
 def _event_row(event: Event, context: Context, recorded_ms: int | None) -> OutputRow:
     message = cloud_event(event, context, event.time_ms if recorded_ms is None else recorded_ms)
     return OutputRow(Output.EVENTS, _event_key(event), message.value, message.headers)
@@ -170,7 +195,8 @@ def _event_key(event: Event) -> bytes:
     if event.group_id is not None:
         return event.group_id.encode()
     # Records whose key cannot be read have no group; their partition keeps them in order.
-    place = "job" if event.cause is None else f"{OFFSETS_TOPIC}-{event.cause.partition}"
+    in_log = event.cause is not None and event.cause.topic == OFFSETS_TOPIC
+    place = f"{OFFSETS_TOPIC}-{event.cause.partition}" if event.cause and in_log else "job"
     return RESERVED + place.encode()
 
 

@@ -21,6 +21,7 @@ from groupreplay.streaming.signals import StopRequest
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS: Final = 0.5
+_BATCH_POLL_SECONDS: Final = 0.05
 _LINE_SECONDS: Final = 10.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 #: How long a stop waits for the end of a batch, and then for Spark to cancel it.
@@ -80,14 +81,16 @@ _FAULTS: Final = (
 class Supervisor:
     """Runs one query after the other until it is asked to stop.
 
-    ``begin`` starts the query; ``reachable`` asks both clusters whether they answer; ``quieten`` silences the
-    JVM before a batch is cancelled; ``tell`` shows a line to a person.
+    ``begin`` starts the query; ``renew`` says that it has to end between two batches and begin again, with
+    what has changed; ``reachable`` asks both clusters whether they answer; ``quieten`` silences the JVM before
+    a batch is cancelled; ``tell`` shows a line to a person.
     """
 
     def __init__(
         self,
         begin: Callable[[], Any],
         *,
+        renew: Callable[[], bool],
         report: JobReport,
         stop: StopRequest,
         reachable: Callable[[], bool],
@@ -96,6 +99,7 @@ class Supervisor:
         clock: Callable[[], int],
     ) -> None:
         self._begin = begin
+        self._renew = renew
         self._report = report
         self._stop = stop
         self._reachable = reachable
@@ -115,27 +119,39 @@ class Supervisor:
             batch_before = self._report.last_batch_id
             query = self._begin()
             if self._watch(query):
-                return
+                continue
             if self._report.last_batch_id != batch_before:
                 self._failures, self._pause = 0, 1.0
             self._recover(query)
 
     def _watch(self, query: Any) -> bool:
-        """Waits for the end of the query; says whether it was we who ended it."""
+        """Waits for the end of the query; says whether it was we who ended it, for good or to renew it."""
         next_line = time.monotonic() + _LINE_SECONDS
         while query.isActive:
             if self._stop.wait(_POLL_SECONDS):
                 self._end(query)
+                return True
+            if self._renew():
+                self._tell("the rules have changed, going on with the new ones")
+                self._pause_query(query)
                 return True
             if time.monotonic() >= next_line:
                 self._tell(self._report.line(self._clock()))
                 next_line = time.monotonic() + _LINE_SECONDS
         return self._stop.made
 
+    def _pause_query(self, query: Any) -> None:
+        """Ends the query when its batch is done, however long that takes; a stop is faster."""
+        while query.isActive and query.status["isTriggerActive"]:
+            if self._stop.wait(_BATCH_POLL_SECONDS):
+                self._end(query)
+                return
+        _stop_quietly(query)
+
     def _end(self, query: Any) -> None:
         deadline = time.monotonic() + _GRACE_SECONDS
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-            time.sleep(0.05)
+            time.sleep(_BATCH_POLL_SECONDS)
         self._quieten()
         # A source that waits for a broker cannot be interrupted: do not wait with it for ever.
         stopping = threading.Thread(target=_stop_quietly, args=(query,), daemon=True)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from groupreplay.state.display import safe_text
+from groupreplay.state.envelope import timestamp
 
 Data = Mapping[str, Any]
 
 _TYPE_PREFIX: Final = "groupreplay."
+#: Of members that block and of topics that are held.
+_NAMES_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +40,18 @@ def line_of(event: Mapping[str, Any]) -> Line:
     """The line for one event (a CloudEvent as the sink topic carries it, parsed from JSON)."""
     name = event_name(event)
     data: Data = event.get("data") or {}
-    words = _WORDS.get(name, _other)(data)
+    words = words_of(event)
     return Line(
         time=clock_time(str(event.get("time", ""))),
         severity=safe_text(str(event.get("severitytext", "INFO"))),
         group=safe_text(str(event.get("subject") or data.get("group_id") or "-"), 60),
         words=f"{safe_text(name.replace('.', ' '))}{_late(data)}: {words}",
     )
+
+
+def words_of(event: Mapping[str, Any]) -> str:
+    """What one event (as for ``line_of``) says beside its name, its time and its group; safe to print."""
+    return _WORDS.get(event_name(event), _other)(event.get("data") or {})
 
 
 def event_name(event: Mapping[str, Any]) -> str:
@@ -53,9 +61,9 @@ def event_name(event: Mapping[str, Any]) -> str:
     return head if dot and version[:1] == "v" and version[1:].isdigit() else name
 
 
-def clock_time(timestamp: str) -> str:
+def clock_time(moment: str) -> str:
     """The hh:mm:ss.mmm of an RFC 3339 time in UTC."""
-    return safe_text(timestamp.partition("T")[2].removesuffix("Z")[:12].removesuffix("+00:00") or timestamp)
+    return safe_text(moment.partition("T")[2].removesuffix("Z")[:12].removesuffix("+00:00") or moment)
 
 
 def milliseconds(value: int | None) -> str:
@@ -67,7 +75,10 @@ def milliseconds(value: int | None) -> str:
     if value < 60_000:
         return f"{value / 1000:.1f} s"
     minutes, seconds = divmod(round(value / 1000), 60)
-    return f"{minutes} min {seconds} s"
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
 
 
 def _late(data: Data) -> str:
@@ -162,6 +173,134 @@ def _bad_record(data: Data) -> str:
     return f"{place}, {safe_text(str(data.get('reason')))}{more}"
 
 
+def _condition(firing: Callable[[Data], str]) -> Callable[[Data], str]:
+    """The words for a condition: ``firing`` while it holds, then how long it did and whom it was about."""
+
+    def words(data: Data) -> str:
+        if data.get("status") != "resolved":
+            return firing(data)
+        after = f" after {milliseconds(data['elapsed_ms'])}" if data.get("elapsed_ms") is not None else ""
+        about = _about(data)
+        return f"resolved{after}{about and ', '}{about}"
+
+    return words
+
+
+def _about(data: Data) -> str:
+    """The one member, instance or partition that an event is about; nothing when it is the whole group."""
+    if data.get("member_id") is not None:
+        return _who(data)
+    if data.get("instance_id") is not None:
+        return f"instance {safe_text(str(data['instance_id']))}"
+    if data.get("topic") is not None:
+        return f"{safe_text(str(data['topic']))}-{data.get('partition')}"
+    return ""
+
+
+def _slow(data: Data) -> str:
+    return f"{safe_text(str(data.get('state')))} for {milliseconds(data.get('elapsed_ms'))}"
+
+
+def _stuck(data: Data) -> str:
+    reason = safe_text(str(data.get("reason"))).replace("_", " ")
+    beyond = ", longer than the protocol allows" if data.get("wedged") else ""
+    return f"{_slow(data)}, {reason}{beyond}{_culprits(data)}"
+
+
+def _culprits(data: Data) -> str:
+    """Who blocks, as far as it is proven or may be suspected."""
+    for kind, told, word in (("blockers", _blocker, "blocked by"), ("suspects", _suspect, "suspects:")):
+        named = data.get(kind) or ()
+        if named:
+            more = f" and {len(named) - _NAMES_SHOWN} more" if len(named) > _NAMES_SHOWN else ""
+            return f", {word} {'; '.join(map(told, named[:_NAMES_SHOWN]))}{more}"
+    note = data.get("suspects_note")
+    return f", no suspects: {safe_text(str(note))}" if note else ""
+
+
+def _blocker(member: Data) -> str:
+    fenced = member.get("fenced_at_ms")
+    until = "" if fenced is None else f", thrown out at {clock_time(timestamp(fenced))}"
+    return f"{_who(member)} (holds {_partitions(member.get('revoking')) or 'partitions'}{until})"
+
+
+def _suspect(member: Data) -> str:
+    return f"{_who(member)} ({safe_text(str(member.get('reason'))).replace('_', ' ')})"
+
+
+def _partitions(held: Mapping[str, str] | None) -> str:
+    named = [f"{safe_text(str(topic))} {safe_text(str(ranges))}" for topic, ranges in (held or {}).items()]
+    more = f" and {len(named) - _NAMES_SHOWN} topics more" if len(named) > _NAMES_SHOWN else ""
+    return ", ".join(named[:_NAMES_SHOWN]) + more
+
+
+def _suspected(data: Data) -> str:
+    usual = milliseconds(data.get("usual_gap_ms"))
+    return f"no commit for {milliseconds(data.get('silent_ms'))}, usually one every {usual}"
+
+
+def _timeouts(data: Data) -> str:
+    times = _counted(len(data.get("dropped_ms") or ()), "time")
+    timeout = milliseconds(data.get("rebalance_timeout_ms"))
+    return f"{_who(data)}, thrown out {times} for not rejoining within {timeout}"
+
+
+def _storm(data: Data) -> str:
+    generations, slots = data.get("generations", 0), data.get("slots_changed", 0)
+    window = milliseconds(data.get("window_ms"))
+    return f"{_counted(generations, 'generation')} in {window}, {_counted(slots, 'slot')} changed"
+
+
+def _flapping(data: Data) -> str:
+    return f"{_who(data)}, came back {_counted(len(data.get('returned_ms') or ()), 'time')} under a new id"
+
+
+def _idle(data: Data) -> str:
+    return f"{_who(data)}, no partition in {_counted(data.get('rounds', 0), 'round')}"
+
+
+def _conflict(data: Data) -> str:
+    places = " and ".join(sorted({safe_text(str(place)) for place in data.get("places") or ()}))
+    return f"{_about(data)} is used by more than one process: {places}"
+
+
+def _crash_loop(data: Data) -> str:
+    times = _counted(len(data.get("restarted_ms") or ()), "time")
+    return f"{_about(data)} on {safe_text(str(data.get('place')))}, restarted {times}"
+
+
+def _silent(data: Data) -> str:
+    return f"{_who(data)}, {_suspected(data)}{_lag(data)}"
+
+
+def _lag(data: Data) -> str:
+    return "" if data.get("lag") is None else f", {data['lag']} records behind"
+
+
+def _poison(data: Data) -> str:
+    for_ms = milliseconds(data.get("unchanged_ms"))
+    return f"{_about(data)} stays at offset {data.get('offset')} for {for_ms}{_lag(data)}"
+
+
+def _expiring(data: Data) -> str:
+    remaining = milliseconds(data.get("remaining_ms"))
+    count = _counted(data.get("partition_count", 0), "partition")
+    return f"offsets of {count} in {remaining}: {_partitions(data.get('partitions'))}"
+
+
+def _blind(data: Data) -> str:
+    what = safe_text(str(data.get("what"))).replace("_", " ")
+    for kind in ("partitions", "brokers"):
+        if data.get(kind):
+            what += f", {kind} {', '.join(map(str, data[kind][:_NAMES_SHOWN]))}"
+    fix = data.get("fix")
+    return f"{what}; {safe_text(str(fix), 200)}" if fix else what
+
+
+def _behind(data: Data) -> str:
+    return f"{milliseconds(data.get('lag_ms'))} behind the end of the offsets topic"
+
+
 def _other(data: Data) -> str:
     """An event that this release has no words for: its scalar fields, shortened."""
     told = {"cluster_id", "group_id", "group_type", "simple", "evidence", "history", "catch_up"}
@@ -173,6 +312,22 @@ def _other(data: Data) -> str:
     return " ".join(fields) or "no details"
 
 
+_FIRING: Final[Mapping[str, Callable[[Data], str]]] = {
+    "rebalance.slow": _slow,
+    "rebalance.stuck": _stuck,
+    "rebalance.suspected": _suspected,
+    "rebalance.timeouts": _timeouts,
+    "rebalance.storm": _storm,
+    "member.flapping": _flapping,
+    "member.idle": _idle,
+    "static.conflict": _conflict,
+    "static.crash_loop": _crash_loop,
+    "owner.silent": _silent,
+    "partition.poison": _poison,
+    "offsets.expiring": _expiring,
+    "job.blind": _blind,
+    "job.behind": _behind,
+}
 _WORDS: Final[Mapping[str, Callable[[Data], str]]] = {
     "group.created": _created,
     "group.emptied": _emptied,
@@ -186,4 +341,5 @@ _WORDS: Final[Mapping[str, Callable[[Data], str]]] = {
     "static.replaced": _replaced,
     "record.malformed": _bad_record,
     "record.skipped": _bad_record,
+    **{name: _condition(firing) for name, firing in _FIRING.items()},
 }

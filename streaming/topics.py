@@ -6,7 +6,7 @@ Knows their clean-up policies (docs/events.md); must not know what is written to
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
@@ -33,30 +33,35 @@ _SINGLE_PARTITION: Final = frozenset({"job", "probes"})
 _REQUEST_SECONDS: Final = 15.0
 
 
-def ensure_topics(connection: Connection, names: TopicNames) -> dict[str, int]:
+def ensure_topics(
+    connection: Connection, names: TopicNames, only: Sequence[str] | None = None
+) -> dict[str, int]:
     """Makes the topics that are missing; returns the number of partitions by topic.
+
+    ``only`` are the fields of TopicNames that are meant, all by default.
 
     Raises:
         GroupReplayError: a topic is missing and may not be created, or the cluster cannot be asked.
     """
-    partitions = _partitions(connection, names)
-    missing = [item.name for item in fields(names) if getattr(names, item.name) not in partitions]
+    wanted = only or [item.name for item in fields(names)]
+    partitions = _partitions(connection, names, wanted)
+    missing = [one for one in wanted if getattr(names, one) not in partitions]
     created: set[str] = set()
     if missing:
         created = _create(connection, names, missing)
-        partitions = _await_partitions(connection, names)
+        partitions = _await_partitions(connection, names, wanted)
     _warn_about_policies(connection, names, set(partitions) - created)
     return partitions
 
 
-def _partitions(connection: Connection, names: TopicNames) -> dict[str, int]:
+def _partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:
     from confluent_kafka import KafkaException
 
     try:
         known = connection.admin().list_topics(timeout=_REQUEST_SECONDS).topics
     except KafkaException as error:
         raise connection.explain(error, "output topics") from None
-    wanted = [getattr(names, item.name) for item in fields(names)]
+    wanted = [getattr(names, one) for one in kinds]
     return {name: len(known[name].partitions) for name in wanted if name in known and known[name].partitions}
 
 
@@ -105,15 +110,14 @@ def _not_created(
     )
 
 
-def _await_partitions(connection: Connection, names: TopicNames) -> dict[str, int]:
+def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:
     """The partitions once every broker that is asked knows the new topics."""
     import time
 
     deadline = time.monotonic() + _REQUEST_SECONDS
     while True:
-        partitions = _partitions(connection, names)
-        missing = [getattr(names, item.name) for item in fields(names)]
-        missing = [name for name in missing if name not in partitions]
+        partitions = _partitions(connection, names, kinds)
+        missing = [name for one in kinds if (name := getattr(names, one)) not in partitions]
         if not missing:
             return partitions
         if time.monotonic() > deadline:

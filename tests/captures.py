@@ -50,9 +50,17 @@ def rows_batch(rows: Sequence[Raw]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)
 
 
-def write_capture(path: Path, rows: Sequence[Raw], *, cluster_id: str = CLUSTER_ID, era: str = ERA) -> Path:
+def write_capture(
+    path: Path,
+    rows: Sequence[Raw],
+    *,
+    cluster_id: str = CLUSTER_ID,
+    era: str = ERA,
+    topic_names: Mapping[str, str] | None = None,
+) -> Path:
     """A capture as the program writes it."""
     with CaptureWriter(path, cluster_id=cluster_id, era=era) as writer:
+        writer.topic_names.update(topic_names or {})
         for partition in sorted({row.partition for row in rows}):
             writer.write(rows_batch([row for row in rows if row.partition == partition]))
     return path

@@ -198,25 +198,27 @@ class KafkaAdmin:
         """Ends the connections."""
         self._oracle.close()
 
-    def look(self, kinds: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-        """Group -> state, epochs and members, of those that exist; asked for by name and type.
+    def look(self, kinds: Mapping[str, str], *, offsets: bool = False) -> dict[str, dict[str, Any]]:
+        """Group -> state, epochs, members and, if wanted, committed offsets, of those that exist.
 
-        Classic groups and those of KIP-848 are one type here, ``consumer``: they may become each other.
+        Asked for by name and type. Classic groups and those of KIP-848 are one type here, ``consumer``: they
+        may become each other. Share groups have no committed offsets.
         """
-        from py4j.java_collections import MapConverter
+        from py4j.java_collections import ListConverter, MapConverter
 
-        # The converter needs the gateway's client, which every Java object knows.
+        # The converters need the gateway's client, which every Java object knows.
         asked = MapConverter().convert(dict(kinds), self._oracle._gateway_client)
-        return {one["group_id"]: one for one in json.loads(self._oracle.describe(asked))}
+        found = {one["group_id"]: one for one in json.loads(self._oracle.describe(asked))}
+        if offsets:
+            committing = [name for name in found if kinds[name] != "share"]
+            names = ListConverter().convert(committing, self._oracle._gateway_client)
+            for name, committed in json.loads(self._oracle.offsets(names)).items():
+                found[name]["offsets"] = committed
+        return found
 
     def describe(self, groups: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Consumer groups, classic and KIP-848, by name: state, epochs, members, committed offsets."""
-        from py4j.java_collections import ListConverter
-
-        found = self.look(dict.fromkeys(groups, "consumer"))
-        names = ListConverter().convert(list(found), self._oracle._gateway_client)
-        offsets = json.loads(self._oracle.offsets(names))
-        return {name: {**one, "offsets": offsets[name]} for name, one in found.items()}
+        return self.look(dict.fromkeys(groups, "consumer"), offsets=True)
 
 
 @contextmanager
@@ -224,3 +226,49 @@ def kafka_admin(jars: Sequence[Path], servers: str) -> Iterator[KafkaAdmin]:
     """Start a JVM with these jars and end it on leaving."""
     with compiled(jars, SOURCE, "AdminOracle") as oracle:
         yield KafkaAdmin(oracle, servers)
+
+
+def by_broker(group: dict[str, Any]) -> dict[str, Any]:
+    """The broker's answer in the shape of the comparison."""
+    classic = group["type"] == "classic"
+    return {
+        "type": group["type"],
+        "state": group["state"],
+        "protocol": (group["protocol"] or None) if classic else None,
+        "epochs": None if classic else (group["group_epoch"], group["target_epoch"]),
+        "members": sorted(
+            (
+                one["member_id"],
+                one["instance_id"],
+                one["client_id"],
+                one["client_host"],
+                None if classic else one["epoch"],
+                {topic: sorted(held) for topic, held in one["partitions"].items()},
+            )
+            for one in group["members"]
+        ),
+        "offsets": group.get("offsets", {}),
+    }
+
+
+def by_log(group: dict[str, Any]) -> dict[str, Any]:
+    """The replayed group in the same shape."""
+    classic = group["type"] == "classic"
+    return {
+        "type": group["type"],
+        "state": group["state"],
+        "protocol": group["protocol"],
+        "epochs": None if classic else (group["group_epoch"], group["target_epoch"]),
+        "members": sorted(
+            (
+                one["member_id"],
+                one["instance_id"],
+                one["client_id"],
+                one["client_host"],
+                one["epoch"],
+                one["partitions"],
+            )
+            for one in group["members"]
+        ),
+        "offsets": {f"{one['topic']}-{one['partition']}": one["offset"] for one in group["offsets"]},
+    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -158,44 +158,54 @@ def _parts(framed: bytes) -> Iterator[bytes | None]:
         at += max(size, 0)
 
 
-@contextmanager
-def compiler(jars: Sequence[Path]) -> Iterator[Callable[[str, str], Any]]:
-    """A JVM with these jars that ends on leaving: from Java source and the name of a class to an object."""
-    import pyspark
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+class Jvm:
+    """A JVM with these jars, which compiles what it is given. A context manager: it ends on leaving."""
 
-    from groupreplay.streaming.java import find_java
+    def __init__(self, jars: Sequence[Path]) -> None:
+        self._jars = jars
 
-    spark = Path(pyspark.__file__).parent / "jars"
-    janino = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
-    port, token, process = launch_gateway(
-        jarpath=str(next(spark.glob("py4j-*.jar"))),
-        classpath=os.pathsep.join(str(jar) for jar in [*jars, *janino]),
-        java_path=str(find_java().executable),
-        die_on_exit=True,
-        enable_auth=True,
-        return_proc=True,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    def __enter__(self) -> Jvm:
+        import pyspark
+        from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-    def make(source: str, name: str) -> Any:
-        made = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-        made.cook(source)
-        return made.getClassLoader().loadClass(name).newInstance()
+        from groupreplay.streaming.java import find_java
 
-    try:
-        yield make
-    finally:
-        gateway.shutdown()
-        process.stdin.close()
-        process.wait(timeout=30)
+        spark = Path(pyspark.__file__).parent / "jars"
+        janino = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
+        port, token, self._process = launch_gateway(
+            jarpath=str(next(spark.glob("py4j-*.jar"))),
+            classpath=os.pathsep.join(str(jar) for jar in [*self._jars, *janino]),
+            java_path=str(find_java().executable),
+            die_on_exit=True,
+            enable_auth=True,
+            return_proc=True,
+        )
+        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process.poll() is None:
+            self._gateway.shutdown()
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+
+    def make(self, source: str, name: str) -> Any:
+        """An object of a class, from Java source."""
+        compiler = self._gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.cook(source)
+        return compiler.getClassLoader().loadClass(name).newInstance()
+
+    def kill(self) -> None:
+        """SIGKILL, and with it everything that runs inside."""
+        self._process.kill()
+        self._process.wait(timeout=30)
 
 
 @contextmanager
 def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
     """An object of a Java class given as source, in a JVM with these jars that ends on leaving."""
-    with compiler(jars) as make:
-        yield make(source, name)
+    with Jvm(jars) as jvm:
+        yield jvm.make(source, name)
 
 
 @contextmanager

@@ -19,7 +19,8 @@ public class Members {
     private final Map streams = new HashMap();
     private final Map shares = new HashMap();
 
-    public void startStreams(String servers, String group, String client, String in, String out, String folder) {
+    public void startStreams(String servers, String group, String client, String in, String out,
+            String folder) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", servers);
         settings.put("application.id", group);
@@ -36,16 +37,10 @@ public class Members {
         streams.put(client, instance);
     }
 
-    public String streamsState(String client) {
-        return ((KafkaStreams) streams.get(client)).state().toString();
-    }
-
-    public void closeStreams(String client, boolean leave) {
-        CloseOptions.GroupMembershipOperation operation = leave
-            ? CloseOptions.GroupMembershipOperation.LEAVE_GROUP
-            : CloseOptions.GroupMembershipOperation.REMAIN_IN_GROUP;
-        ((KafkaStreams) streams.remove(client)).close(
-            CloseOptions.groupMembershipOperation(operation).withTimeout(Duration.ofSeconds(30L)));
+    public void closeStreams(String client) {
+        CloseOptions leaving = CloseOptions.groupMembershipOperation(
+            CloseOptions.GroupMembershipOperation.LEAVE_GROUP);
+        ((KafkaStreams) streams.remove(client)).close(leaving.withTimeout(Duration.ofSeconds(30L)));
     }
 
     public void startShare(String servers, String group, String client, String topic) {

@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from builders import Raw, observed
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka_admin import SOURCE as ADMIN_SOURCE
 from kafka_admin import KafkaAdmin
-from kafka_classes import compiler
+from kafka_classes import Jvm
 from kafka_members import SOURCE as MEMBERS_SOURCE
 
 from groupreplay.codecs import decode_key, decode_value
@@ -53,14 +56,18 @@ class World:
         self._seen: dict[str, Json] = {}
 
     def __enter__(self) -> World:
-        make = self.exit.enter_context(compiler([*jar_paths("broker-4.3.1"), *jar_paths("streams-4.3.1")]))
-        self.java = make(MEMBERS_SOURCE, "Members")
-        self.admin = KafkaAdmin(make(ADMIN_SOURCE, "AdminOracle"), self.servers)
+        jvm, self.members = self.jvm()
+        self.admin = KafkaAdmin(jvm.make(ADMIN_SOURCE, "AdminOracle"), self.servers)
         self.exit.callback(lambda: [consumer.close() for consumer in self._consumers])
         return self
 
     def __exit__(self, *error: object) -> None:
         self.exit.close()
+
+    def jvm(self) -> tuple[Jvm, Any]:
+        """A JVM that can be killed, and in it a starter of members (`kafka_members`)."""
+        jvm = self.exit.enter_context(Jvm([*jar_paths("broker-4.3.1"), *jar_paths("streams-4.3.1")]))
+        return jvm, jvm.make(MEMBERS_SOURCE, "Members")
 
     def create(self, topic: str, partitions: int) -> None:
         """A topic."""
@@ -123,8 +130,13 @@ class World:
 
         return look
 
+    def is_now(self, group: str, kind: str) -> Condition:
+        """The group is of this type, by the broker's word."""
+        return lambda: self._seen.get(group, {"type": None})["type"] == kind
+
     def play(self, stories: dict[str, tuple[str, Story]]) -> None:
         """Group -> its type and story, until the last one has ended."""
+        self._quicken(stories)
         waiting: dict[str, Condition] = {group: lambda: True for group in stories}
         deadline = time.monotonic() + DEADLINE_SECONDS
         while waiting:
@@ -137,6 +149,19 @@ class World:
                     waiting[group] = condition
             self._turn({group: kind for group, (kind, _) in stories.items()})
 
+    def _quicken(self, groups: Iterable[str]) -> None:
+        """Heartbeats every second, which every step of a rebalance waits for."""
+        kinds = ("consumer", "share", "streams")
+        wanted = [
+            ConfigEntry(f"{kind}.heartbeat.interval.ms", "1000", incremental_operation=AlterConfigOpType.SET)
+            for kind in kinds
+        ]
+        resources = [
+            ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=wanted) for group in groups
+        ]
+        for answer in self._admin.incremental_alter_configs(resources).values():
+            answer.result(30)
+
     def _turn(self, kinds: dict[str, str]) -> None:
         end = time.monotonic() + _TURN_SECONDS
         while time.monotonic() < end:
@@ -147,9 +172,9 @@ class World:
 
 
 class Told:
-    """What the log says when all stories have been told."""
+    """What the log says of some groups when all stories have been told."""
 
-    def __init__(self, servers: str) -> None:
+    def __init__(self, servers: str, groups: Sequence[str]) -> None:
         connection = Connection(Cluster(bootstrap_servers=servers))
         rows = read_topic(connection.cluster)
         batches = list(rows.batches)
@@ -159,42 +184,45 @@ class Told:
             topic_names=connection.topic_names(),
             member_events=True,
         )
-        replay = Replay(self._context)
-        fed = replay.feed(type(rows)(rows.cluster_id, rows.era, iter(batches)))
-        self.events = [json.loads(row.value or b"") for row in fed if row.output is Output.EVENTS]
+        replay = Replay(self._context, groups)
+        fed = list(replay.feed(replace(rows, batches=iter(batches))))
+        events = [json.loads(row.value or b"") for row in fed if row.output is Output.EVENTS]
+        self._events = sorted(events, key=lambda event: str(event["sequence"]))
+        self._records = [raw for batch in batches for raw in _raws(batch, groups)]
         self.groups = {group.group_id: group.describe() for group in replay.groups()}
-        self._records = [record for batch in batches for record in batch.to_pylist()]
 
-    def facts(self, group: str, fields: dict[str, tuple[str, ...]]) -> list[tuple[Any, ...]]:
+    def data(self, group: str, fact: str = "") -> list[Json]:
+        """The fields of all facts about a group, or of those of this name, in order."""
+        found = [event["data"] for event in self._events if not fact or _name(event) == fact]
+        return [data for data in found if data["group_id"] == group]
+
+    def facts(self, group: str, fields: Mapping[str, Sequence[str]]) -> list[tuple[Any, ...]]:
         """Everything said of a group, in order: the fact's name and these fields of it."""
-        mine = (event for event in self.events if event["data"]["group_id"] == group)
-        named = (
-            (event["type"].removeprefix("groupreplay.").removesuffix(".v1"), event["data"])
-            for event in sorted(mine, key=lambda event: str(event["sequence"]))
-        )
-        return [(name, *(data[field] for field in fields.get(name, ()))) for name, data in named]
-
-    def data(self, group: str, fact: str) -> list[Json]:
-        """The fields of all facts of this name."""
-        kind = f"groupreplay.{fact}.v1"
+        named = [(_name(event), event["data"]) for event in self._events]
         return [
-            one["data"] for one in self.events if one["type"] == kind and one["data"]["group_id"] == group
+            (name, *(data[field] for field in fields.get(name, ())))
+            for name, data in named
+            if data["group_id"] == group
         ]
 
     def states(self, group: str) -> list[str]:
         """The group's states after each broker operation, repeats left out."""
         replayed, states = Group(group, self._context), ["Dead"]
-        for raw in _raws(self._records, group):
-            replayed.apply(observed([raw]), 0)
-            states.append(replayed.describe()["state"])
+        for raw in self._records:
+            if raw.key.group == group:
+                replayed.apply(observed([raw]), 0)
+                states.append(replayed.describe()["state"])
         replayed.expire(1 << 62)
         states.append(replayed.describe()["state"])
-        return [now for before, now in zip(states, states[1:], strict=False) if now != before]
+        return [now for before, now in pairwise(states) if now != before]
 
 
-def _raws(records: Iterable[Json], group: str) -> Iterator[Raw]:
-    for record in records:
+def _name(event: Json) -> str:
+    return str(event["type"]).removeprefix("groupreplay.").removesuffix(".v1")
+
+
+def _raws(batch: pa.RecordBatch, groups: Collection[str]) -> Iterator[Raw]:
+    for record in batch.to_pylist():
         key = decode_key(record["key"])
-        if key.group == group:
-            value = None if record["value"] is None else decode_value(key, record["value"])
-            yield Raw(key, value, record["offset"], record["timestamp"])
+        if getattr(key, "group", None) in groups:
+            yield Raw(key, decode_value(key, record["value"]), record["offset"], record["timestamp"])

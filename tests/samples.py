@@ -1,14 +1,16 @@
-"""A history that says every fact there is, for whatever must hold for every kind of event."""
+"""Events of every kind there is, for whatever must hold for each of them."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from builders import CONTEXT, asked_for, emptied, generation, gone, member, replay
+from builders import CONTEXT, asked_for, commit, emptied, generation, gone, member, no_offset, replay
+from condition_samples import condition_events
 from modern_builders import first_join, operation
 
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
+from groupreplay.state.context import DEFAULT_RETENTION_MS
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
 
@@ -41,7 +43,7 @@ def bad_record(kind: type[Fact]) -> Event:
 
 
 def one_of_each() -> list[Event]:
-    """A history that says every fact there is."""
+    """Every fact there is, told by a history, and every condition, firing and resolved, made by hand."""
     _, events = replay(
         [
             asked_for(at=1_000),
@@ -54,7 +56,19 @@ def one_of_each() -> list[Event]:
         ]
     )
     _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
-    return [*events, *modern, bad_record(RecordMalformed), bad_record(RecordSkipped)]
+    _, offsets = replay(
+        [
+            commit("t", 0, 9_000, at=1_000),
+            commit("t", 0, 100, at=2_000),
+            commit("u", 0, 7, at=2_000),
+            no_offset("u", 0, at=3_000),
+            no_offset("t", 0, at=2_000 + DEFAULT_RETENTION_MS),
+            commit("t", 0, 50, at=3_000 + DEFAULT_RETENTION_MS),
+        ]
+    )
+    of_offsets = [event for event in offsets if event.fact.NAME.startswith("offset") and event.cause]
+    bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
+    return [*events, *modern, *of_offsets, *bad, *condition_events()]
 
 
 def written(event: Event) -> dict[str, Any]:

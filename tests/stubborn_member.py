@@ -1,5 +1,6 @@
-"""A consumer (KIP-848) that is asked to give a partition up and does not: ``stubborn_member.py SERVERS GROUP NAME TOPIC TIMEOUT_MS``.
+"""A consumer (KIP-848) that is asked to give a partition up and does not.
 
+``stubborn_member.py SERVERS GROUP NAME TOPIC REBALANCE_TIMEOUT_MS``, a process that is ended by its starter.
 Its library goes on with heartbeats while the callback hangs; the broker's rebalance timeout has to end it.
 """
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from groupreplay.state.events import FACTS
+from groupreplay.state.catalogue import EVENTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,7 +35,7 @@ def test_the_readme_lists_every_event() -> None:
     text = (ROOT / "README.md").read_text()
     section = text.split("\n## Events\n")[1].split("\n## ")[0]
     named = re.findall(r"^\| `([a-z_.]+)` \|", section, re.MULTILINE)
-    assert sorted(named) == sorted(fact.NAME for fact in FACTS)
+    assert sorted(named) == sorted(fact.NAME for fact in EVENTS)
 
 
 def tracked() -> list[Path]:

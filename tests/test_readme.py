@@ -10,7 +10,7 @@ import click
 import pytest
 
 import groupreplay
-from groupreplay.state.events import FACTS
+from groupreplay.state.catalogue import EVENTS
 from groupreplay.streaming.cli import cli
 from groupreplay.streaming.timeline import Line
 
@@ -30,7 +30,7 @@ def commands() -> list[str]:
 def test_the_event_table_is_complete() -> None:
     """The table names every event once, in the order of docs/events.md, and nothing else."""
     section = README.partition("\n## Events\n")[2].partition("\n## ")[0]
-    assert [fact.NAME for fact in FACTS] == re.findall(r"^\| `([a-z.]+)` \|", section, re.MULTILINE)
+    assert [fact.NAME for fact in EVENTS] == re.findall(r"^\| `([a-z_.]+)` \|", section, re.MULTILINE)
 
 
 def test_the_topic_table_is_complete() -> None:
@@ -85,10 +85,10 @@ def test_make_targets_exist() -> None:
 def test_the_sample_is_of_this_release() -> None:
     """The lines of the sample have the form, and the names of events, that the timeline prints."""
     sample = README.partition("```text\n")[2].partition("```")[0]
-    told = re.findall(r"^(\S+)  (INFO|WARN|ERROR) +(\S+) +([a-z]+ [a-z]+): (.*)$", sample, re.MULTILINE)
+    told = re.findall(r"^(\S+)  (INFO|WARN|ERROR) +(\S+) +([a-z]+ [a-z_]+): (.*)$", sample, re.MULTILINE)
     assert len(told) > 5
     for time, severity, group, name, words in told:
-        assert name.replace(" ", ".") in {fact.NAME for fact in FACTS}
+        assert name.replace(" ", ".") in {fact.NAME for fact in EVENTS}
         line = Line(time=time, severity=severity, group=group, words=f"{name}: {words}")
         assert line.plain() in sample
 

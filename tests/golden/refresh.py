@@ -14,11 +14,11 @@ sys.path.insert(0, str(HERE.parent))
 
 from samples import one_of_each, written  # noqa: E402
 
-from groupreplay.state.events import FACTS  # noqa: E402
+from groupreplay.state.catalogue import EVENTS  # noqa: E402
 from groupreplay.state.schemas import json_schemas  # noqa: E402
 
 events = {
-    fact.NAME: [written(event) for event in one_of_each() if type(event.fact) is fact] for fact in FACTS
+    fact.NAME: [written(event) for event in one_of_each() if type(event.fact) is fact] for fact in EVENTS
 }
 (HERE / "events.json").write_text(json.dumps(events, indent=1, ensure_ascii=False) + "\n")
 (HERE / "schemas.json").write_text(json.dumps(json_schemas(), indent=1, ensure_ascii=False) + "\n")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_admin import KafkaAdmin, kafka_admin
+from kafka_admin import KafkaAdmin, by_broker, by_log, kafka_admin
 
 from groupreplay.state import Context
 from groupreplay.streaming.jars import jar_paths
@@ -138,52 +138,6 @@ def churn(broker: EmbeddedBroker, prefix: str, seed: int) -> Iterator[Churn]:
         yield made
     finally:
         made.close()
-
-
-def by_broker(group: dict[str, Any]) -> dict[str, Any]:
-    """The broker's answer in the shape of the comparison."""
-    classic = group["type"] == "classic"
-    return {
-        "type": group["type"],
-        "state": group["state"],
-        "protocol": (group["protocol"] or None) if classic else None,
-        "epochs": None if classic else (group["group_epoch"], group["target_epoch"]),
-        "members": sorted(
-            (
-                one["member_id"],
-                one["instance_id"],
-                one["client_id"],
-                one["client_host"],
-                None if classic else one["epoch"],
-                {topic: sorted(held) for topic, held in one["partitions"].items()},
-            )
-            for one in group["members"]
-        ),
-        "offsets": group["offsets"],
-    }
-
-
-def by_log(group: dict[str, Any]) -> dict[str, Any]:
-    """The replayed group in the same shape."""
-    classic = group["type"] == "classic"
-    return {
-        "type": group["type"],
-        "state": group["state"],
-        "protocol": group["protocol"],
-        "epochs": None if classic else (group["group_epoch"], group["target_epoch"]),
-        "members": sorted(
-            (
-                one["member_id"],
-                one["instance_id"],
-                one["client_id"],
-                one["client_host"],
-                one["epoch"],
-                one["partitions"],
-            )
-            for one in group["members"]
-        ),
-        "offsets": {f"{one['topic']}-{one['partition']}": one["offset"] for one in group["offsets"]},
-    }
 
 
 def replayed(broker: EmbeddedBroker) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:

@@ -345,7 +345,7 @@ def test_deletion_forgets_offsets_in_the_same_operation() -> None:
     group, events = replay(
         [asked_for(at=1), commit("t", 0, 5, at=2), no_offset("t", 0, at=9), gone(at=9)],
     )
-    assert names(events) == ["group.created", "group.deleted"]
+    assert names(events) == ["group.created", "offsets.deleted", "group.deleted"]
     assert group.gone
 
 

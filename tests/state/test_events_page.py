@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from groupreplay.state.events import FACTS
+from groupreplay.state.catalogue import EVENTS
 from groupreplay.state.events_page import page
+from groupreplay.state.rules import DETECTORS, numbers_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "events.md"
 
@@ -19,5 +21,17 @@ def test_every_event_has_its_section() -> None:
     """With its own fields in it."""
     text = page()
     sections = {line.removeprefix("### ").strip("`") for line in text.splitlines() if line.startswith("### ")}
-    assert sections == {fact.NAME for fact in FACTS}
+    assert sections == {fact.NAME for fact in EVENTS}
     assert "| `skipped_generations` | integer or null |" in text
+
+
+def test_the_numbers_are_those_of_the_detectors() -> None:
+    """Each condition that a detector finds has its rule and every number with its default."""
+    section = page().partition("### `rebalance.slow`")[2].partition("### ")[0]
+    assert "Severity WARN." in section
+    assert "Fires when: in progress for longer than max(`least_ms`," in section
+    assert "| `threshold_ms` | as the rule says |\n| `least_ms` | 60000 |" in section
+    for detector in DETECTORS:
+        section = page().partition(f"### `{detector.NAME}`")[2].partition("### ")[0]
+        listed = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", section, re.MULTILINE)
+        assert listed == list(numbers_of(detector))

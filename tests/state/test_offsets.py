@@ -44,7 +44,7 @@ def test_one_commit_as_describe_shows_it() -> None:
             "metadata": "m",
             "leader_epoch": 2,
             "commit_timestamp_ms": 50,
-            "expires_at_ms": None,
+            "expire_timestamp_ms": None,
             "log_offset": 100,
         }
     ]
@@ -53,10 +53,10 @@ def test_one_commit_as_describe_shows_it() -> None:
 def test_an_explicit_expiry_and_metadata_go_with_their_commit() -> None:
     """A later commit without them takes both away."""
     table = table_of(commit("t", 0, 7, at=50, version=1, expire_timestamp_ms=99, metadata="m"))
-    assert [(row["expires_at_ms"], row["metadata"]) for row in table] == [(99, "m")]
+    assert [(row["expire_timestamp_ms"], row["metadata"]) for row in table] == [(99, "m")]
     (later,) = observed([Raw(**{**commit("t", 0, 8, at=60).__dict__, "offset": 300})]).items
     table.apply(later)
-    assert [(row["expires_at_ms"], row["metadata"], row["offset"]) for row in table] == [(None, "", 8)]
+    assert [(row["expire_timestamp_ms"], row["metadata"], row["offset"]) for row in table] == [(None, "", 8)]
 
 
 def test_an_older_commit_changes_nothing() -> None:
@@ -90,14 +90,12 @@ def test_the_summary() -> None:
         "partitions": 0,
         "oldest_commit_ms": None,
         "newest_commit_ms": None,
-        "next_expiry_ms": None,
     }
     table = table_of(commit("t", 0, 1, at=50), commit("t", 1, 1, at=90, version=1, expire_timestamp_ms=1_000))
     assert table.summary() == {
         "partitions": 2,
         "oldest_commit_ms": 50,
         "newest_commit_ms": 90,
-        "next_expiry_ms": 1_000,
     }
 
 

@@ -59,6 +59,7 @@ from groupreplay.state.events import (
     GroupDeleted,
     GroupEmptied,
     GroupType,
+    OffsetsExpired,
     StaticReplaced,
 )
 
@@ -167,20 +168,21 @@ def test_08_nobody_syncs() -> None:
     assert (group.describe()["state"], group.describe()["generation"]) == ("Empty", 3)
 
 
+def expiries(history: list[Raw]) -> list[int | None]:
+    """When the broker may remove each offset: a retention of 500 ms in these scenarios."""
+    now = replay(history, replace(CONTEXT, retention_ms=500))[0].describe()
+    return [one["expires_at_ms"] for one in now["offsets"]]
+
+
 def test_09_the_expiry_condition_of_a_classic_group() -> None:
-    """What it is decided by: type, state, since when Empty, and when each offset was committed."""
-    connect = [
-        asked_for(at=1),
-        commit("t", 0, 5, at=50),
-        generation(1, member("a"), at=60, protocol_type="connect"),
-    ]
-    inputs = []
-    for history in ([commit("t", 0, 5, at=50)], connect, [*connect, emptied(2, at=99)]):
-        now = replay(history)[0].describe()
-        inputs.append(
-            (now["simple"], now["state"], now["since_ms"], now["offsets"][0]["commit_timestamp_ms"])
-        )
-    assert inputs == [(True, "Empty", 50, 50), (False, "Stable", 60, 50), (False, "Empty", 99, 50)]
+    """Simple: the commit's time; another type Empty: that time; with members: none; consumers: the commit's."""
+    committed = commit("t", 0, 5, at=50)
+    connect = [committed, generation(1, member("a"), at=60, protocol_type="connect")]
+    assert expiries([committed]) == [550]
+    assert expiries([*connect, emptied(2, at=99)]) == [599]
+    assert expiries(connect) == [None]
+    assert expiries([committed, generation(1, member("a", topic="u"), at=60)]) == [550]
+    # In a rebalance nothing expires; only a probe can tell of one (tests/state/test_retention.py).
 
 
 def test_10_subscribed_topics_of_a_classic_group() -> None:
@@ -198,35 +200,43 @@ def test_10_subscribed_topics_of_a_classic_group() -> None:
 
 
 def test_11_an_offset_with_an_expiry_of_its_own() -> None:
-    """Version 1 of the record has it, and it is kept beside the commit's time; without one there is none."""
-    group, _ = replay(
-        [
-            commit("t", 0, 5, at=500, version=1, expire_timestamp_ms=1_500),
-            commit("t", 1, 5, at=500),
-        ]
-    )
-    kept = [(one["commit_timestamp_ms"], one["expires_at_ms"]) for one in group.describe()["offsets"]]
-    assert kept == [(500, 1_500), (500, None)]
+    """With one, that moment counts, else the commit's time and the retention; at that moment it is due."""
+    history = [
+        commit("t", 0, 5, at=500, version=1, expire_timestamp_ms=1_500),
+        commit("t", 1, 5, at=500),
+    ]
+    assert expiries(history) == [1_500, 1_000]
 
 
 def test_12_offsets_that_expire_one_after_another() -> None:
-    """The clean-up's tombstones take exactly what they name; with the last of them goes the group."""
+    """Only topics that nobody is subscribed to; with the last offset of an empty group goes the group."""
+    minute = replace(CONTEXT, retention_ms=60_000)
     history = [
-        asked_for(at=1),
-        *(commit(*place, 5, at=10) for place in (("first", 0), ("second", 0), ("second", 1))),
-        no_offset("second", 0, at=60_000),
+        generation(1, member("a", topic="first"), at=1),
+        *(commit("second", number, 5, at=10 + 500 * number) for number in (0, 1)),
+        commit("first", 0, 5, at=600),
+        no_offset("second", 0, at=60_010),
+        no_offset("second", 1, at=60_510),
     ]
-    assert offsets(history) == {("first", 0): 5, ("second", 1): 5}
-    history += [no_offset("second", 1, at=60_500)]
+    group, events = replay(history, minute)
     assert offsets(history) == {("first", 0): 5}
-    group, events = replay([*history, no_offset("first", 0, at=99_000), gone(at=99_000)])
-    assert (facts(events)[-1], group.gone) == (GroupDeleted(generation=0, since_ms=99_000), True)
+    assert group.describe()["offsets"][0]["expires_at_ms"] is None
+    history += [emptied(2, at=61_000), no_offset("first", 0, at=121_000), gone(at=121_000)]
+    group, events = replay(history, minute)
+    expired = [fact for fact in facts(events) if isinstance(fact, OffsetsExpired)]
+    assert [(fact.partition_count, fact.deadline_ms, fact.late_ms) for fact in expired] == [
+        (1, 60_010, 0),
+        (1, 60_510, 0),
+        (1, 121_000, 0),
+    ]
+    assert (facts(events)[-1], group.gone) == (GroupDeleted(generation=2, since_ms=121_000), True)
 
 
 def test_13_a_pending_transaction_holds_back_expiry() -> None:
     """A group whose offsets are all gone but which has no tombstone yet is not deleted."""
     group, events = replay([asked_for(at=1), commit("t", 0, 5, at=10), no_offset("t", 0, at=60_000)])
-    assert (names(events), group.describe()["state"], group.gone) == (["group.created"], "Empty", False)
+    assert names(events) == ["group.created", "offsets.deleted"]
+    assert (group.describe()["state"], group.gone) == ("Empty", False)
 
 
 def test_14_transactions_end_one_way_or_another() -> None:
@@ -485,5 +495,6 @@ def test_32_a_simple_group_is_deleted() -> None:
     group, _ = replay(history)
     assert (group.describe()["simple"], group.describe()["state"]) == (True, "Empty")
     group, events = replay([*history, no_offset("t", 0, at=99), no_offset("t", 1, at=99), gone(at=99)])
-    assert facts(events) == [GroupDeleted(generation=None, since_ms=99)]
+    assert names(events) == ["offsets.deleted", "group.deleted"]
+    assert facts(events)[1] == GroupDeleted(generation=None, since_ms=99)
     assert group.gone

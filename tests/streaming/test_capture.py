@@ -42,6 +42,8 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[int, int]]:
                 return
             yield rows_batch(rows)
 
+    names = iter([{"id-1": "orders"}, {"id-2": "payments"}])
+    monkeypatch.setattr(Connection, "topic_names", lambda _: next(names))
     monkeypatch.setattr(capture_module, "read_topic", read)
     monkeypatch.setattr(capture_module, "follow_topic", follow)
     return followed_from
@@ -68,6 +70,14 @@ def test_following_begins_where_the_backlog_ended(topic: list[Mapping[int, int]]
     path = tmp_path / "a.parquet"
     assert capture(CLUSTER, path, follow_seconds=10, clock=lambda: next(times)) == 4
     assert (positions(path), topic) == ([(0, 0), (0, 1), (1, 0), (1, 1)], [{0: 2, 1: 1}])
+
+
+def test_topics_are_named(topic: list[Mapping[int, int]], tmp_path: Path) -> None:
+    """As the cluster knew them when the capture began, and those that came while it was followed."""
+    times = iter([100.0, 111.0])
+    path = tmp_path / "a.parquet"
+    capture(CLUSTER, path, follow_seconds=10, clock=lambda: next(times))
+    assert read_captures([path]).topic_names == {"id-1": "orders", "id-2": "payments"}
 
 
 def test_an_interrupt_ends_the_following(topic: list[Mapping[int, int]], tmp_path: Path) -> None:

@@ -180,6 +180,21 @@ def test_captures_that_do_not_belong_together(tmp_path: Path, other: dict[str, s
         read_captures([tmp_path])
 
 
+def test_names_of_topics(tmp_path: Path) -> None:
+    """What the writer was told, of all captures together; files that say nothing or nonsense are read, too."""
+    first = write_capture(tmp_path / "a.parquet", [record(0, 1)], topic_names={"id-1": "orders"})
+    second = write_capture(tmp_path / "b.parquet", [record(0, 2)], topic_names={"id-2": "grüße"})
+    other, broken = tmp_path / "c.parquet", tmp_path / "d.parquet"
+    pq.write_table(table([(0, 3)]), other)
+    with pq.ParquetWriter(broken, ROW_SCHEMA) as writer:
+        writer.write_table(table([(0, 4)]))
+        writer.add_key_value_metadata({capture_file.TOPIC_NAMES: b"[1"})
+    assert read_captures([other, broken]).topic_names == {}
+    found = read_captures([first, second, other, broken])
+    assert found.topic_names == {"id-1": "orders", "id-2": "grüße"}
+    assert sum(batch.num_rows for batch in found.batches) == 4
+
+
 def test_an_interrupted_writer_leaves_nothing(tmp_path: Path) -> None:
     """A capture appears whole or not at all; an older one of the same name stays."""
     path = write_capture(tmp_path / "a.parquet", [record(0, 1)])

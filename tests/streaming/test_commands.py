@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from captures import invoke
 
-from groupreplay.state import FACTS
+from groupreplay.state.catalogue import EVENTS
 from groupreplay.state.schemas import json_schemas
 from groupreplay.streaming.settings import Cluster, RunSettings, TopicNames
 
@@ -92,7 +92,7 @@ def test_coordinator() -> None:
 
 def test_schema(tmp_path: Path) -> None:
     """All schemas by name, one of them alone, or a file for each."""
-    names = [fact.NAME for fact in FACTS]
+    names = [fact.NAME for fact in EVENTS]
     everything = json.loads(invoke("schema").stdout)
     assert (list(everything), everything) == (names, json_schemas())
     assert json.loads(invoke("schema", "group.created").stdout) == everything["group.created"]

@@ -143,6 +143,24 @@ def test_a_static_member(tmp_path: Path) -> None:
     ]
 
 
+def test_what_only_time_has_caused(tmp_path: Path) -> None:
+    """A condition that no record has brought about has its row, too, in words."""
+    waiting = [
+        *first_join(at=AT),
+        *operation(AT + 1_000, described("b"), group_epoch(3)),
+        *operation(
+            AT + 2_000,
+            *(target("a", [0]), target("b", [1]), target_epoch(3)),
+            *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
+        ),
+        *operation(AT + 150_000, current("b", 3)),
+    ]
+    rows = life(tmp_path, waiting)
+    assert [row[2:] for row in told(rows) if row[2].endswith("slow")] == [
+        ("rebalance.slow", None, "Reconciling for 1 min 15 s")
+    ]
+
+
 def test_a_consumer_group(tmp_path: Path) -> None:
     """Epochs for generations; the start of a rebalance and its end, which knows how long it took."""
     rows = life(

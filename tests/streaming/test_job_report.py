@@ -32,6 +32,7 @@ def test_the_document_before_the_first_batch() -> None:
         "counters": {"batches": 0, "records": 0, "events": 0, "states": 0, "dead_letters": 0, "job": 0},
         "restarts": 0,
         "last_error": None,
+        "rules": {"changes": 0, "error": None},
     }
 
 

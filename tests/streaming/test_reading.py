@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from builders import asked_for, commit, generation, gone, member
 from captures import invoke, raw, write_capture
+from modern_builders import TOPIC, first_join
 from other_kinds import share_group
 from raw_records import Raw, commit_key
 from raw_records import commit as raw_commit
@@ -149,6 +150,20 @@ def test_describe(capture: Path) -> None:
     assert invoke(*words, "--state").stdout.splitlines()[1].split()[1:5] == ["-", "range", "Stable", "2"]
     (picture,) = json.loads(invoke(*words, "--state", "-o", "json").stdout)
     assert (picture["generation"], [m["member_id"] for m in picture["members"]]) == (2, ["a", "b"])
+
+
+def test_a_capture_names_the_topics(tmp_path: Path) -> None:
+    """In describe and in events, as on the live topic; without names the id stays."""
+    life = raw(first_join(at=AT))
+    for topic_names, topic in (({}, TOPIC), ({TOPIC: "orders"}, "orders")):
+        capture = write_capture(tmp_path / "a.parquet", life, topic_names=topic_names)
+        (picture,) = json.loads(
+            invoke("describe", "--from-file", capture, "--group", "g", "-o", "json").stdout
+        )
+        assert [one["partitions"] for one in picture["members"]] == [{topic: [0, 1]}]
+        words = ("replay", "--from-file", capture, "--type", "rebalance.completed", "-o", "jsonl")
+        (event,) = map(json.loads, invoke(*words).stdout.splitlines())
+        assert event["data"]["members"][0]["partitions"] == {topic: "0-1"}
 
 
 def test_describe_at_a_moment(capture: Path) -> None:

@@ -27,6 +27,10 @@ class Message:
         """Set on end of partition and on failures."""
         return self.fault
 
+    def topic(self) -> str:
+        """Always the same."""
+        return OFFSETS_TOPIC
+
     def partition(self) -> int:
         """Of the offsets topic."""
         return self.place
@@ -100,7 +104,9 @@ class FakeConnection:
 
 def offsets(connection: Any, start: int, end: int) -> list[int]:
     """The offsets that are read of partition 4."""
-    batches = list(rows_module._read_spans(connection, [(4, start, end)], rows_module.no_progress))
+    batches = list(
+        rows_module._read_spans(connection, OFFSETS_TOPIC, [(4, start, end)], rows_module.no_progress)
+    )
     assert all(batch.schema == ROW_SCHEMA for batch in batches)
     return [offset for batch in batches for offset in batch["offset"].to_pylist()]
 
@@ -149,6 +155,7 @@ def test_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row has the columns of Spark's Kafka source, with Kafka's number for who set the time."""
     (batch,) = rows_module._read_spans(
         FakeConnection([messages(2, 3)]),  # type: ignore[arg-type]
+        OFFSETS_TOPIC,
         [(4, 2, 4)],
         rows_module.no_progress,
     )
@@ -169,6 +176,7 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             spans = [(4, 0, 5)]
             batches = rows_module._read_spans(
                 connection,  # type: ignore[arg-type]
+                OFFSETS_TOPIC,
                 spans,
                 lambda done, total, seen=seen: seen.append((done, total)),  # type: ignore[misc]
             )

@@ -59,6 +59,7 @@ class Stage:
         self,
         *queries: Puppet,
         reachable: Callable[[], bool] = lambda: True,
+        renew: Callable[[], bool] = lambda: False,
         report: JobReport | None = None,
     ) -> None:
         self.stop = StopRequest()
@@ -69,6 +70,7 @@ class Stage:
         self._queries = list(queries)
         self.supervisor = Supervisor(
             self._begin,
+            renew=renew,
             report=self.report,
             stop=self.stop,
             reachable=reachable,
@@ -171,6 +173,36 @@ def test_a_stop_does_not_wait_for_a_long_batch() -> None:
     stage.supervisor.run()
     assert stage.begun[0].stopped
     assert time.monotonic() - begin >= 5
+
+
+def test_other_rules_begin_the_query_again() -> None:
+    """When its batch is done, however long that takes; it is no failure, and there is no pause after it."""
+    polls = itertools.count()
+    first = Puppet(busy=True, work=lambda: first.status.update(isTriggerActive=next(polls) < 400))
+    renewals = [True, False]
+    stage = Stage(first, Puppet(), renew=lambda: renewals.pop(0))
+    stage.supervisor.run()
+    assert [query.stopped for query in stage.begun] == [True, True]
+    assert next(polls) > 400
+    assert stage.lines == ["the rules have changed, going on with the new ones", "quiet"]
+    assert (stage.report.restarts, stage.report.last_error, set(stage.pauses)) == (0, None, {0.5, 0.05})
+
+
+def test_a_stop_does_not_wait_for_other_rules() -> None:
+    """Who asks for an end while a long batch holds up the new rules gets it as fast as ever."""
+    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=not stage.stop.made))
+    stage = Stage(query, Puppet(), renew=lambda: True)
+    waits = iter([False, False, True])
+
+    def wait(_: float) -> bool:
+        if next(waits):
+            stage.stop.make(15)
+        return stage.stop.made
+
+    stage.stop.wait = wait  # type: ignore[method-assign]
+    stage.supervisor.run()
+    assert [one.stopped for one in stage.begun] == [True]
+    assert stage.lines[-1] == "quiet"
 
 
 def test_secrets_of_a_failure_are_not_shown() -> None:

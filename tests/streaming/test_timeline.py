@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from samples import one_of_each, written
 
-from groupreplay.state.events import FACTS
+from groupreplay.state.catalogue import EVENTS
 from groupreplay.streaming.timeline import _WORDS, Line, clock_time, event_name, line_of, milliseconds
 
 
@@ -22,6 +23,14 @@ def event(name: str, group: str = "shipping", severity: str = "INFO", **data: An
 
 
 MEMBER = {"member_id": "m-1", "client_id": "pods-7", "client_host": "/10.0.0.7", "instance_id": None}
+STUCK = {
+    "status": "firing",
+    "state": "Reconciling",
+    "reason": "not_revoked",
+    "wedged": False,
+    "elapsed_ms": 180_000,
+}
+UNTIMED = "pods-7 on 10.0.0.7 (holds partitions)"
 ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger": "unknown", "sync_ms": None}
 
 
@@ -88,6 +97,54 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             },
             "__consumer_offsets-3 offset 17, too short, and 4 more like it",
         ),
+        (
+            "rebalance.slow",
+            {"status": "firing", "state": "PreparingRebalance", "elapsed_ms": 75_000},
+            "PreparingRebalance for 1 min 15 s",
+        ),
+        (
+            "rebalance.slow",
+            {"status": "resolved", "state": "PreparingRebalance", "elapsed_ms": 4_000_000},
+            "resolved after 1 h 6 min",
+        ),
+        (
+            "rebalance.stuck",
+            {**STUCK, "blockers": [{**MEMBER, "revoking": {"orders": "0-3"}, "fenced_at_ms": 400_000}]},
+            "Reconciling for 3 min 0 s, not revoked, blocked by pods-7 on 10.0.0.7 "
+            "(holds orders 0-3, thrown out at 00:06:40.000)",
+        ),
+        (
+            "rebalance.stuck",
+            {**STUCK, "blockers": [{**MEMBER, "revoking": {}, "fenced_at_ms": None}] * 5},
+            f"Reconciling for 3 min 0 s, not revoked, blocked by {'; '.join([UNTIMED] * 3)} and 2 more",
+        ),
+        (
+            "rebalance.stuck",
+            {**STUCK, "wedged": True, "suspects": [{**MEMBER, "reason": "no_commit_since_start"}]},
+            "Reconciling for 3 min 0 s, not revoked, longer than the protocol allows, "
+            "suspects: pods-7 on 10.0.0.7 (no commit since start)",
+        ),
+        (
+            "rebalance.stuck",
+            {**STUCK, "suspects": [], "suspects_note": "commits cannot tell"},
+            "Reconciling for 3 min 0 s, not revoked, no suspects: commits cannot tell",
+        ),
+        (
+            "static.conflict",
+            {"status": "firing", "instance_id": "pod-7", "places": ["b@/10.0.0.8", "a@/10.0.0.7"]},
+            "instance pod-7 is used by more than one process: a@/10.0.0.7 and b@/10.0.0.8",
+        ),
+        ("member.flapping", {**MEMBER, "status": "resolved"}, "resolved, pods-7 on 10.0.0.7"),
+        (
+            "partition.poison",
+            {"status": "resolved", "topic": "orders", "partition": 3},
+            "resolved, orders-3",
+        ),
+        (
+            "job.blind",
+            {"status": "firing", "what": "no_rights", "partitions": [], "brokers": [1, 2], "fix": "do this"},
+            "no rights, brokers 1, 2; do this",
+        ),
         ("weather.changed", {"wind": "west", "force": 5, "gusts": []}, "wind=west force=5"),
         ("weather.changed", {}, "no details"),
     ],
@@ -100,9 +157,15 @@ def test_words(name: str, data: dict[str, Any], words: str) -> None:
     assert expected == line_of(event(name, **data))
 
 
-def test_every_fact_has_words() -> None:
+def test_every_event_has_words() -> None:
     """No event of this release is told as an unknown one."""
-    assert {fact.NAME for fact in FACTS} == set(_WORDS)
+    assert {fact.NAME for fact in EVENTS} == set(_WORDS)
+
+
+def test_the_words_fit_the_fields() -> None:
+    """Of every kind of event the fields that it really has are told, on one line, and none is missing."""
+    lines = [line_of(written(event)).words for event in one_of_each()]
+    assert [line for line in lines if "?" in line or "None" in line or not line.isprintable()] == []
 
 
 def test_late_events_say_so() -> None:
@@ -124,6 +187,10 @@ def test_hostile_text_is_harmless() -> None:
         line_of(event("member.updated", **{**MEMBER, "instance_id": evil}, changed=[evil])),
         line_of(event("record.skipped", topic=evil, partition=0, offset=0, reason=evil)),
         line_of(event("rebalance.completed", **{**ROUND, "trigger": evil})),
+        line_of(event("rebalance.stuck", **{**STUCK, "blockers": [{**MEMBER, "revoking": {evil: evil}}]})),
+        line_of(event("rebalance.stuck", state=evil, reason=evil, suspects_note=evil)),
+        line_of(event("static.conflict", instance_id=evil, places=[evil])),
+        line_of(event("job.blind", what=evil, fix=evil)),
         line_of(event(f"new{evil}", **{"field" + evil: evil})),
         line_of({"type": evil, "time": evil, "severitytext": evil, "subject": evil, "data": {}}),
         line_of({}),
