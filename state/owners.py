@@ -114,12 +114,12 @@ class RebalanceSuspectedRule:
         if view.context.probing or view.saved.modern is not None or not _consuming(view):
             return QUIET
         gap_ms = _usual_gap_ms(view, self.commits, self.repeats)
-        if gap_ms is None:
-            return QUIET
         sign_ms = max(int(view.offsets.rows["commit_timestamp_ms"].max()), view.saved.since_ms or 0)
-        limit_ms = self._limit_ms(view, gap_ms)
+        limit_ms = self._limit_ms(view, gap_ms or 0)
         if view.now_ms <= sign_ms + limit_ms:
             return Outlook(next_ms=sign_ms + limit_ms + 1)
+        if gap_ms is None:
+            return QUIET
         details = {"silent_ms": view.now_ms - sign_ms, "usual_gap_ms": gap_ms}
         return Outlook(
             [
@@ -182,13 +182,15 @@ class OwnerSilentRule:
         if not _consuming(view):
             return QUIET
         gap_ms = _usual_gap_ms(view, self.commits, self.repeats)
-        if gap_ms is None:
-            return QUIET
-        limit_ms = self.threshold_ms or max(_session_timeout_ms(view), self.of_gap * gap_ms)
+        limit_ms = self.threshold_ms or max(_session_timeout_ms(view), self.of_gap * (gap_ms or 0))
         stable_ms = view.saved.since_ms or 0
         commit_ms = view.offsets.rows["commit_timestamp_ms"].tolist()
-        if max(commit_ms) < view.now_ms - limit_ms:
-            return QUIET if self.NAME not in _firing(view) else self._among(view, gap_ms, limit_ms, stable_ms)
+        at_work = max(commit_ms) >= view.now_ms - limit_ms
+        if gap_ms is None:
+            # The habit may yet become clear.
+            return Outlook(next_ms=view.now_ms + limit_ms) if at_work else QUIET
+        if not at_work and self.NAME not in _firing(view):
+            return QUIET
         oldest_ms = max(min(commit_ms), stable_ms)
         if oldest_ms + limit_ms >= view.now_ms:
             return Outlook(next_ms=oldest_ms + limit_ms + 1)

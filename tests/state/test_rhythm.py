@@ -33,7 +33,9 @@ def test_what_is_usual() -> None:
 
 def test_old_habits_fade() -> None:
     """Only the two newest spans with commits count, in whatever order they are added."""
-    spans = [rhythm_of([(number * SPAN_MS, 100)] * (number + 1), [False] * (number + 1)) for number in (0, 3, 5)]
+    spans = [
+        rhythm_of([(number * SPAN_MS, 100)] * (number + 1), [False] * (number + 1)) for number in (0, 3, 5)
+    ]
     for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
         total = nothing()
         for place in order:
@@ -47,11 +49,15 @@ gaps = st.tuples(st.integers(0, 3), st.integers(-(2**60), 2**60), st.integers(0,
 @given(st.lists(gaps, max_size=30))
 def test_counted_as_one_by_one(drawn: list[tuple[int, int, int, bool]]) -> None:
     """For each owner the rows that counting by hand gives, for clocks that jump too."""
-    of, ended, lengths, repeated = (np.array(column) for column in zip(*drawn, strict=True)) if drawn else (
-        np.zeros(0, np.int64),
-        np.zeros(0, np.int64),
-        np.zeros(0, np.int64),
-        np.zeros(0, bool),
+    of, ended, lengths, repeated = (
+        (np.array(column) for column in zip(*drawn, strict=True))
+        if drawn
+        else (
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+            np.zeros(0, bool),
+        )
     )
     owners, rows = counted(of, ended, lengths, repeated)
     for owner in range(4):
