@@ -178,7 +178,7 @@ class Group:
             topic=probe.topic,
             place=(saved.partition, saved.record_offset),
         )
-        apply_probe(saved, probe, report)
+        apply_probe(saved, probe, report, has_offsets=len(self._offsets) > 0)
         learn_probe(saved, probe.taken_ms)
         self._look(report)
         return report.events
