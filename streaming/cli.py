@@ -1,8 +1,9 @@
 """The program ``groupreplay``: its commands, the configuration file, errors and exit codes.
 
 Knows where each command lives and loads only the one that is asked for; must not know what it does. Exit
-codes: 0 done, 1 unexpected, 2 usage, 3 no connection or login, 4 not authorised, 5 a problem in the data,
-130 interrupted, 141 the reader of our output went away, 143 terminated.
+codes: 0 done, 1 unexpected, 2 usage, 3 no connection or login, 4 not authorised, 5 a problem in the data, 6
+something was found that ``--fail-on`` names, 130 interrupted, 141 the reader of our output went away, 143
+terminated.
 """
 
 from __future__ import annotations
