@@ -175,7 +175,7 @@ class Group:
         report = replace(
             self._report(probe.partition, probe.offset, probe.taken_ms),
             topic=probe.topic,
-            place=(saved.partition, saved.last_offset),
+            place=(saved.partition, saved.record_offset),
         )
         apply_probe(saved, probe, report)
         learn_probe(saved, probe.taken_ms)
@@ -245,7 +245,8 @@ class Group:
     def _timer(self, at_ms: int) -> Report:
         """A report whose cause is that time has passed."""
         state = self._saved
-        place = (state.partition, state.last_offset)
+        # Commits are read in runs: which of them were made before this moment depends on the cut into batches.
+        place = (state.partition, state.record_offset)
         return replace(self._report(*place, at_ms), topic=None, place=place)
 
     def _close(self) -> list[Event]:

@@ -243,7 +243,7 @@ def _assignments(view: View) -> Iterator[tuple[str, Any, Mapping[str, str]]]:
 
 
 def _owners(view: View) -> Iterator[_Owner]:
-    at = view.offsets.row_numbers()
+    at = view.offsets.row_of()
     times = view.offsets.rows["commit_timestamp_ms"]
     held = [
         (member_id, member, partitions, [at[one] for one in each(partitions) if one in at])
