@@ -32,7 +32,7 @@ from groupreplay.streaming.scenario import create_topics
 if TYPE_CHECKING:
     from groupreplay.streaming.broker import EmbeddedBroker
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 THRESHOLD_MS, PROBE_MS, TRIGGER_MS = 3_000, 1_000, 1_000
 #: How long a member may stay away from its poll loop; the group's rebalance timeout.
@@ -117,6 +117,7 @@ class SleepyLoop extends Thread {
 public class SleepyAssignor extends RangeAssignor {
     public GroupAssignment assign(Cluster metadata, GroupSubscription subscriptions) {
         long until = System.currentTimeMillis() + SleepyLeader.sleepMs;
+        SleepyLeader.sleepMs = 0L;
         while (System.currentTimeMillis() < until) {
             try { Thread.sleep(50L); } catch (InterruptedException e) { throw new RuntimeException(e); }
         }
@@ -227,12 +228,14 @@ class World:
             self.job = self.exit.enter_context(
                 running_job(self.servers, checkpoint, self.topics, *PROBING, *RULES)
             )
-            self.job.wait_caught_up(after_ms=now_ms())
+            started_ms = now_ms()
+            self._wait(lambda: any(beat >= started_ms for beat in self.job.caught_up()))
             self._block(leader)
             wanted = len(self.blocked) + 3
             self._wait(lambda: len(self.said("rebalance.stuck", "firing")) >= wanted)
             self._wait(lambda: len(self.said("rebalance.stuck", "resolved")) >= wanted)
-            self.job.wait_caught_up(after_ms=now_ms())
+            ended_ms = now_ms()
+            self._wait(lambda: any(beat >= ended_ms for beat in self.job.caught_up()))
             self.events = list(self.job.events().values())
             self.recorded = {
                 event["id"]: str(event["recordedtime"])
