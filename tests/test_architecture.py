@@ -35,7 +35,6 @@ COVERED_BY = {
     "state/saved.py": "state/test_group.py",
     "state/schemas.py": "state/test_envelope.py",
     "state/suspects.py": "state/test_rebalances.py",
-    "streaming/inputs.py": "streaming/test_reading.py",
     "streaming/query.py": "integration/test_run_written_log.py",
     "streaming/run.py": "integration/test_run_live.py",
 }
