@@ -68,9 +68,9 @@ class Group:
     def gone(self) -> bool:
         """Nothing is left to remember."""
         state = self._saved
-        kept = (state.pending, state.document, state.probes, state.in_progress, state.firing)
-        kept += (state.lost, state.changes)
-        return state.phase is Phase.DEAD and not len(self._offsets) and not any(kept)
+        waiting = (state.pending, state.probes, state.changes)
+        kept = (state.document, state.in_progress, state.firing, state.lost)
+        return state.phase is Phase.DEAD and not len(self._offsets) and not any((*waiting, *kept))
 
     def apply(self, observations: Observations, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
         """Apply what was read, in log order, each after what was due before it, then what is due by ``now_ms``.
@@ -260,24 +260,26 @@ class Group:
         pending, self._saved.pending = self._saved.pending, ()
         self.changed = True
         records = [saved.unpend(one, self._saved.partition) for one in pending]
-        tombstones = [record for record in records if isinstance(record.key, _COMMIT_KEYS)]
+        gone = [one.key for one in records if isinstance(one.key, _COMMIT_KEYS)]
         others = [record for record in records if not isinstance(record.key, _COMMIT_KEYS)]
-        events = self._lose(tombstones, others) if tombstones else []
+        events = self._lose(gone, records) if gone else []
         if others:
             events += self._apply_closed(others)
             life.note_members(self._saved)
         last = records[-1]
         return events + self._look(self._report(last.partition, last.offset, last.timestamp_ms))
 
-    def _lose(self, tombstones: list[GroupRecord], others: list[GroupRecord]) -> list[Event]:
+    def _lose(
+        self, gone: Sequence[OffsetCommitKey | LegacyOffsetCommitKey], records: list[GroupRecord]
+    ) -> list[Event]:
         """Offset tombstones come before the group's own in an operation."""
-        state, first = self._saved, tombstones[0]
-        gone = [(record.key.topic, record.key.partition) for record in tombstones]  # type: ignore[union-attr]
+        state, first = self._saved, records[0]
+        named = [(key.topic, key.partition) for key in gone]
         report = self._report(first.partition, first.offset, first.timestamp_ms)
-        ended = any(record.value is None and record.key.KEY_TYPE in _GROUP_KEY_TYPES for record in others)
+        ended = any(record.value is None and record.key.KEY_TYPE in _GROUP_KEY_TYPES for record in records)
         missed = life.matters(state, self._rules, first.timestamp_ms)
-        losses.report_tombstones(state, self._offsets, gone, ended, report)
-        self._offsets.remove(gone)
+        losses.report_tombstones(state, self._offsets, named, ended, report)
+        self._offsets.remove(named)
         if ended and not missed:
             # Groups that come and go by the thousand must not be remembered.
             state.lost = ()

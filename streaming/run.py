@@ -137,10 +137,12 @@ class _Run:
     def _renew(self) -> bool:
         """Whether the query has to begin again, with other rules."""
         changed = self._rules.changed()
-        self._report.rules_changes, self._report.rules_error = self._rules.changes, self._rules.error
+        self._report.rules_error = self._rules.error
         return changed
 
     def _begin(self) -> StreamingQuery:
+        # Counted only now: until here the query before went on with the old ones.
+        self._report.rules_changes = self._rules.changes
         rows = output_rows(
             self._spark,
             log=self._log_plan,

@@ -54,15 +54,18 @@ def write_capture(
     path: Path,
     rows: Sequence[Raw],
     *,
+    probes: pa.RecordBatch | None = None,
     cluster_id: str = CLUSTER_ID,
     era: str = ERA,
     topic_names: Mapping[str, str] | None = None,
 ) -> Path:
-    """A capture as the program writes it."""
+    """A capture as the program writes it; ``probes`` stand beside the log."""
     with CaptureWriter(path, cluster_id=cluster_id, era=era) as writer:
         writer.topic_names.update(topic_names or {})
         for partition in sorted({row.partition for row in rows}):
             writer.write(rows_batch([row for row in rows if row.partition == partition]))
+        if probes is not None:
+            writer.write(probes)
     return path
 
 

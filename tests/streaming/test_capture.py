@@ -9,12 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from captures import rows_batch
+from probes import probes_batch, summed_up
 from raw_records import Raw
 
 from groupreplay.streaming import capture as capture_module
 from groupreplay.streaming.capture import capture
 from groupreplay.streaming.capture_file import read_captures
 from groupreplay.streaming.clients import Connection, TopicIdentity
+from groupreplay.streaming.probe_log import ProbesPlace
 from groupreplay.streaming.rows import Advance, Rows, no_progress
 from groupreplay.streaming.settings import Cluster
 
@@ -70,6 +72,32 @@ def test_following_begins_where_the_backlog_ended(topic: list[Mapping[int, int]]
     path = tmp_path / "a.parquet"
     assert capture(CLUSTER, path, follow_seconds=10, clock=lambda: next(times)) == 4
     assert (positions(path), topic) == ([(0, 0), (0, 1), (1, 0), (1, 1)], [{0: 2, 1: 1}])
+
+
+def test_probes_go_along(
+    topic: list[Mapping[int, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that stand there, and those that came while the log was followed; the log is read as before."""
+    batches = [probes_batch([summed_up(at=at)]) for at in (1, 2)]
+    place = ProbesPlace(CLUSTER, "group-probes")
+
+    class Found:
+        """A topic of probes that grows."""
+
+        batches = (probes_batch([summed_up(at=1)]),)
+
+        def since(self) -> list[pa.RecordBatch]:
+            """What came later, at the next offset."""
+            later = probes_batch([summed_up(at=1), summed_up(at=2)])
+            return [later.slice(1)]
+
+    monkeypatch.setattr(capture_module, "open_probes", lambda asked: Found() if asked is place else None)
+    path = tmp_path / "a.parquet"
+    times = iter([0.0, 1.0, 2.0, 99.0])
+    assert capture(CLUSTER, path, probes=place, follow_seconds=10, clock=lambda: next(times)) == 7
+    assert positions(path) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    read = pa.Table.from_batches(read_captures([path]).probes)
+    assert read["value"].to_pylist() == [batch["value"][0].as_py() for batch in batches]
 
 
 def test_topics_are_named(topic: list[Mapping[int, int]], tmp_path: Path) -> None:

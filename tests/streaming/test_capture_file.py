@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from captures import CLUSTER_ID, ERA, rows_batch, write_capture
+from probes import probes_batch, summed_up
 from raw_records import Raw
 
 from groupreplay.state import OFFSETS_TOPIC
@@ -71,6 +72,25 @@ def test_interleaved_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert writer.rows == 10
     assert pq.ParquetFile(path).metadata.num_row_groups > 2
     assert positions([path]) == [(p, o) for p in (0, 1) for o in range(5)]
+
+
+def test_probes_stand_beside_the_log(tmp_path: Path) -> None:
+    """Rows of the topic of probes are no records of the log, and the other way round; all else is left out."""
+    probes = probes_batch([summed_up(at=at) for at in (1, 2)])
+    path = write_capture(tmp_path / "a.parquet", [record(0, 0), record(0, 1)], probes=probes)
+    assert positions([path]) == [(0, 0), (0, 1)]
+    assert pa.Table.from_batches(read_captures([path]).probes) == pa.Table.from_batches([probes])
+    assert list(read_captures([path], probes_topic="another").probes) == []
+
+
+def test_rows_of_all_topics_in_one_row_group(tmp_path: Path) -> None:
+    """Another writer need not keep them apart."""
+    probes = probes_batch([summed_up(at=at) for at in (1, 2)])
+    mixed = pa.concat_tables([pa.Table.from_batches([probes]), table([(0, 1), (0, 0)])])
+    pq.write_table(mixed, tmp_path / "a.parquet")
+    assert positions([tmp_path]) == [(0, 0), (0, 1)]
+    found = pa.Table.from_batches(read_captures([tmp_path]).probes)
+    assert found["value"].to_pylist() == probes["value"].to_pylist()
 
 
 def test_several_files_that_overlap(tmp_path: Path) -> None:

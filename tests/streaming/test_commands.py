@@ -44,6 +44,7 @@ def test_run_with_everything(job: list[RunSettings], tmp_path: Path) -> None:
     words = (
         f"run --bootstrap-server h:1 --command-config {tmp_path}/a --sink-command-config {tmp_path}/b "
         "--checkpoint /c --trigger 2.5 --master local[2] --backfill-events --member-events --label team=x "
+        "--no-probe --probe-interval 3 "
         "--label env=prod --max-offsets-per-trigger 10 --shuffle-partitions 3 --ivy-settings i.xml "
         "--spark-conf spark.a=b --events-topic e --states-topic s --dead-letters-topic d --job-topic j "
         "--probes-topic p --log-level info"
@@ -61,6 +62,8 @@ def test_run_with_everything(job: list[RunSettings], tmp_path: Path) -> None:
             max_offsets_per_trigger=10,
             backfill_events=True,
             member_events=True,
+            probe=False,
+            probe_interval_seconds=3.0,
             labels={"team": "x", "env": "prod"},
             ivy_settings=Path("i.xml"),
             log_level="INFO",

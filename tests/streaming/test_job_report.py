@@ -8,6 +8,7 @@ from pyspark.sql import Row
 
 from groupreplay import __version__
 from groupreplay.streaming.job_report import JobReport
+from groupreplay.streaming.probe_messages import RoundSummary
 from groupreplay.streaming.query import OBSERVED
 
 
@@ -32,7 +33,27 @@ def test_the_document_before_the_first_batch() -> None:
         "counters": {"batches": 0, "records": 0, "events": 0, "states": 0, "dead_letters": 0, "job": 0},
         "restarts": 0,
         "last_error": None,
+        "prober": None,
         "rules": {"changes": 0, "error": None},
+    }
+
+
+def test_the_document_tells_of_the_prober() -> None:
+    """When it last looked, which brokers answered, whether it may see all groups."""
+    last = RoundSummary(
+        cluster_id="c",
+        taken_ms=7,
+        brokers={1: None, 2: "timed out"},
+        rights="ok",
+        partitions={},
+        partition_count=None,
+        groups=3,
+    )
+    assert JobReport(IDENTITY, last_round=last).document(0)["prober"] == {
+        "round_ms": 7,
+        "rights": "ok",
+        "brokers": {"1": None, "2": "timed out"},
+        "groups": 3,
     }
 
 

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from builders import asked_for, commit, emptied, generation, gone, member
 from captures import CLUSTER_ID, ERA, raw, write_capture
 from hypothesis import given
 from hypothesis import strategies as st
+from probes import asked, beat, probes_batch, summed_up
 from raw_records import Raw
 
 from groupreplay.codecs import GroupMetadataKey, encode_key
@@ -154,6 +156,59 @@ def test_a_bad_record_is_told_and_counted(tmp_path: Path) -> None:
     events = [json.loads(event) for event in events_in_order(driver.feed(read_captures([path])), Filter())]
     assert told(events)[3] == ("05.000", "g", "record.malformed.v1")
     assert (len(events), driver.dead_letters) == (6, 1)
+
+
+def stuck() -> pa.RecordBatch:
+    """What a prober saw of a group that did not come to its end, between two generations."""
+    seen = [asked("g", "PreparingRebalance", at=at * 1_000, members=["a", "b"]) for at in range(10, 250, 10)]
+    return probes_batch(
+        [
+            summed_up(at=5_000),
+            beat(at=6_000, caught_up=5_000),
+            *seen,
+            asked("g", "Stable", at=250_000, members=["a", "b"]),
+            summed_up(at=251_000, rights="missing"),
+        ]
+    )
+
+
+BLOCKED = [
+    *LIFE[:4],
+    generation(3, member("a", [0]), member("b", [1]), at=245_000),
+    commit("t", 0, 6, at=300_000),
+]
+
+
+def test_probes_take_their_place_between_the_records(tmp_path: Path) -> None:
+    """The log alone shows two generations; the probes show what was between, and are applied at their time."""
+    path = write_capture(tmp_path / "a.parquet", raw(BLOCKED), probes=stuck())
+    context = Context(cluster_id=CLUSTER_ID, era=ERA, probing=True)
+    events = [
+        json.loads(event) for event in events_in_order(Replay(context).feed(read_captures([path])), Filter())
+    ]
+    kinds = [(event["type"].split(".", 1)[1], event["data"].get("status")) for event in events[3:]]
+    assert kinds == [
+        ("rebalance.started.v1", None),
+        ("rebalance.slow.v1", "firing"),
+        ("rebalance.stuck.v1", "firing"),
+        ("rebalance.completed.v1", None),
+        ("rebalance.slow.v1", "resolved"),
+        ("rebalance.stuck.v1", "resolved"),
+        ("job.blind.v1", "firing"),
+    ]
+    assert events[3]["id"] == f"group-probes-{ERA}-0-2-rebalance.started-0"
+    assert told(replayed(write_capture(tmp_path / "b.parquet", raw(BLOCKED))))[3:] == [
+        ("05.000", "g", "rebalance.completed.v1")
+    ]
+
+
+def test_probes_of_later_do_not_count(tmp_path: Path) -> None:
+    """The log and what stands beside it end at the same moment."""
+    path = write_capture(tmp_path / "a.parquet", raw(BLOCKED), probes=stuck())
+    driver = Replay(CONTEXT, until_ms=20_000)
+    list(driver.feed(read_captures([path])))
+    (group,) = driver.groups()
+    assert group.describe()["state"] == "PreparingRebalance"
 
 
 def test_cut_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

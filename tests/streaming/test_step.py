@@ -12,7 +12,10 @@ from pyspark.sql.streaming.state import GroupState
 from raw_records import batches, commit, commit_key, generation, log
 
 from groupreplay.state import Context, Group
+from groupreplay.state.job_watch import Place, Round
+from groupreplay.state.observations import Probe
 from groupreplay.streaming.pack import pack
+from groupreplay.streaming.packing import pack_job, pack_probe
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.step import OUTPUT_COLUMNS, Job, Output, OutputRow, advance, step
 
@@ -136,7 +139,8 @@ def test_a_due_deadline_is_served_and_its_timer_gone(open_operation: tuple[bytes
     blob, deadline_ms = open_operation
     state = group_state(blob, timed_out=True, caught_up_ms=deadline_ms)
     call(b"g:g", [], state)
-    assert changes(state)["wakes_in_ms"] is None
+    # What is left is the memory of the lost offset, which lasts for weeks.
+    assert changes(state)["wakes_in_ms"] > 20 * 86_400_000
     assert state._updated or state._removed
 
 
@@ -176,6 +180,38 @@ def test_heartbeats_touch_nothing() -> None:
     state = group_state()
     assert call(b"h:", [None], state) == []
     assert changes(state) == {"updated": False, "removed": False, "wakes_in_ms": None}
+
+
+def test_the_job_hears_of_itself() -> None:
+    """Its rounds become events of the job, and a document of what holds; both without a group."""
+    refused = Round(NOW_MS, Place("group-probes", 0, 4), {1: None}, "missing", {0: (5, 5)}, 1)
+    state = group_state()
+    rows = call(b"j:", [pack_job(refused)], state)
+    assert [(row["topic"], row["key"]) for row in rows] == [
+        ("my-events", b"\0job"),
+        ("group-job", b"\0conditions"),
+    ]
+    event, document = (json.loads(row["value"]) for row in rows)
+    assert (event["type"], event["subject"]) == ("groupreplay.job.blind.v1", "job")
+    assert (event["data"]["group_id"], event["data"]["what"]) == (None, "no_rights")
+    assert document["cluster_id"] == "c"
+    assert [one["condition_id"] for one in document["conditions"]] == [event["data"]["condition_id"]]
+    assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": None}
+    again = group_state(state.get[0])
+    assert call(b"j:", [pack_job(refused)], again) == []
+    assert not changes(again)["updated"]
+
+
+def test_a_probe_waits_for_the_caught_up_time() -> None:
+    """Records of both sources in one call: the probe is held until the log is known to be read so far."""
+    asked = Probe(taken_ms=NOW_MS + 60_000, state="PreparingRebalance", topic="p", partition=0, offset=3)
+    blobs = packed([generation("g")])[b"g:g"]
+    state = group_state()
+    rows = call(b"g:g", [pack_probe(asked), *blobs], state)
+    assert [json.loads(row["value"]).get("type") for row in rows if row["topic"] == "my-events"] == [
+        "groupreplay.group.created.v1"
+    ]
+    assert changes(state)["wakes_in_ms"] == 60_000
 
 
 def test_bad_records_become_dead_letters_events_and_counters() -> None:
