@@ -307,8 +307,9 @@ class Event:
 
     ``ordinal`` counts the events of one cause, also those that are switched off, so that ids do not depend
     on settings. ``group_id`` is None for records whose key cannot be read and for the job itself. Without a
-    ``cause`` nothing but time has passed. ``place`` is the last record before (partition, offset), where the
-    cause is no record of the log. ``severity`` None is that of the fact; ``labels`` are those of the policy.
+    ``cause`` nothing but time has passed. ``place`` is the group's own last record before (partition, offset),
+    where the cause is no record of the log. ``severity`` None is that of the fact; ``labels`` are those of the
+    policy.
     """
 
     fact: Fact

@@ -31,6 +31,7 @@ _COMMIT_KEYS: Final = (OffsetCommitKey, LegacyOffsetCommitKey)
 _GROUP_KEY_TYPES: Final = (2, 3, 11, 17)
 #: Probes held while the log is read; a rebalance that is asked about for an hour has fewer.
 _MOST_PROBES: Final = 400
+_MINUTE_MS: Final = 60_000
 
 
 class Group:
@@ -175,9 +176,9 @@ class Group:
         report = replace(
             self._report(probe.partition, probe.offset, probe.taken_ms),
             topic=probe.topic,
-            place=(saved.partition, saved.last_offset),
+            place=(saved.partition, saved.record_offset),
         )
-        apply_probe(saved, probe, report)
+        apply_probe(saved, probe, report, has_offsets=len(self._offsets) > 0)
         learn_probe(saved, probe.taken_ms)
         self._look(report)
         return report.events
@@ -197,10 +198,13 @@ class Group:
         if applied.fallen or len(run.decreases) or self._saved.lost:
             self._saved.changes += tuple(losses.changes(self._saved, run, applied))
         last = run.rows[run.rows["log_offset"].argmax()]
+        minute = self._saved.last_timestamp_ms // _MINUTE_MS
         self._advance(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
         # What became due while these commits were made comes before what they end.
         events += report.events + self._serve(int(last["timestamp_ms"]))
-        unforeseen = applied.grown or bool((run.rows["expire_timestamp_ms"] >= 0).any())
+        # Habits come with commits, and nobody is called for each of them.
+        unforeseen = minute != self._saved.last_timestamp_ms // _MINUTE_MS or applied.grown
+        unforeseen |= bool((run.rows["expire_timestamp_ms"] >= 0).any())
         if unforeseen or self._saved.alarm_ms is None or self._listening():
             events += self._look(
                 self._report(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
@@ -245,7 +249,8 @@ class Group:
     def _timer(self, at_ms: int) -> Report:
         """A report whose cause is that time has passed."""
         state = self._saved
-        place = (state.partition, state.last_offset)
+        # Commits are read in runs: which of them were made before this moment depends on the cut into batches.
+        place = (state.partition, state.record_offset)
         return replace(self._report(*place, at_ms), topic=None, place=place)
 
     def _close(self) -> list[Event]:

@@ -206,7 +206,7 @@ class Offsets:
         mine = np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
         return int(self.rows["commit_timestamp_ms"][mine].max()) if mine.any() else None
 
-    def row_numbers(self) -> dict[tuple[str, int], int]:
+    def row_of(self) -> dict[tuple[str, int], int]:
         """The row of each topic partition."""
         topics, partitions = self.rows["topic"].tolist(), self.rows["partition"].tolist()
         return {

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from groupreplay.state import modern
 from groupreplay.state.alarms import QUIET, Outlook, Raised, View
@@ -22,7 +23,7 @@ from groupreplay.state.habits import timeouts
 from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE
 from groupreplay.state.partitions import each
 from groupreplay.state.phases import Phase
-from groupreplay.state.rhythm import gap_count, repeated_share, usual_gap_ms
+from groupreplay.state.rhythm import usual
 from groupreplay.state.topic_names import by_name, names
 
 _MINUTE_MS: Final = 60_000
@@ -113,12 +114,12 @@ class RebalanceSuspectedRule:
         if view.context.probing or view.saved.modern is not None or not _consuming(view):
             return QUIET
         gap_ms = _usual_gap_ms(view, self.commits, self.repeats)
-        if gap_ms is None:
-            return QUIET
         sign_ms = max(int(view.offsets.rows["commit_timestamp_ms"].max()), view.saved.since_ms or 0)
-        limit_ms = self._limit_ms(view, gap_ms)
+        limit_ms = self._limit_ms(view, gap_ms or 0)
         if view.now_ms <= sign_ms + limit_ms:
             return Outlook(next_ms=sign_ms + limit_ms + 1)
+        if gap_ms is None:
+            return QUIET
         details = {"silent_ms": view.now_ms - sign_ms, "usual_gap_ms": gap_ms}
         return Outlook(
             [
@@ -143,11 +144,11 @@ class RebalanceSuspectedRule:
 
 def _usual_gap_ms(view: View, commits: int, repeats: float) -> int | None:
     """The usual gap of a group that commits again and again; None where the habit is not that clear."""
-    rhythm = view.offsets.rhythm
+    found = usual(view.offsets.rhythm)
     # So many gaps have one commit more before the first of them.
-    if gap_count(rhythm) + 1 < commits or repeated_share(rhythm) < repeats:
+    if found is None or found.gaps + 1 < commits or found.repeated < repeats:
         return None
-    return usual_gap_ms(rhythm)
+    return found.gap_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +182,16 @@ class OwnerSilentRule:
         if not _consuming(view):
             return QUIET
         gap_ms = _usual_gap_ms(view, self.commits, self.repeats)
-        if gap_ms is None:
-            return QUIET
-        limit_ms = self.threshold_ms or max(_session_timeout_ms(view), self.of_gap * gap_ms)
+        limit_ms = self.threshold_ms or max(_session_timeout_ms(view), self.of_gap * (gap_ms or 0))
         stable_ms = view.saved.since_ms or 0
-        commit_ms = view.offsets.rows["commit_timestamp_ms"]
-        if int(commit_ms.max()) < view.now_ms - limit_ms:
-            return QUIET if self.NAME not in _firing(view) else self._among(view, gap_ms, limit_ms, stable_ms)
-        oldest_ms = max(int(commit_ms.min()), stable_ms)
+        commit_ms = view.offsets.rows["commit_timestamp_ms"].tolist()
+        at_work = max(commit_ms) >= view.now_ms - limit_ms
+        if gap_ms is None:
+            # The habit may yet become clear.
+            return Outlook(next_ms=view.now_ms + limit_ms) if at_work else QUIET
+        if not at_work and self.NAME not in _firing(view):
+            return QUIET
+        oldest_ms = max(min(commit_ms), stable_ms)
         if oldest_ms + limit_ms >= view.now_ms:
             return Outlook(next_ms=oldest_ms + limit_ms + 1)
         return self._among(view, gap_ms, limit_ms, stable_ms)
@@ -243,7 +246,7 @@ def _assignments(view: View) -> Iterator[tuple[str, Any, Mapping[str, str]]]:
 
 
 def _owners(view: View) -> Iterator[_Owner]:
-    at = view.offsets.row_numbers()
+    at = view.offsets.row_of()
     times = view.offsets.rows["commit_timestamp_ms"]
     held = [
         (member_id, member, partitions, [at[one] for one in each(partitions) if one in at])
@@ -280,20 +283,23 @@ class PartitionPoisonRule:
             return QUIET
         due_ms = moved["since_ms"] + self.least_ms
         rest = old & (due_ms > view.now_ms)
-        found = [
-            raised
-            for row in np.flatnonzero(old & ~rest).tolist()
-            if _told(view, raised := self._raised(view, row, number)) or self._others_move(view, row)
-        ]
+        going = self._going(view)
+        known = self.NAME in _firing(view)
+        found = []
+        for row in np.flatnonzero(old & ~rest & (going | known)).tolist():
+            raised = self._raised(view, row, number)
+            if going[row] or _told(view, raised):
+                found.append(raised)
         return Outlook(found, int(due_ms[rest].min()) if rest.any() else None)
 
-    def _others_move(self, view: View, row: int) -> bool:
-        rows, moved = view.offsets.rows, view.offsets.moved
-        same_topic = rows["topic"] == rows["topic"][row]
-        same_topic[row] = False
-        others = int(same_topic.sum())
-        going = same_topic & (moved["since_ms"] > view.now_ms - self.least_ms) & (moved["generation"] >= 0)
-        return others > 0 and 2 * int(going.sum()) >= others
+    def _going(self, view: View) -> npt.NDArray[np.bool_]:
+        """For each partition that stays, whether at least half of the others of its topic have moved lately."""
+        topics, moved = view.offsets.rows["topic"], view.offsets.moved
+        moving = (moved["since_ms"] > view.now_ms - self.least_ms) & (moved["generation"] >= 0)
+        others = np.bincount(topics) - 1
+        enough = (others > 0) & (2 * np.bincount(topics[moving], minlength=len(others)) >= others)
+        going: npt.NDArray[np.bool_] = enough[topics]
+        return going
 
     def _raised(self, view: View, row: int, number: int) -> Raised:
         committed, moved = view.offsets.rows[row], view.offsets.moved[row]

@@ -22,16 +22,19 @@ from groupreplay.state.saved import Saved
 _FIRST_JOIN_MS: Final = 60_000
 
 
-def apply_probe(saved: Saved, probe: Probe, report: Report) -> None:
+def apply_probe(saved: Saved, probe: Probe, report: Report, *, has_offsets: bool = False) -> None:
     """A live answer: a rebalance in progress begins, goes on or ends; the log knows everything else better.
 
-    An answer that is not newer than the group's last record is about the time before that record.
+    An answer that is not newer than the group's last record is about the time before that record. A group with
+    committed offsets exists: whether it has members is all that an absence can tell of it.
     """
     seen = PROBED.get(probe.state)
     stale = saved.record_timestamp_ms is not None and probe.taken_ms <= saved.record_timestamp_ms
     if seen is None or stale or saved.group_type is not GroupType.CLASSIC:
         return
     phase, _ = NEXT[saved.phase][seen]
+    if phase is Phase.DEAD and has_offsets:
+        phase = Phase.EMPTY
     if phase in REBALANCING:
         _goes_on(saved, probe, phase, report)
     else:

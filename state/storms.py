@@ -227,11 +227,11 @@ class RebalanceStormRule:
         generations = sum(mark.generations for mark in recent)
         if generations <= self.least:
             return QUIET
-        # Slots may leave the window before the generations do.
-        next_ms = min(mark.at_ms for mark in recent) + self.window_ms
         slots = len({slot for mark in recent for slot in mark.slots})
-        if generations <= self._limit(slots):
-            return Outlook(next_ms=next_ms)
+        # It begins with a generation, not because slots that explain the others have left the window.
+        if generations <= self._limit(slots) or not self._stormy(marks, marks[-1].at_ms):
+            return QUIET
+        next_ms = min(mark.at_ms for mark in recent) + self.window_ms
         details = {"generations": generations, "slots_changed": slots, "window_ms": self.window_ms}
         raised = Raised(
             kind=RebalanceStorm,
@@ -252,15 +252,14 @@ class RebalanceStormRule:
         return sum(mark.generations for mark in inside) > self._limit(len(slots))
 
     def _since_ms(self, marks: Sequence[Mark], view: View) -> int:
-        """When the storm began, by going back over all moments at which it may have."""
+        """When the storm began: with the first of the latest generations that were too many."""
         if RebalanceStorm.NAME in view.saved.firing:
             return view.now_ms  # What was said first counts.
         since_ms = view.now_ms
-        edges = {edge for mark in marks for edge in (mark.at_ms, mark.at_ms + self.window_ms)}
-        for edge in sorted((edge for edge in edges if edge <= view.now_ms), reverse=True):
-            if not self._stormy(marks, edge):
+        for mark in reversed(marks):
+            if not self._stormy(marks, mark.at_ms):
                 break
-            since_ms = edge
+            since_ms = mark.at_ms
         return since_ms
 
     def _stands_still(self, marks: Sequence[Mark], view: View) -> bool:

@@ -142,10 +142,12 @@ class _Run:
         """Whether the query has to begin again, with other rules or another retention."""
         # Both have to be asked: each remembers what it has told.
         changed = any([self._rules.changed(), self._retention.changed()])
-        self._report.rules_changes, self._report.rules_error = self._rules.changes, self._rules.error
+        self._report.rules_error = self._rules.error
         return changed
 
     def _begin(self) -> StreamingQuery:
+        # Counted only now: until here the query before went on with the old ones.
+        self._report.rules_changes = self._rules.changes
         rows = output_rows(
             self._spark,
             log=self._log_plan,

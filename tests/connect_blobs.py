@@ -8,6 +8,7 @@ from groupreplay.codecs import (
     ConnectAssignment,
     ConnectMetadata,
     ConnectorTasks,
+    MemberMetadata,
     encode_connect_assignment,
     encode_connect_metadata,
 )
@@ -21,9 +22,9 @@ def tasks(**connectors: list[int]) -> tuple[ConnectorTasks, ...]:
     return tuple(ConnectorTasks(connector=name, tasks=tuple(n)) for name, n in connectors.items())
 
 
-def metadata(version: int, allocation: bytes | None = None) -> bytes:
+def metadata(version: int, allocation: bytes | None = None, config_offset: int = OFFSET) -> bytes:
     """What a worker tells when it joins."""
-    told = ConnectMetadata(version=version, url=URL, config_offset=OFFSET, allocation=allocation)
+    told = ConnectMetadata(version=version, url=URL, config_offset=config_offset, allocation=allocation)
     return encode_connect_metadata(told)
 
 
@@ -39,4 +40,18 @@ def assignment(version: int, assigned: Any, revoked: Any = None) -> bytes:
             assigned=assigned,
             revoked=revoked,
         )
+    )
+
+
+def worker(member_id: str, config_offset: int, host: str = "/w") -> MemberMetadata:
+    """A worker of the incremental protocol as a member of its group; it has a task."""
+    return MemberMetadata(
+        member_id=member_id,
+        group_instance_id=None,
+        client_id=f"connect-{member_id}",
+        client_host=host,
+        rebalance_timeout_ms=60_000,
+        session_timeout_ms=10_000,
+        subscription=metadata(1, None, config_offset),
+        assignment=assignment(1, tasks(sink=[0])),
     )

@@ -24,6 +24,12 @@ QUICK = Policy(
     numbers={
         "rebalance.slow": {"threshold_ms": 2_000},
         "rebalance.stuck": {"threshold_ms": 5_000, "wedged_ms": 20_000},
+        "rebalance.timeouts": {"times": 1, "window_ms": 90_000},
+        "rebalance.storm": {"window_ms": 30_000, "least": 1, "per_slot": 0, "beyond": 1},
+        "member.flapping": {"times": 1, "window_ms": 20_000},
+        "member.idle": {"rounds": 1, "least_ms": 10_000},
+        "static.conflict": {"window_ms": 100_000},
+        "static.crash_loop": {"times": 1, "window_ms": 20_000},
     }
 )
 PROBING = replace(CONTEXT, probing=True, policy=QUICK, catch_up_after_ms=3_600_000)
