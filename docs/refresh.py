@@ -16,6 +16,7 @@ PAGES = {
     "records.md": "groupreplay.codecs.records_page",
     "events.md": "groupreplay.state.events_page",
     "states.md": "groupreplay.state.states_page",
+    "../deploy/rules.toml": "groupreplay.streaming.rules_page",
 }
 
 

@@ -4,10 +4,11 @@ Start reading in ``phases`` (what moves a group from state to state) and ``group
 driver); ``events`` is the table of everything that can be said.
 """
 
+from groupreplay.state.catalogue import FACTS
 from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.state.document import DELETED, Deleted, encode_document
 from groupreplay.state.envelope import CloudEvent, cloud_event
-from groupreplay.state.events import FACTS, Cause, Event, Evidence, Fact, GroupType, History, Severity
+from groupreplay.state.events import Cause, Event, Evidence, Fact, GroupType, History, Severity
 from groupreplay.state.group import Group
 from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord, Observations
 from groupreplay.state.saved import SnapshotError

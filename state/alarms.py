@@ -121,6 +121,11 @@ def condition_id(group_id: str | None, raised: Raised) -> str:
     return f"{group_hash(group_id)}-{raised.kind.NAME}-{raised.since_ms}{subject}"
 
 
+def runbook_section(name: str) -> str:
+    """The fragment of a condition's section: what Markdown makes of the heading ``Rebalance stuck``."""
+    return name.replace(".", "-").replace("_", "-")
+
+
 @dataclass(slots=True)
 class Alarms:
     """The conditions of one group: ``firing`` is what was said before, by ``Raised.key``.
@@ -163,13 +168,12 @@ class Alarms:
         return severity if self.severity_cap is None else min(severity, self.severity_cap)
 
     def _condition(self, raised: Raised, known: Firing | None) -> Condition:
-        section = raised.kind.NAME.replace(".", "-").replace("_", "-")
         made = raised.kind(
             status="firing",
             condition_id=condition_id(self.group_id, raised),
             since_ms=raised.since_ms,
             threshold_ms=raised.threshold_ms,
-            runbook=self.own_runbook or f"{self.runbook}#{section}",
+            runbook=self.own_runbook or f"{self.runbook}#{runbook_section(raised.kind.NAME)}",
             **raised.details,
         )
         if known is None:

@@ -5,7 +5,41 @@ from __future__ import annotations
 from typing import Final
 
 from groupreplay.state.conditions import CONDITIONS
-from groupreplay.state.events import FACTS, Fact
+from groupreplay.state.events import (
+    Fact,
+    GroupConverted,
+    GroupCreated,
+    GroupDeleted,
+    GroupEmptied,
+    MemberJoined,
+    MemberLeft,
+    MemberUpdated,
+    RebalanceCompleted,
+    RebalanceStarted,
+    RecordMalformed,
+    RecordSkipped,
+    StaticReplaced,
+)
+from groupreplay.state.offset_events import OffsetRewound, OffsetsDeleted, OffsetsExpired, OffsetsReset
 
+#: Every fact, in the order of the docs.
+FACTS: Final[tuple[type[Fact], ...]] = (
+    GroupCreated,
+    GroupEmptied,
+    GroupDeleted,
+    GroupConverted,
+    RebalanceStarted,
+    RebalanceCompleted,
+    MemberLeft,
+    MemberJoined,
+    MemberUpdated,
+    StaticReplaced,
+    OffsetsExpired,
+    OffsetsDeleted,
+    OffsetsReset,
+    OffsetRewound,
+    RecordMalformed,
+    RecordSkipped,
+)
 #: In the order of the docs.
 EVENTS: Final[tuple[type[Fact], ...]] = (*FACTS, *CONDITIONS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -60,10 +60,6 @@ Trigger = Literal[
     "leader_rejoined",
     "unknown",
 ]
-#: `retention` is the broker's clean-up; `admin` somebody who deleted offsets, or nobody that the log tells of.
-LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin"]
-RewindKind = Literal["topic_recreated", "admin_while_empty", "small", "other"]
-Direction = Literal["forward", "backward", "unchanged", "mixed"]
 LeaveReason = Literal["left", "rebalance_timeout", "session_timeout", "group_emptied", "unknown"]
 
 
@@ -260,104 +256,6 @@ class StaticReplaced(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionOffset:
-    """A committed offset."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetsExpired(Fact):
-    """The broker's clean-up took offsets whose time had come."""
-
-    NAME: ClassVar[str] = "offsets.expired"
-    DOC: ClassVar[str] = (
-        "Committed offsets reached the end of their retention and were removed: the group begins again where "
-        "`auto.offset.reset` says. A warning for groups that matter."
-    )
-    partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="What was lost, and where it was.")]
-    partition_count: int
-    reason: LossReason
-    deadline_ms: Annotated[int, Meta(description="When the first of them might be removed.")]
-    late_ms: Annotated[
-        int,
-        Meta(description="From there, or from the group's last record if that is later, to the removal."),
-    ]
-    check_interval_ms: Annotated[
-        int, Meta(description="The broker looks for such offsets so often; much later than that is unusual.")
-    ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetsDeleted(Fact):
-    """Offsets were removed before their time."""
-
-    NAME: ClassVar[str] = "offsets.deleted"
-    DOC: ClassVar[str] = (
-        "Committed offsets were removed though their retention was not over: with their group, with their "
-        "topic, or by somebody. A warning for groups that matter."
-    )
-    partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="What was lost, and where it was.")]
-    partition_count: int
-    reason: LossReason
-    deadline_ms: Annotated[
-        int | None, Meta(description="When the first of them would have expired; null for never.")
-    ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetOffset:
-    """A partition before its loss and after."""
-
-    topic: str
-    partition: int
-    lost_offset: int
-    new_offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetsReset(Fact):
-    """A group that had lost offsets commits again."""
-
-    NAME: ClassVar[str] = "offsets.reset"
-    DOC: ClassVar[str] = (
-        "The first commits after a loss: from where the group goes on. `forward` may have skipped records, "
-        "`backward` repeats some. A warning if the group mattered and its topic was not deleted."
-    )
-    partitions: tuple[ResetOffset, ...]
-    partition_count: int
-    direction: Direction
-    reason: Annotated[LossReason, Meta(description="Why they had been lost.")]
-    lost_ms: Annotated[int, Meta(description="When the first of them had been lost.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewoundOffset:
-    """A partition before and after going back."""
-
-    topic: str
-    partition: int
-    old_offset: int
-    new_offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetRewound(Fact):
-    """Commits below the ones before."""
-
-    NAME: ClassVar[str] = "offset.rewound"
-    DOC: ClassVar[str] = (
-        "Offsets went back: their topic has another id (`topic_recreated`), nobody was in the group "
-        "(`admin_while_empty`), it is no more than one poll (`small`), or `other`."
-    )
-    kind: RewindKind
-    partitions: tuple[RewoundOffset, ...]
-    partition_count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFact(Fact):
     """A record of the offsets topic that could not be used."""
 
@@ -409,8 +307,9 @@ class Event:
 
     ``ordinal`` counts the events of one cause, also those that are switched off, so that ids do not depend
     on settings. ``group_id`` is None for records whose key cannot be read and for the job itself. Without a
-    ``cause`` nothing but time has passed. ``place`` is the last record before (partition, offset), where the
-    cause is no record of the log. ``severity`` None is that of the fact; ``labels`` are those of the policy.
+    ``cause`` nothing but time has passed. ``place`` is the group's own last record before (partition, offset),
+    where the cause is no record of the log. ``severity`` None is that of the fact; ``labels`` are those of the
+    policy.
     """
 
     fact: Fact
@@ -425,24 +324,3 @@ class Event:
     severity: Severity | None = None
     place: tuple[int, int] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-
-
-#: Every fact, in the order of the docs.
-FACTS: Final[tuple[type[Fact], ...]] = (
-    GroupCreated,
-    GroupEmptied,
-    GroupDeleted,
-    GroupConverted,
-    RebalanceStarted,
-    RebalanceCompleted,
-    MemberLeft,
-    MemberJoined,
-    MemberUpdated,
-    StaticReplaced,
-    OffsetsExpired,
-    OffsetsDeleted,
-    OffsetsReset,
-    OffsetRewound,
-    RecordMalformed,
-    RecordSkipped,
-)

@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from groupreplay.state.alarms import Detector
-from groupreplay.state.catalogue import EVENTS
+from groupreplay.state.catalogue import EVENTS, FACTS
 from groupreplay.state.conditions import CONDITIONS, Condition
-from groupreplay.state.events import FACTS, Fact
+from groupreplay.state.events import Fact
 from groupreplay.state.rules import DETECTORS, numbers_of
 from groupreplay.state.schemas import event_schema
 
@@ -62,9 +62,10 @@ _CONDITIONS: Final = """\
 
 What holds for a while. Each fires once, with `status` `firing`, and resolves once, with `resolved` and the same
 `condition_id`; between the two it is sent again as `firing` when it gets worse. It is in the group's document as long
-as it holds.
+as it holds. [The runbook](runbook.md) says what to do.
 
-The numbers below are the defaults, in the units of their names. A condition that is only inferred is never more than a warning.
+The numbers below are the defaults, in the units of their names; [rules](cli.md#rules-for-groups) change them for all
+groups or for some. A condition that is only inferred is never more than a warning.
 """
 
 

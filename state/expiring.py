@@ -49,10 +49,9 @@ class OffsetsExpiringRule:
             return Outlook()
         due = retention.deadlines(view.saved, view.offsets, retention_ms)
         soon = due <= view.now_ms + limit_ms
-        first_later = retention.first(due[~soon])
-        # What expires only from now on cannot do so earlier; a group that lets go of a topic is looked at then.
-        next_ms = view.now_ms + max(retention_ms - limit_ms, 1)
+        first_later, next_ms = retention.first(due[~soon]), None
         if first_later is not None:
+            # Commits move the deadline without a look; a look that comes too early costs little.
             again_ms = view.now_ms + max(_DAY_MS, retention_ms // _LOOKS)
             next_ms = min(first_later - limit_ms, again_ms)
         raised = (self._raised(view, due, soon, limit_ms),) if soon.any() else ()

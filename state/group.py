@@ -18,6 +18,7 @@ from groupreplay.state.alarms import Alarms, Said, View
 from groupreplay.state.context import Context
 from groupreplay.state.document import DELETED, Deleted, describe, digest, group_document
 from groupreplay.state.events import Event, GroupType
+from groupreplay.state.habits import learn, learn_probe
 from groupreplay.state.observations import CommitRun, GroupRecord, Observations, Probe
 from groupreplay.state.offsets import Offsets
 from groupreplay.state.phases import Phase
@@ -66,9 +67,9 @@ class Group:
     def gone(self) -> bool:
         """Nothing is left to remember."""
         state = self._saved
-        kept = (state.pending, state.document, state.probes, state.in_progress, state.firing)
-        kept += (state.lost, state.changes)
-        return state.phase is Phase.DEAD and not len(self._offsets) and not any(kept)
+        waiting = (state.pending, state.probes, state.changes)
+        kept = (state.document, state.in_progress, state.firing, state.lost)
+        return state.phase is Phase.DEAD and not len(self._offsets) and not any((*waiting, *kept))
 
     def apply(self, observations: Observations, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
         """Apply what was read, in log order, each after what was due before it, then what is due by ``now_ms``.
@@ -176,9 +177,10 @@ class Group:
         report = replace(
             self._report(probe.partition, probe.offset, probe.taken_ms),
             topic=probe.topic,
-            place=(saved.partition, saved.last_offset),
+            place=(saved.partition, saved.record_offset),
         )
         apply_probe(saved, probe, report)
+        learn_probe(saved, probe.taken_ms)
         self._look(report)
         return report.events
 
@@ -198,7 +200,8 @@ class Group:
             self._saved.changes += tuple(losses.changes(self._saved, run, applied))
         last = run.rows[run.rows["log_offset"].argmax()]
         self._advance(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
-        events += report.events
+        # What became due while these commits were made comes before what they end.
+        events += report.events + self._serve(int(last["timestamp_ms"]))
         unforeseen = applied.grown or bool((run.rows["expire_timestamp_ms"] >= 0).any())
         if unforeseen or self._saved.alarm_ms is None or self._listening():
             events += self._look(
@@ -244,7 +247,8 @@ class Group:
     def _timer(self, at_ms: int) -> Report:
         """A report whose cause is that time has passed."""
         state = self._saved
-        place = (state.partition, state.last_offset)
+        # Commits are read in runs: which of them were made before this moment depends on the cut into batches.
+        place = (state.partition, state.record_offset)
         return replace(self._report(*place, at_ms), topic=None, place=place)
 
     def _close(self) -> list[Event]:
@@ -254,24 +258,26 @@ class Group:
         pending, self._saved.pending = self._saved.pending, ()
         self.changed = True
         records = [saved.unpend(one, self._saved.partition) for one in pending]
-        tombstones = [record for record in records if isinstance(record.key, _COMMIT_KEYS)]
+        gone = [one.key for one in records if isinstance(one.key, _COMMIT_KEYS)]
         others = [record for record in records if not isinstance(record.key, _COMMIT_KEYS)]
-        events = self._lose(tombstones, others) if tombstones else []
+        events = self._lose(gone, records) if gone else []
         if others:
             events += self._apply_closed(others)
             life.note_members(self._saved)
         last = records[-1]
         return events + self._look(self._report(last.partition, last.offset, last.timestamp_ms))
 
-    def _lose(self, tombstones: list[GroupRecord], others: list[GroupRecord]) -> list[Event]:
+    def _lose(
+        self, gone: Sequence[OffsetCommitKey | LegacyOffsetCommitKey], records: list[GroupRecord]
+    ) -> list[Event]:
         """Offset tombstones come before the group's own in an operation."""
-        state, first = self._saved, tombstones[0]
-        gone = [(record.key.topic, record.key.partition) for record in tombstones]  # type: ignore[union-attr]
+        state, first = self._saved, records[0]
+        named = [(key.topic, key.partition) for key in gone]
         report = self._report(first.partition, first.offset, first.timestamp_ms)
-        ended = any(record.value is None and record.key.KEY_TYPE in _GROUP_KEY_TYPES for record in others)
+        ended = any(record.value is None and record.key.KEY_TYPE in _GROUP_KEY_TYPES for record in records)
         missed = life.matters(state, self._rules, first.timestamp_ms)
-        losses.report_tombstones(state, self._offsets, gone, ended, report)
-        self._offsets.remove(gone)
+        losses.report_tombstones(state, self._offsets, named, ended, report)
+        self._offsets.remove(named)
         if ended and not missed:
             # Groups that come and go by the thousand must not be remembered.
             state.lost = ()
@@ -282,6 +288,7 @@ class Group:
         if operations.is_modern(self._saved, records):
             report = self._report(last.partition, last.offset, last.timestamp_ms)
             operations.apply(self._saved, records, self._offsets, report)
+            learn(self._saved, report)
             return report.events
         events: list[Event] = []
         for record in records:
@@ -290,6 +297,7 @@ class Group:
                 classic.apply_value(self._saved, record.value, self._offsets, report)
             else:
                 classic.apply_tombstone(self._saved, report)
+            learn(self._saved, report)
             events += report.events
         return events
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from groupreplay.state.events import (
+from groupreplay.state.events import Evidence, GroupType, Severity
+from groupreplay.state.life import has_members, matters
+from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE
+from groupreplay.state.offset_events import (
     Direction,
-    Evidence,
-    GroupType,
     LossReason,
     OffsetRewound,
     OffsetsDeleted,
@@ -28,10 +29,7 @@ from groupreplay.state.events import (
     ResetOffset,
     RewindKind,
     RewoundOffset,
-    Severity,
 )
-from groupreplay.state.life import has_members, matters
-from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE
 from groupreplay.state.retention import NEVER, deadlines, subscribed_topics
 
 if TYPE_CHECKING:

@@ -213,6 +213,10 @@ def _topology(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     group.source_topics = tuple(sorted(topics))
 
 
+#: Key types of what a member has, which ends before the member does.
+_CURRENT: Final = (8, 14, 22)
+_DESCRIPTIONS: Final = (5, 10, 19)
+
 _Apply = Callable[[Modern, Any, Any, int], None]
 
 #: Key type -> whose record it is, and what it does.
@@ -245,6 +249,22 @@ def apply_record(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     if value is not None:
         group.exists = True
     RECORDS[key.KEY_TYPE][1](group, key, value, at_ms)
+
+
+def is_strange(group: Modern, key: Any, value: Any) -> bool:
+    """Whether a record shows that others are missing: the end of a member, or of what it had, without them.
+
+    A static member, too, has something before it goes away for a moment.
+    """
+    member_id = getattr(key, "member_id", None)
+    if member_id is None or (value is not None and getattr(value, "member_epoch", 0) != AWAY):
+        return False
+    member = group.members.get(member_id)
+    if member is None:
+        return True
+    if key.KEY_TYPE in _CURRENT:
+        return member.phase_since_ms is None
+    return key.KEY_TYPE in _DESCRIPTIONS and member.epoch != LEFT
 
 
 def living(group: Modern) -> dict[str, ModernMember]:

@@ -202,6 +202,18 @@ class Offsets:
         mine = np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
         return int(self.rows["commit_timestamp_ms"][mine].max()) if mine.any() else None
 
+    def row_of(self) -> dict[tuple[str, int], int]:
+        """The row of each topic partition."""
+        topics, partitions = self.rows["topic"].tolist(), self.rows["partition"].tolist()
+        return {
+            (self.topics[topic], partition): row
+            for row, (topic, partition) in enumerate(zip(topics, partitions, strict=True))
+        }
+
+    def last_move_ms(self) -> int | None:
+        """When an offset was last committed that differs from the one before it; None without any offset."""
+        return int(self.moved["since_ms"].max()) if len(self.moved) else None
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every committed offset as ``describe`` shows it, by topic name and partition."""
         rows = [dict(zip(COMMITTED.names or (), row, strict=True)) for row in self.rows.tolist()]

@@ -88,7 +88,9 @@ def apply(saved: Saved, records: Sequence[GroupRecord], offsets: Offsets, report
     """Take over an operation's records, in log order, and report what it changed."""
     before, history = picture(saved), saved.history
     epochs = [before.epoch]
+    strange = False
     for record in records:
+        strange |= saved.modern is not None and modern.is_strange(saved.modern, record.key, record.value)
         _take(saved, record, offsets, report)
         if saved.modern is not None and modern.group_epoch(saved.modern) != epochs[-1]:
             epochs.append(modern.group_epoch(saved.modern))
@@ -98,6 +100,8 @@ def apply(saved: Saved, records: Sequence[GroupRecord], offsets: Offsets, report
     if before.state != after.state or before.kind != after.kind:
         saved.since_ms = report.timestamp_ms
     saved.history, comparable = _continuity(history, saved.modern, before, after, epochs)
+    if strange:
+        saved.history, comparable = History.PARTIAL, False
     saved.record_offset, saved.record_timestamp_ms = report.offset, report.timestamp_ms
     pairing = pair(before.members, after.members)
     _Comparison(saved, before, after, pairing, comparable, offsets, report).report_all()
@@ -146,17 +150,10 @@ def _continuity(
         # A conversion writes every member anew; a classic record is a full picture whenever it was written.
         return History.FULL, full or before.kind is GroupType.CLASSIC
     steps = [new - old for old, new in pairwise(epochs) if old is not None and new is not None]
-    if any(step > 1 for step in steps) or _left_unseen(group, before):
-        # The coordinator writes every epoch, and a member has something before it goes away for a moment.
+    if any(step > 1 for step in steps):
+        # The coordinator writes every epoch.
         return History.PARTIAL, False
     return (History.FULL, True) if 1 in steps else (history, full)
-
-
-def _left_unseen(group: Modern | None, before: Picture) -> bool:
-    return group is not None and any(
-        member.epoch == modern.AWAY and before.signs.get(name, _NO_SIGN)[1] is None
-        for name, member in group.members.items()
-    )
 
 
 def _is_first(group: Modern | None, after: Picture) -> bool:

@@ -17,7 +17,7 @@ class Report:
     """Events of one cause. Ordinals count what is switched off too, so that ids do not depend on settings.
 
     ``topic`` is where the cause is recorded, at ``partition`` and ``offset``; None when nothing but time has
-    passed. ``place`` is the group's last record where the cause is none. ``facts`` are all that were found,
+    passed. ``place`` is that of the group's own last record where the cause is none. ``facts`` are all that were found,
     also those that are switched off; ``rules`` are the policy of the group.
     """
 

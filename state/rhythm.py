@@ -38,7 +38,8 @@ def bucket_of(lengths_ms: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     # The exponent of a double is the bit length of a whole number: quicker than a logarithm, and exact.
     halved = np.maximum(lengths_ms >> _FIRST_EDGE_BITS, 0).astype(np.float64)
     exponents = (halved.view(np.int64) >> 52) - 1_022
-    return np.clip(exponents, 0, BUCKETS - 1)
+    buckets: npt.NDArray[np.int64] = np.clip(exponents, 0, BUCKETS - 1)
+    return buckets
 
 
 def gaps_ms(before_ms: npt.NDArray[Any], after_ms: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -14,13 +14,39 @@ from typing import Any, Final, get_type_hints
 from groupreplay.state.alarms import Detector
 from groupreplay.state.events import Severity
 from groupreplay.state.expiring import OffsetsExpiringRule
+from groupreplay.state.owners import (
+    MemberIdleRule,
+    OwnerSilentRule,
+    PartitionPoisonRule,
+    RebalanceSuspectedRule,
+)
 from groupreplay.state.rebalances import RebalanceSlowRule, RebalanceStuckRule
+from groupreplay.state.storms import (
+    MemberFlappingRule,
+    RebalanceStormRule,
+    RebalanceTimeoutsRule,
+    StaticConflictRule,
+    StaticCrashLoopRule,
+)
 
 #: Condition -> fields of its detector that differ.
 Numbers = Mapping[str, Mapping[str, Any]]
 
 #: Every detector of a group with its default numbers, in the order in which they speak.
-DETECTORS: Final[tuple[Detector, ...]] = (RebalanceSlowRule(), RebalanceStuckRule(), OffsetsExpiringRule())
+DETECTORS: Final[tuple[Detector, ...]] = (
+    RebalanceSlowRule(),
+    RebalanceStuckRule(),
+    RebalanceSuspectedRule(),
+    RebalanceTimeoutsRule(),
+    RebalanceStormRule(),
+    MemberFlappingRule(),
+    MemberIdleRule(),
+    StaticConflictRule(),
+    StaticCrashLoopRule(),
+    OwnerSilentRule(),
+    PartitionPoisonRule(),
+    OffsetsExpiringRule(),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,11 @@ from groupreplay.codecs import (
 )
 from groupreplay.state.alarms import Firing
 from groupreplay.state.events import GroupType, History, Trigger
+from groupreplay.state.habits import Habits
 from groupreplay.state.life import Life
 from groupreplay.state.losses import Change, Lost
 from groupreplay.state.members import Member
-from groupreplay.state.modern import Modern
+from groupreplay.state.modern import Modern, group_epoch
 from groupreplay.state.observations import GroupRecord, Probe
 from groupreplay.state.offsets import OffsetsSnapshot
 from groupreplay.state.phases import Phase
@@ -71,6 +72,7 @@ class Saved(msgspec.Struct, array_like=True):
     ``probes`` wait until the log has been read up to their time, ``probed_ms`` is that of the last one applied.
     ``emptied_ms`` is when a classic group became Empty by its record, None where that does not say;
     ``lost`` are offsets that vanished, ``changes`` commits whose moment is not over yet.
+    ``habits`` is what detectors remember of the time before.
     """
 
     era: str = "0"
@@ -106,6 +108,7 @@ class Saved(msgspec.Struct, array_like=True):
     life: Life = msgspec.field(default_factory=Life)
     lost: tuple[Lost, ...] = ()
     changes: tuple[Change, ...] = ()
+    habits: Habits | None = None
 
     @property
     def simple(self) -> bool:
@@ -115,7 +118,7 @@ class Saved(msgspec.Struct, array_like=True):
     @property
     def round_number(self) -> int | None:
         """The generation, of the newer kinds the group epoch; None when there is none or it is not known."""
-        return self.generation if self.modern is None else self.modern.group_epoch
+        return self.generation if self.modern is None else group_epoch(self.modern)
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(Saved)

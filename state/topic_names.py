@@ -26,15 +26,16 @@ def names(offsets: Offsets, known: Modern | None, given: Mapping[str, str]) -> d
 
 def named(member: Member, topic_names: Mapping[str, str]) -> Member:
     """The member with its topics by name; a topic without a known name keeps its id."""
-    return msgspec.structs.replace(member, partitions=_by_name(member.partitions or {}, topic_names))
+    return msgspec.structs.replace(member, partitions=by_name(member.partitions or {}, topic_names))
 
 
 def named_orphans(orphans: Orphans, topic_names: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The same for what nobody owns: a name may have become known since it was remembered."""
-    return {owner: _by_name(held, topic_names) for owner, held in orphans.items()}
+    return {owner: by_name(held, topic_names) for owner, held in orphans.items()}
 
 
-def _by_name(held: Mapping[str, str], topic_names: Mapping[str, str]) -> dict[str, str]:
+def by_name(held: Mapping[str, str], topic_names: Mapping[str, str]) -> dict[str, str]:
+    """Partitions by topic id as partitions by topic name, where that is known."""
     return {topic_names.get(topic, topic): ranges for topic, ranges in held.items()}
 
 

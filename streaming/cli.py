@@ -1,8 +1,9 @@
 """The program ``groupreplay``: its commands, the configuration file, errors and exit codes.
 
 Knows where each command lives and loads only the one that is asked for; must not know what it does. Exit
-codes: 0 done, 1 unexpected, 2 usage, 3 no connection or login, 4 not authorised, 5 a problem in the data,
-130 interrupted, 141 the reader of our output went away, 143 terminated.
+codes: 0 done, 1 unexpected, 2 usage, 3 no connection or login, 4 not authorised, 5 a problem in the data, 6
+something was found that ``--fail-on`` names, 130 interrupted, 141 the reader of our output went away, 143
+terminated.
 """
 
 from __future__ import annotations
@@ -44,11 +45,14 @@ COMMANDS: Final[Mapping[str, _Entry]] = {
     "replay": _Entry(_READING, "replay", "Events of a capture or a live topic, without Spark."),
     "list": _Entry(_READING, "list_groups", "Groups and their states, from the log alone."),
     "describe": _Entry(_READING, "describe", "Offsets, members or state of groups."),
+    "events": _Entry(_CLUSTER, "events", "The events that the job has written, and those that come."),
     "decode": _Entry(_READING, "decode", "Records as the JSON that Kafka's formatters print."),
     "capture": _Entry(_CLUSTER, "capture", "Copy the offsets topic into a file."),
     "coordinator": _Entry(_CLUSTER, "coordinator", "Where a group's records are and who leads them."),
     "schema": _Entry(_CLUSTER, "schema", "The JSON Schemas of the events."),
 }
+#: Other names of commands, which the overview leaves out.
+ALIASES: Final[Mapping[str, str]] = {"watch": "events"}
 
 
 class Program(click.Group):
@@ -65,6 +69,12 @@ class Program(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(entry.module), entry.attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command by its own name, so that its part of the configuration holds under an alias, too."""
+        return super().resolve_command(ctx, [ALIASES.get(args[0], args[0]), *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, without importing a command."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from groupreplay.streaming.options import (
     cluster_options,
     display_options,
     find_cluster,
+    moment,
     need_cluster,
+    need_event_types,
     option,
     output_option,
     pair,
@@ -158,6 +161,73 @@ def probe(
         return
     sink = find_cluster(sink_bootstrap_server, sink_command_config) or source
     ctx.exit(probing.probe(source, sink, TopicNames(probes=probes_topic), interval))
+
+
+@click.command()
+@cluster_options
+@option(
+    "--events-topic", default="group-events", show_default=True, metavar="NAME", help="The topic to read."
+)
+@option("--follow", is_flag=True, help="Go on with what comes; without --since begin with what is new.")
+@option("--since", type=moment, metavar="TIME", help="Only what happened then or later; 2h is two hours ago.")
+@option("--until", type=moment, metavar="TIME", help="Only what happened before.")
+@option("--group", "groups", multiple=True, metavar="GLOB", help="Only these groups; may be repeated.")
+@option("--type", "types", multiple=True, metavar="EVENT", help="Only rebalance.stuck and the like.")
+@option(
+    "--min-severity",
+    type=click.Choice(("info", "warn", "error"), case_sensitive=False),
+    default="info",
+    show_default=True,
+    help="Only this and above.",
+)
+@output_option("table", "jsonl")
+@display_options
+@click.pass_obj
+def events(
+    display: Display,
+    /,
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    events_topic: str,
+    follow: bool,
+    since: int | None,
+    until: int | None,
+    groups: Sequence[str],
+    types: Sequence[str],
+    min_severity: str,
+    output: str,
+) -> None:
+    """Print the events that the job has written, each once, by time; with --follow those that come, too.
+
+    Reads group-events on the cluster of the job's topics, without joining a group. jsonl prints the
+    CloudEvents as they are, one a line.
+    """
+    from groupreplay.state import Severity
+    from groupreplay.streaming.event_topic import EventTopic, Wanted
+    from groupreplay.streaming.replay import Filter
+    from groupreplay.streaming.screen import Screen
+    from groupreplay.streaming.terminal import escape_json
+    from groupreplay.streaming.timeline import line_of
+
+    if follow and until is not None:
+        raise click.UsageError("--follow has no end: leave one of --follow and --until away.")
+    wanted = Wanted(
+        groups=groups,
+        least_severity=Severity[min_severity.upper()],
+        filter=Filter(types=need_event_types(types), since_ms=since, until_ms=until),
+    )
+    topic = EventTopic(need_cluster(bootstrap_server, command_config), events_topic, wanted)
+    screen = Screen(colour=display.colour)
+    for value in topic.read(follow=follow):
+        if output == "jsonl":
+            click.echo(escape_json(value.decode()))
+            continue
+        event = json.loads(value)
+        line = line_of(event)
+        screen.line(replace(line, time=f"{event['time'][:10]} {line.time}"))
+    if topic.unreadable:
+        click.echo(f"{topic.unreadable} messages in {events_topic} are no events", err=True)
 
 
 @click.command()

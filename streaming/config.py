@@ -21,7 +21,7 @@ else:
 
 #: Settings that stand at the top of the file and hold for every command that has them.
 SHARED: Final = frozenset(
-    {"bootstrap_server", "command_config", "debug", "log_format", "log_level", "no_color", "output"}
+    {"bootstrap_server", "command_config", "debug", "log_format", "log_level", "no_color", "output", "rules"}
 )
 
 _EXAMPLE: Final = 'write, for example: bootstrap-server = "host:9092", and below [run]: trigger = 30'

@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     CONNECTION = 3
     AUTHORISATION = 4
     DATA = 5
+    FOUND = 6
 
 
 class GroupReplayError(Exception):

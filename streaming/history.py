@@ -157,7 +157,7 @@ def _generation(picture: Data) -> int | None:
 def _why(event: Data) -> list[str]:
     """The trigger, and how long it took; the reason of an event that is about one member or record."""
     name, data = event_name(event), event["data"]
-    if "condition_id" in data:
+    if "condition_id" in data or name.startswith(("offset.", "offsets.")):
         return [words_of(event)]
     told = {
         "member.updated": lambda: ["new " + ", ".join(data["changed"])],

@@ -16,6 +16,7 @@ from groupreplay.state.envelope import timestamp
 from groupreplay.streaming.clients import TopicIdentity
 from groupreplay.streaming.coordinator import coordinator_of
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.findings import Findings, conditions_text, risk
 from groupreplay.streaming.replay import Replay
 from groupreplay.streaming.rows import Rows
 from groupreplay.streaming.terminal import Cell, Table
@@ -31,9 +32,10 @@ class View(str, Enum):
     STATE = "state"
 
 
-def pictures(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
-    """``Group.describe()`` of every group that lives at the end of the rows, by name."""
-    for _ in replay.feed(rows):
+def pictures(replay: Replay, rows: Rows, findings: Findings | None = None) -> list[dict[str, Any]]:
+    """``Group.describe()`` of every group that lives at the end of the rows, by name; ``findings`` listens."""
+    said = replay.feed(rows)
+    for _ in said if findings is None else findings.hear(said):
         pass
     return living(replay)
 
@@ -85,6 +87,7 @@ def summary(picture: Picture) -> dict[str, Any]:
         "generation": picture["generation"],
         "since_ms": picture["since_ms"],
         "group_epoch": picture["group_epoch"],
+        "risk": risk(picture),
     }
 
 
@@ -95,10 +98,11 @@ def list_table(found: Sequence[Picture]) -> Table:
             *(one[name] for name in ("group_id", "type", "state", "members")),
             one["group_epoch"] if one["generation"] is None else one["generation"],
             _time(one["since_ms"]),
+            one["risk"],
         )
         for one in map(summary, found)
     ]
-    return Table(("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "SINCE"), rows)
+    return Table(("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"), rows)
 
 
 class _Tool(Enum):
@@ -239,6 +243,7 @@ _GROUP_EPOCH: Final = _group("group_epoch", "GROUP-EPOCH", verbose=True)
 _MEMBER_COUNT: Final = _Column("#MEMBERS", lambda line: len(line.group["members"]))
 _SINCE: Final = _Column("SINCE", lambda line: _time(line.group["since_ms"]))
 _HISTORY: Final = _group("history", "HISTORY", verbose=True)
+_CONDITIONS: Final = _Column("CONDITIONS", lambda line: conditions_text(line.group), True)
 _HELD: Final = _Column("#PARTITIONS", lambda line: sum(map(len, line.member["partitions"].values())))
 _TARGET: Final = _Column(
     "TARGET-ASSIGNMENT", lambda line: _partitions(line.member["target_partitions"]), True
@@ -254,18 +259,18 @@ _COLUMNS: Final[Mapping[tuple[_Tool, View], Sequence[_Column]]] = {
     (_Tool.CONSUMER, View.STATE): (
         *(_GROUP, _COORDINATOR, _group("protocol", "ASSIGNMENT-STRATEGY"), _STATE, _GROUP_EPOCH),
         _group("target_epoch", "TARGET-ASSIGNMENT-EPOCH", verbose=True),
-        *(_MEMBER_COUNT, _group("generation", "GENERATION"), _SINCE, _HISTORY),
+        *(_MEMBER_COUNT, _group("generation", "GENERATION"), _SINCE, _HISTORY, _CONDITIONS),
     ),
     (_Tool.SHARE, View.STATE): (
         *(_GROUP, _COORDINATOR, _STATE, _GROUP_EPOCH),
         _group("target_epoch", "ASSIGNMENT-EPOCH", verbose=True),
-        *(_MEMBER_COUNT, _SINCE, _HISTORY),
+        *(_MEMBER_COUNT, _SINCE, _HISTORY, _CONDITIONS),
     ),
     (_Tool.STREAMS, View.STATE): (
         *(_GROUP, _COORDINATOR, _STATE, _GROUP_EPOCH),
         _group("target_epoch", "TARGET-ASSIGNMENT-EPOCH", verbose=True),
         *(_MEMBER_COUNT, _SINCE, _HISTORY),
-        _group("topology_epoch", "TOPOLOGY-EPOCH", verbose=True),
+        *(_group("topology_epoch", "TOPOLOGY-EPOCH", verbose=True), _CONDITIONS),
     ),
     (_Tool.CONSUMER, View.MEMBERS): (
         *(_GROUP, _member("member_id", "CONSUMER-ID"), _member("instance_id", "GROUP-INSTANCE-ID")),

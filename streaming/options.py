@@ -6,7 +6,8 @@ from here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import wraps
@@ -25,6 +26,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 ENVIRONMENT_PREFIX: Final = "GROUPREPLAY_"
 TOPIC_KINDS: Final = ("events", "states", "dead_letters", "job", "probes")
 TABLE_FORMATS: Final = ("table", "json", "jsonl", "csv")
+#: Units of an age, in milliseconds.
+_AGES: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -61,14 +64,16 @@ def option(*names: str, **attributes: Any) -> Callable[[_F], _F]:
 
 
 def moment(value: str | int) -> int:
-    """Milliseconds since 1970, from that number or from ISO 8601, which is UTC unless it says otherwise."""
+    """Milliseconds since 1970: that number, ISO 8601 (UTC unless it says otherwise), or ``2h`` for so long ago."""
     text = str(value)
     if text.lstrip("-").isdigit():
         return int(text)
+    if text[:-1].isdigit() and text[-1] in _AGES:
+        return (time.time_ns() // 1_000_000) - int(text[:-1]) * _AGES[text[-1]]
     try:
         at = datetime.fromisoformat(text.removesuffix("Z").removesuffix("z"))
     except ValueError:
-        what = f"{text!r} is no time; write 2026-01-31T02:00:00Z or epoch milliseconds"
+        what = f"{text!r} is no time; write 2026-01-31T02:00:00Z, epoch milliseconds, or 2h for two hours ago"
         raise click.BadParameter(what) from None
     if at.tzinfo is None:
         at = at.replace(tzinfo=timezone.utc)
@@ -238,6 +243,18 @@ def topic_options(command: _F) -> _F:
             callback=collect,
         )(command)
     return command
+
+
+def need_event_types(names: Sequence[str]) -> frozenset[str] | None:
+    """The CloudEvents types of events by name; None for all of them."""
+    from groupreplay.state.catalogue import EVENTS
+    from groupreplay.state.envelope import event_type
+
+    known = [event.NAME for event in EVENTS]
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"There is no event {name!r}; there are {', '.join(known)}.")
+    return frozenset(map(event_type, names)) or None
 
 
 def find_cluster(bootstrap_server: str | None, command_config: Path | None) -> Cluster | None:

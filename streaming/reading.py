@@ -7,38 +7,43 @@ anything heavy at the top, because ``--help`` is made from here.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.inputs import context_of, open_rows, reading, warn_of_dead_letters, with_probes
 from groupreplay.streaming.options import (
     TABLE_FORMATS,
     Display,
     ProbesChoice,
     display_options,
-    find_cluster,
     input_options,
     moment,
     names,
+    need_event_types,
     option,
     output_option,
     pair,
     probes_options,
+    rules_option,
+    rules_options,
 )
 
 if TYPE_CHECKING:
-    from groupreplay.state import Context
-    from groupreplay.streaming.replay import Replay
-    from groupreplay.streaming.rows import Advance, Rows
     from groupreplay.streaming.terminal import Table
 
 _COLOURS = {"WARN": "yellow", "ERROR": "red"}
 _AT = option("--at", type=moment, metavar="TIME", help="As it was then: what was written later is ignored.")
+_FAIL_ON = option(
+    "--fail-on",
+    type=names,
+    default="",
+    metavar="NAMES",
+    help="End with 6 when one of these holds: stuck,storm,expired and the like.",
+)
 
 
 @click.command()
@@ -53,6 +58,7 @@ _AT = option("--at", type=moment, metavar="TIME", help="As it was then: what was
     "--complete-since", type=moment, metavar="TIME", help="From then on a first commit proves a new group."
 )
 @option("--label", "labels", type=pair, multiple=True, metavar="KEY=VALUE", help="Goes into every event.")
+@rules_options
 @output_option("table", "jsonl")
 @display_options
 @click.pass_obj
@@ -71,6 +77,8 @@ def replay(
     member_events: bool,
     complete_since: int | None,
     labels: Sequence[tuple[str, str]],
+    rules: Path | None,
+    rule_numbers: Sequence[tuple[str, str]],
     output: str,
 ) -> None:
     """Print what happened, by time: the events that the job would have written, without Spark.
@@ -79,14 +87,17 @@ def replay(
     that it has missed nothing; here --complete-since says so.
     """
     from groupreplay.streaming.replay import Filter, Replay, events_in_order
+    from groupreplay.streaming.rules_file import RulesSource
     from groupreplay.streaming.terminal import Progress
 
-    wanted = Filter(types=_event_types(types), since_ms=since, until_ms=until)
+    policy = RulesSource(path=rules, numbers=rule_numbers).load()
+    wanted = Filter(types=need_event_types(types), since_ms=since, until_ms=until)
     with Progress("records read") as progress:
-        rows = _open_rows(from_file, bootstrap_server, command_config, probes=probes, progress=progress)
-        rows, is_probed = _with_probes(rows)
-        context = _context(
+        rows = open_rows(from_file, bootstrap_server, command_config, probes=probes, progress=progress)
+        rows, is_probed = with_probes(rows)
+        context = context_of(
             rows,
+            policy=policy,
             probing=is_probed,
             complete_since_ms=complete_since,
             member_events=member_events,
@@ -95,18 +106,7 @@ def replay(
         driver = Replay(context, groups or None)
         events = events_in_order(driver.feed(rows), wanted)
         _print_events(events, progress.close, output, colour=display.colour)
-    _warn_of_dead_letters(driver.dead_letters)
-
-
-def _event_types(names: Sequence[str]) -> frozenset[str] | None:
-    from groupreplay.state.catalogue import EVENTS
-    from groupreplay.state.envelope import event_type
-
-    known = [event.NAME for event in EVENTS]
-    for name in names:
-        if name not in known:
-            raise click.UsageError(f"There is no event {name!r}; there are {', '.join(known)}.")
-    return frozenset(map(event_type, names)) or None
+    warn_of_dead_letters(driver.dead_letters)
 
 
 def _print_events(events: Iterable[bytes], before: Callable[[], None], output: str, *, colour: bool) -> None:
@@ -139,10 +139,14 @@ def _print_events(events: Iterable[bytes], before: Callable[[], None], output: s
     "--state", "states", type=names, default="", metavar="NAMES", help="Only these: stable,empty and so on."
 )
 @_AT
+@_FAIL_ON
+@rules_option
 @output_option(*TABLE_FORMATS)
 @display_options
 @click.pass_obj
+@click.pass_context
 def list_groups(
+    ctx: click.Context,
     display: Display,
     /,
     *,
@@ -153,16 +157,37 @@ def list_groups(
     types: Sequence[str],
     states: Sequence[str],
     at: int | None,
+    fail_on: Sequence[str],
+    rules: Path | None,
     output: str,
 ) -> None:
-    """Print all groups, as kafka-consumer-groups.sh --list does, from the log alone."""
+    """Print all groups, as kafka-consumer-groups.sh --list does, from the log alone.
+
+    RISK is the worst condition that holds; groupreplay describe --state --verbose shows all of them.
+    """
+    from groupreplay.streaming.findings import Findings, wanted_names
     from groupreplay.streaming.inspection import choose, list_table, pictures, summary
     from groupreplay.streaming.terminal import Output, show
 
-    with _reading(from_file, bootstrap_server, command_config, probes, until_ms=at) as (driver, rows):
-        found = pictures(driver, rows)
+    findings = Findings(wanted_names(fail_on))
+    with reading(from_file, bootstrap_server, command_config, probes, rules=rules, until_ms=at) as (
+        driver,
+        rows,
+    ):
+        found = pictures(driver, rows, findings)
     chosen = choose(found, types=types, states=states)
     show(list_table(chosen), map(summary, chosen), Output(output), colour=display.colour)
+    _fail(ctx, findings.lines(chosen, driver))
+
+
+def _fail(ctx: click.Context, found: Mapping[str, Sequence[str]]) -> None:
+    """Says on stderr what was found, and ends with 6 when something was."""
+    from groupreplay.streaming.terminal import safe_line
+
+    for group_id, lines in sorted(found.items()):
+        click.echo(safe_line(f"found: {group_id}: {'; '.join(lines)}"), err=True)
+    if found:
+        ctx.exit(ExitCode.FOUND)
 
 
 @click.command()
@@ -177,10 +202,14 @@ def list_groups(
 @option("--type", "types", type=names, default="", metavar="NAMES", help="Only groups of these types.")
 @option("--verbose", is_flag=True, help="More columns: epochs, assignments and targets, leader epochs.")
 @_AT
+@_FAIL_ON
+@rules_option
 @output_option(*TABLE_FORMATS)
 @display_options
 @click.pass_obj
+@click.pass_context
 def describe(
+    ctx: click.Context,
     display: Display,
     /,
     *,
@@ -194,6 +223,8 @@ def describe(
     types: Sequence[str],
     verbose: bool,
     at: int | None,
+    fail_on: Sequence[str],
+    rules: Path | None,
     output: str,
 ) -> None:
     """Print groups as Kafka's tools describe them, each kind as its own tool does, from the log alone.
@@ -201,32 +232,42 @@ def describe(
     json and jsonl print everything that is known of each group, whatever the view; with --history the rows
     of the table.
     """
+    from groupreplay.streaming.findings import Findings, wanted_names
     from groupreplay.streaming.history import history, history_table
     from groupreplay.streaming.inspection import View, choose, describe_tables, pictures, require
 
     if all_groups == bool(groups):
         raise click.UsageError("Name groups with --group, or take --all-groups.")
     is_history = view == "history"
-    with _reading(
+    if is_history and fail_on:
+        raise click.UsageError("--fail-on is about groups as they are: take another view than --history.")
+    findings = Findings(wanted_names(fail_on))
+    with reading(
         from_file,
         bootstrap_server,
         command_config,
         probes,
         groups or None,
+        rules=rules,
         until_ms=at,
         member_events=is_history,
     ) as (driver, rows):
-        found = history(driver, rows) if is_history else pictures(driver, rows)
+        found = history(driver, rows) if is_history else pictures(driver, rows, findings)
     where = ", ".join(map(str, from_file)) or rows.cluster_id
-    require({one["group_id"] for one in found}, groups, where)
     if is_history:
         wanted = {name.lower() for name in types}
         chosen = [row for row in found if not wanted or row["group_type"] in wanted]
-        tables = [history_table(chosen)]
+        tables, failing = [history_table(chosen)], {}
     else:
         chosen = choose(found, types=types)
-        tables = describe_tables(chosen, View(view), rows, verbose=verbose)
+        tables, failing = (
+            describe_tables(chosen, View(view), rows, verbose=verbose),
+            findings.lines(chosen, driver),
+        )
+    # A group that has lost its offsets is often gone.
+    require({*(one["group_id"] for one in found), *failing}, groups, where)
     _show(tables, chosen, output, colour=display.colour)
+    _fail(ctx, failing)
 
 
 def _show(
@@ -243,46 +284,6 @@ def _show(
         if place:
             click.echo()
         print_table(table, colour=colour)
-
-
-@contextmanager
-def _reading(
-    from_file: Sequence[Path],
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    probes: ProbesChoice,
-    groups: Sequence[str] | None = None,
-    *,
-    until_ms: int | None,
-    member_events: bool = False,
-) -> Iterator[tuple[Replay, Rows]]:
-    """A driver and what to feed it, with progress shown and bad records mentioned at the end."""
-    from groupreplay.streaming.replay import Replay
-    from groupreplay.streaming.terminal import Progress
-
-    with Progress("records read") as progress:
-        rows = _open_rows(from_file, bootstrap_server, command_config, probes=probes, progress=progress)
-        rows, is_probed = _with_probes(rows)
-        context = _context(rows, probing=is_probed, member_events=member_events)
-        driver = Replay(context, groups, until_ms=until_ms)
-        yield driver, rows
-    _warn_of_dead_letters(driver.dead_letters)
-
-
-def _with_probes(rows: Rows) -> tuple[Rows, bool]:
-    """The same rows, and whether a prober has looked on."""
-    from groupreplay.streaming.probe_log import shows_rounds
-
-    is_probed, probes = shows_rounds(rows.probes)
-    return replace(rows, probes=probes), is_probed
-
-
-def _context(rows: Rows, **settings: Any) -> Context:
-    """What the groups are told, also the names of topics that the log has by id only."""
-    from groupreplay.state import Context
-
-    names = rows.connection.topic_names() if rows.connection else rows.topic_names
-    return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
 
 
 @click.command()
@@ -323,7 +324,7 @@ def decode(
         return
     tally = Tally()
     with Progress("records read") as progress:
-        rows = _open_rows(from_file, bootstrap_server, command_config, partitions, progress=progress)
+        rows = open_rows(from_file, bootstrap_server, command_config, partitions, progress=progress)
         records = decode_rows(rows, tally, with_position=with_position, offset=offset)
         if output == "json":
             print_json_array(records, progress.close)
@@ -348,37 +349,3 @@ def _decode_hex(key_hex: str | None, value_hex: str | None) -> dict[str, Any]:
     if not isinstance(decoded, dict):
         raise GroupReplayError(f"the record cannot be decoded: {decoded.reason}", exit_code=ExitCode.DATA)
     return decoded
-
-
-def _open_rows(
-    from_file: Sequence[Path],
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    partitions: Sequence[int] = (),
-    *,
-    probes: ProbesChoice | None = None,
-    progress: Advance,
-) -> Rows:
-    """The rows to read, with the probes beside them where those are wanted."""
-    if from_file:
-        from groupreplay.streaming.capture_file import read_captures
-
-        topic = "" if probes is None else probes.topic
-        return read_captures(from_file, partitions, probes_topic=topic, progress=progress)
-    cluster = find_cluster(bootstrap_server, command_config)
-    if cluster is None:
-        raise click.UsageError("Nothing to read: give --from-file FILE or --bootstrap-server host:port.")
-    from groupreplay.streaming.rows import read_topic
-
-    rows = read_topic(cluster, partitions, progress=progress)
-    if probes is None:
-        return rows
-    from groupreplay.streaming.probe_log import open_probes
-
-    found = open_probes(probes.place(cluster))
-    return replace(rows, probes=found.batches if found else (), probes_topic=probes.topic)
-
-
-def _warn_of_dead_letters(count: int) -> None:
-    if count:
-        click.echo(f"{count} records could not be read; groupreplay decode tells which", err=True)

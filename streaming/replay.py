@@ -35,18 +35,24 @@ class Replay:
 
     Memory grows with the number of groups and of committed partitions, not with the length of the log. With
     ``until_ms`` the log ends there: what was written later does not count. What compaction has taken since
-    then is missing all the same.
+    then is missing all the same. ``now_ms`` is the moment up to which the log is known, where that is later
+    than its last record: what waits for time to pass needs it.
     """
 
     def __init__(
-        self, context: Context, groups: Collection[str] | None = None, *, until_ms: int | None = None
+        self,
+        context: Context,
+        groups: Collection[str] | None = None,
+        *,
+        until_ms: int | None = None,
+        now_ms: int | None = None,
     ) -> None:
         self.context = context
         self.dead_letters = 0
         self._until_ms = until_ms
         self._only = None if groups is None else {GROUP_TAG + group.encode() for group in groups}
         self._blobs: dict[bytes, bytes] = {}
-        self._latest_ms = 0
+        self._latest_ms = 0 if now_ms is None else now_ms
 
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """Everything the job would write for these rows. The end of the rows is the end of the log."""
@@ -104,7 +110,7 @@ class Replay:
         yield from result.rows
 
 
-class _Attributes(msgspec.Struct):
+class EventHead(msgspec.Struct):
     """What of a CloudEvent decides about its place and whether it is wanted."""
 
     type: str
@@ -112,7 +118,7 @@ class _Attributes(msgspec.Struct):
     sequence: str
 
 
-_attributes: Final = msgspec.json.Decoder(_Attributes)
+_attributes: Final = msgspec.json.Decoder(EventHead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +129,7 @@ class Filter:
     since_ms: int | None = None
     until_ms: int | None = None
 
-    def __call__(self, event: _Attributes) -> bool:
+    def __call__(self, event: EventHead) -> bool:
         """Whether an event is wanted."""
         return (
             (self.types is None or event.type in self.types)

@@ -167,6 +167,32 @@ def _replaced(data: Data) -> str:
     return f"{instance} came back as a new process, no rebalance needed{moved}"
 
 
+def _gone(data: Data) -> str:
+    reason = safe_text(str(data.get("reason"))).replace("_", " ")
+    return f"{_counted(data.get('partition_count', 0), 'partition')}, {reason}{_places(data)}"
+
+
+def _reset(data: Data) -> str:
+    direction = safe_text(str(data.get("direction")))
+    return f"{_counted(data.get('partition_count', 0), 'partition')}, {direction}{_places(data)}"
+
+
+def _rewound(data: Data) -> str:
+    kind = safe_text(str(data.get("kind"))).replace("_", " ")
+    return f"{_counted(data.get('partition_count', 0), 'partition')}, {kind}{_places(data)}"
+
+
+def _places(data: Data) -> str:
+    """`` (orders-3 at 42)``: the first partitions of an event about offsets, and where each was and is."""
+    told = [_place(one) for one in (data.get("partitions") or ())[:_NAMES_SHOWN]]
+    return f": {', '.join(told)}" if told else ""
+
+
+def _place(one: Data) -> str:
+    offsets = [one[name] for name in ("offset", "lost_offset", "old_offset", "new_offset") if name in one]
+    return f"{safe_text(str(one.get('topic')))}-{one.get('partition')} at {' -> '.join(map(str, offsets))}"
+
+
 def _bad_record(data: Data) -> str:
     place = f"{safe_text(str(data.get('topic')))}-{data.get('partition')} offset {data.get('offset')}"
     more = f", and {data['suppressed']} more like it" if data.get("suppressed") else ""
@@ -339,6 +365,10 @@ _WORDS: Final[Mapping[str, Callable[[Data], str]]] = {
     "member.joined": _who,
     "member.updated": _updated,
     "static.replaced": _replaced,
+    "offsets.expired": _gone,
+    "offsets.deleted": _gone,
+    "offsets.reset": _reset,
+    "offset.rewound": _rewound,
     "record.malformed": _bad_record,
     "record.skipped": _bad_record,
     **{name: _condition(firing) for name, firing in _FIRING.items()},

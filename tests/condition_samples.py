@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from groupreplay.state.alarms import runbook_section
 from groupreplay.state.conditions import (
     Blocker,
     Condition,
@@ -123,7 +124,7 @@ def condition_events() -> Iterator[Event]:
             condition_id=f"0123456789abcdef-{kind.NAME}-100000",
             since_ms=100_000,
             threshold_ms=60_000,
-            runbook=f"docs/runbook.md#{kind.NAME.replace('.', '-').replace('_', '-')}",
+            runbook=f"docs/runbook.md#{runbook_section(kind.NAME)}",
             **fields,
         )
         cause = Cause(topic="__consumer_offsets", partition=3, offset=100 + number, timestamp_ms=300_000)

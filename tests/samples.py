@@ -13,6 +13,7 @@ from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.context import DEFAULT_RETENTION_MS
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
+from groupreplay.state.offset_events import OffsetRewound, OffsetsDeleted, OffsetsExpired, OffsetsReset
 
 
 def bad_record(kind: type[Fact]) -> Event:
@@ -66,7 +67,11 @@ def one_of_each() -> list[Event]:
             commit("t", 0, 50, at=3_000 + DEFAULT_RETENTION_MS),
         ]
     )
-    of_offsets = [event for event in offsets if event.fact.NAME.startswith("offset") and event.cause]
+    of_offsets = [
+        event
+        for event in offsets
+        if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetRewound)
+    ]
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
     return [*events, *modern, *of_offsets, *bad, *condition_events()]
 

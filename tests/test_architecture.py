@@ -20,14 +20,22 @@ CLOCKS = {
 }
 #: Modules that are declarations or the inside of another one -> the test file that covers them.
 COVERED_BY = {
+    "state/catalogue.py": "state/test_envelope.py",
+    "state/conditions.py": "state/test_alarms.py",
     "state/context.py": "state/test_group.py",
     "state/document.py": "state/test_group.py",
     "state/events.py": "state/test_envelope.py",
+    "state/habits.py": "state/test_storms.py",
     "state/observations.py": "state/test_group.py",
+    "state/offset_events.py": "state/test_losses.py",
+    "state/probing.py": "state/test_rebalances.py",
     "state/report.py": "state/test_classic.py",
+    "state/rhythm.py": "state/test_owners.py",
     "state/rounds.py": "state/test_classic.py",
     "state/saved.py": "state/test_group.py",
     "state/schemas.py": "state/test_envelope.py",
+    "state/suspects.py": "state/test_rebalances.py",
+    "streaming/inputs.py": "streaming/test_reading.py",
     "streaming/query.py": "integration/test_run_written_log.py",
     "streaming/run.py": "integration/test_run_live.py",
 }

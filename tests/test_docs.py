@@ -7,10 +7,20 @@ import re
 import subprocess
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 
 import pytest
 
+from groupreplay.state.alarms import runbook_section
 from groupreplay.state.catalogue import EVENTS
+from groupreplay.state.conditions import (
+    CONDITIONS,
+    BlindReason,
+    Condition,
+    JobBlind,
+    RebalanceStuck,
+    StuckReason,
+)
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,6 +46,26 @@ def test_the_readme_lists_every_event() -> None:
     section = text.split("\n## Events\n")[1].split("\n## ")[0]
     named = re.findall(r"^\| `([a-z_.]+)` \|", section, re.MULTILINE)
     assert sorted(named) == sorted(fact.NAME for fact in EVENTS)
+
+
+RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
+
+
+def test_the_runbook_has_a_section_for_each_condition() -> None:
+    """At the place that its events point to, in the order of the docs, and for nothing else."""
+    headings = re.findall(r"^## (.*)$", RUNBOOK, re.MULTILINE)
+    # What GitHub and others make of a heading.
+    anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    assert anchors == [runbook_section(kind.NAME) for kind in CONDITIONS]
+
+
+@pytest.mark.parametrize("kind", CONDITIONS, ids=lambda kind: kind.NAME)
+def test_each_section_helps(kind: type[Condition]) -> None:
+    """What it means, what to do first, how to confirm; every reason that the event may give is told."""
+    section = RUNBOOK.partition(f"**`{kind.NAME}` means:**")[2].partition("\n## ")[0]
+    assert [part for part in ("**First", "**Confirm:**") if part not in section] == []
+    reasons = {RebalanceStuck: get_args(StuckReason), JobBlind: get_args(BlindReason)}.get(kind, ())
+    assert [one for one in reasons if f"`{one}`" not in section] == []
 
 
 def tracked() -> list[Path]:

@@ -259,6 +259,7 @@ def test_capture_and_topic_replay_alike(world: World) -> None:
         "member.joined.v1",
         "group.emptied.v1",
         "member.left.v1",
+        "offsets.deleted.v1",
         "group.deleted.v1",
     ]
 

@@ -173,7 +173,6 @@ def test_the_named_rights_are_enough(
         if not every:
             assert soon(lambda: job.exit_code is not None or is_blind(broker)), job.tail()
         job.end(20.0)
-        print(job.log.read_text())
         assert list(reader.documents) == ["backfill"], job.tail()
         assert "uthoriz" not in job.log.read_text(), job.tail()
         assert (prober_rights(broker) - {None}, is_blind(broker)) == (

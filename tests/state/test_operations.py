@@ -369,9 +369,8 @@ def test_an_old_commit_is_no_classic_group() -> None:
 def test_a_log_that_begins_inside_a_rebalance_does_not_say_when_it_began() -> None:
     """The next epoch continues it: neither a start nor a duration, until a round is seen from its start."""
     history = [
-        *operation(
-            1_000, described("a"), described("b"), group_epoch(7), target_epoch(7), current("a", 7, [0])
-        ),
+        *operation(1_000, described("a"), described("b"), group_epoch(7), target_epoch(7)),
+        *operation(1_100, current("a", 7, [0]), current("b", 7, state=UNRELEASED)),
         *operation(2_000, left("b"), group_epoch(8)),
         *operation(2_500, target("a", [0, 1]), target_epoch(8), current("a", 8, [0, 1])),
     ]

@@ -30,5 +30,6 @@ def test_exit_codes_are_a_contract() -> None:
         "CONNECTION": 3,
         "AUTHORISATION": 4,
         "DATA": 5,
+        "FOUND": 6,
     }
     assert GroupReplayError("x").exit_code == ExitCode.UNEXPECTED

@@ -59,15 +59,15 @@ def stable(tmp_path: Path) -> list[dict[str, Any]]:
 def test_list(tmp_path: Path) -> None:
     """Every living group, by name; what is not known is missing."""
     assert list_table(stable(tmp_path)) == Table(
-        ("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "SINCE"),
-        [("g", "classic", "Stable", 2, 4, TIME), ("simple", "classic", "Empty", 0, None, TIME)],
+        ("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"),
+        [("g", "classic", "Stable", 2, 4, TIME, None), ("simple", "classic", "Empty", 0, None, TIME, None)],
     )
 
 
 def test_list_shows_the_epoch_of_newer_kinds(tmp_path: Path) -> None:
     """They have a group epoch in the place of a generation."""
     rows = list_table(of_kind(tmp_path, first_join(at=AT, epoch=2))).rows
-    assert rows == [("g", "consumer", "Stable", 1, 2, TIME)]
+    assert rows == [("g", "consumer", "Stable", 1, 2, TIME, None)]
 
 
 def test_deleted_groups_are_not_listed(tmp_path: Path) -> None:
@@ -123,7 +123,8 @@ def test_state_view(tmp_path: Path) -> None:
     assert list(shown(groups, View.STATE)[0].items()) == list(brief.items())
     (long,) = shown(groups, View.STATE, verbose=True)
     assert list(long)[4:6] == ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
-    assert long == {**brief, "GROUP-EPOCH": None, "TARGET-ASSIGNMENT-EPOCH": None, "HISTORY": "partial"}
+    epochs = {"GROUP-EPOCH": None, "TARGET-ASSIGNMENT-EPOCH": None}
+    assert long == {**brief, **epochs, "HISTORY": "partial", "CONDITIONS": None}
     asked = Rows(CLUSTER_ID, ERA, iter(()), identity=BROKER)
     (row,) = shown([{**groups[0], "group_id": "a"}], View.STATE, rows=asked)
     assert row["COORDINATOR (ID)"] == "h:9092 (1)"
@@ -218,6 +219,7 @@ def test_a_streams_group(tmp_path: Path) -> None:
         "SINCE": TIME,
         "HISTORY": "partial",
         "TOPOLOGY-EPOCH": 4,
+        "CONDITIONS": None,
     }
     assert shown(groups, View.MEMBERS) == [
         {
@@ -310,4 +312,5 @@ def test_summary(tmp_path: Path) -> None:
         "generation": 4,
         "since_ms": AT,
         "group_epoch": None,
+        "risk": None,
     }

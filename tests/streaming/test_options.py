@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,7 +38,17 @@ def test_moments(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "text"), [(moment, "yesterday"), (pair, "novalue"), (pair, "=x"), (moment, "")]
+    ("text", "age_ms"), [("90s", 90_000), ("5m", 300_000), ("2h", 7_200_000), ("3d", 259_200_000)]
+)
+def test_ages(text: str, age_ms: int) -> None:
+    """A number and a unit is so long ago."""
+    before = time.time_ns() // 1_000_000
+    assert before <= moment(text) + age_ms <= time.time_ns() // 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [(moment, "yesterday"), (moment, "2w"), (moment, "h"), (pair, "novalue"), (pair, "=x"), (moment, "")],
 )
 def test_wrong_values(read: Callable[[str], object], text: str) -> None:
     """A value that cannot be read is a usage error that quotes it."""

@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 from builders import asked_for, commit, generation, gone, member
 from captures import invoke, raw, write_capture
-from modern_builders import TOPIC, first_join
+from modern_builders import (
+    TOPIC,
+    UNREVOKED,
+    current,
+    described,
+    first_join,
+    group_epoch,
+    operation,
+    target,
+    target_epoch,
+)
 from other_kinds import share_group
 from raw_records import Raw, commit_key
 from raw_records import commit as raw_commit
@@ -139,6 +149,82 @@ def test_list_filters(capture: Path) -> None:
     assert json.loads(invoke(*words, "--state", "stable,empty").stdout)["group_id"] == "g"
     assert invoke(*words, "--state", "empty").stdout == ""
     assert invoke(*words, "--type", "share").stdout == ""
+
+
+@pytest.fixture
+def stuck(tmp_path: Path) -> Path:
+    """Group ``g``, in which a member has kept a partition from another one for four minutes."""
+    life = [
+        *first_join(at=AT),
+        *operation(AT + 1_000, described("b"), group_epoch(3)),
+        *operation(
+            AT + 2_000,
+            *(target("a", [0]), target("b", [1]), target_epoch(3)),
+            *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
+        ),
+        *operation(AT + 242_000, current("b", 3)),
+    ]
+    return write_capture(tmp_path / "stuck.parquet", raw(life))
+
+
+def test_conditions(stuck: Path) -> None:
+    """The worst one in the list, all of them in the long form of the state."""
+    (row,) = csv.DictReader(io.StringIO(invoke("list", "--from-file", stuck, "-o", "csv").stdout))
+    assert row["RISK"] == "stuck"
+    words = ("describe", "--from-file", stuck, "--group", "g", "--state", "--verbose", "-o", "csv")
+    (row,) = csv.DictReader(io.StringIO(invoke(*words).stdout))
+    assert row["CONDITIONS"] == (
+        "rebalance.stuck (ERROR) since 2026-01-01T00:00:02.000Z; "
+        "rebalance.slow (WARN) since 2026-01-01T00:00:01.000Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "found"),
+    [
+        (["--fail-on", "stuck,storm"], 6, "rebalance.stuck (ERROR) since 2026-01-01T00:00:02.000Z"),
+        (["--fail-on", "rebalance.slow"], 6, "rebalance.slow (WARN) since 2026-01-01T00:00:01.000Z"),
+        (["--fail-on", "storm,expired"], 0, None),
+        ([], 0, None),
+    ],
+)
+def test_failing_on_conditions(stuck: Path, words: list[str], exit_code: int, found: str | None) -> None:
+    """The answer is printed all the same; what was found is on stderr, with an exit code of its own."""
+    for command in (["describe", "--group", "g"], ["list"]):
+        result = invoke(*command, "--from-file", stuck, *words)
+        assert result.exit_code == exit_code
+        assert result.stdout.startswith("GROUP ")
+        assert result.stderr == ("" if found is None else f"found: g: {found}\n")
+
+
+def test_what_cannot_be_found(stuck: Path) -> None:
+    """An unknown name is an error that tells the known ones; the past is no state."""
+    result = invoke("list", "--from-file", stuck, "--fail-on", "stucked")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "'stucked' is nothing that can be found" in result.stderr
+    assert "slow, stuck, suspected," in result.stderr
+    words = ("--from-file", stuck, "--group", "g", "--history", "--fail-on", "stuck")
+    assert invoke("describe", *words).exit_code == 2
+
+
+def test_rules(stuck: Path, tmp_path: Path) -> None:
+    """What is stuck, and what is said of it, is a matter of the rules; a flag of replay wins over the file."""
+    path = tmp_path / "rules.toml"
+    path.write_text(
+        "[[group]]\nmatch = 'g'\nrebalance.stuck.threshold_ms = 250000\nlabels = { team = 'x' }\n"
+    )
+    listed = json.loads(invoke("list", "--from-file", stuck, "--rules", path, "-o", "jsonl").stdout)
+    assert listed["risk"] == "slow"
+    words = ["replay", "--from-file", stuck, "--type", "rebalance.stuck", "-o", "jsonl", "--rules", path]
+    assert invoke(*words).stdout == ""
+    result = invoke(*words, "--rule", "rebalance.stuck.threshold_ms=60000")
+    data = json.loads(result.stdout.splitlines()[0])["data"]
+    assert (data["threshold_ms"], data["labels"]) == (60_000, {"team": "x"})
+    wrong = invoke(*words, "--rule", "rebalance.stuck.ms=1")
+    assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (
+        2,
+        "error: rebalance.stuck has no number 'ms' (--rule rebalance.stuck.ms=1)",
+    )
 
 
 def test_describe(capture: Path) -> None:

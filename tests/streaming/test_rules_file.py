@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from groupreplay.state.events import Severity
-from groupreplay.state.rules import DETECTORS, EPHEMERAL, GroupRule, Policy, numbers_of
+from groupreplay.state.rules import EPHEMERAL, GroupRule, Policy
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.rules_file import RulesSource, RulesWatch, differences, parse_rules
-
-SHIPPED = Path(__file__).parents[2] / "deploy" / "rules.toml"
 
 EVERYTHING = """
 runbook = "https://wiki.example.com/groups"
@@ -63,31 +60,6 @@ def test_everything_that_a_file_can_say() -> None:
 def test_an_empty_file_changes_nothing() -> None:
     """No line is obligatory."""
     assert parse_rules("", "rules.toml") == Policy()
-
-
-def test_the_shipped_file_is_what_holds_without_one() -> None:
-    """deploy/rules.toml shows every number with its default; those without one stand there as comments."""
-    text = SHIPPED.read_text()
-    policy = parse_rules(text, "rules.toml")
-    defaults = {one.NAME: {name: getattr(one, name) for name in numbers_of(one)} for one in DETECTORS}
-    given = {
-        condition: {name: value for name, value in numbers.items() if value is not None}
-        for condition, numbers in defaults.items()
-    }
-    assert policy.numbers == given
-    assert policy.groups == (*EPHEMERAL, *EPHEMERAL)
-    assert policy.runbook == Policy().runbook
-    commented = {
-        (section, name)
-        for section, body in re.findall(r"^\[([a-z_.]+)\]\n(.*?)(?=\n\[|\Z)", text, re.MULTILINE | re.DOTALL)
-        for name in re.findall(r"^# (\w+) = ", body, re.MULTILINE)
-    }
-    assert commented == {
-        (condition, name)
-        for condition, numbers in defaults.items()
-        for name, value in numbers.items()
-        if value is None
-    }
 
 
 @pytest.mark.parametrize(

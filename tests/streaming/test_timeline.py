@@ -98,6 +98,33 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             "__consumer_offsets-3 offset 17, too short, and 4 more like it",
         ),
         (
+            "offsets.expired",
+            {
+                "partition_count": 5,
+                "reason": "retention",
+                "partitions": [{"topic": "t", "partition": one, "offset": 7} for one in range(5)],
+            },
+            "5 partitions, retention: t-0 at 7, t-1 at 7, t-2 at 7",
+        ),
+        (
+            "offsets.reset",
+            {
+                "partition_count": 1,
+                "direction": "forward",
+                "partitions": [{"topic": "t", "partition": 0, "lost_offset": 7, "new_offset": 9}],
+            },
+            "1 partition, forward: t-0 at 7 -> 9",
+        ),
+        (
+            "offset.rewound",
+            {
+                "partition_count": 1,
+                "kind": "admin_while_empty",
+                "partitions": [{"topic": "t", "partition": 0, "old_offset": 7, "new_offset": 0}],
+            },
+            "1 partition, admin while empty: t-0 at 7 -> 0",
+        ),
+        (
             "rebalance.slow",
             {"status": "firing", "state": "PreparingRebalance", "elapsed_ms": 75_000},
             "PreparingRebalance for 1 min 15 s",
@@ -191,6 +218,7 @@ def test_hostile_text_is_harmless() -> None:
         line_of(event("rebalance.stuck", state=evil, reason=evil, suspects_note=evil)),
         line_of(event("static.conflict", instance_id=evil, places=[evil])),
         line_of(event("job.blind", what=evil, fix=evil)),
+        line_of(event("offsets.expired", reason=evil, partitions=[{"topic": evil}])),
         line_of(event(f"new{evil}", **{"field" + evil: evil})),
         line_of({"type": evil, "time": evil, "severitytext": evil, "subject": evil, "data": {}}),
         line_of({}),

@@ -1,0 +1,98 @@
+"""What is said of offsets that vanish, come back or go back: the same however the log is cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from builders import (
+    CONTEXT,
+    GROUP,
+    Raw,
+    asked_for,
+    commit,
+    emptied,
+    generation,
+    gone,
+    member,
+    no_offset,
+    observed,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groupreplay.state import Event, Group
+from groupreplay.state.conditions import Condition
+from groupreplay.state.rules import GroupRule, Policy
+
+#: Offsets come to their end inside these histories, and are remembered.
+RETENTION_MS = 30_000
+SHORT = replace(
+    CONTEXT, retention_ms=RETENTION_MS, policy=Policy(groups=(GroupRule(groups="*", matters=True),))
+)
+PLACES = st.tuples(st.sampled_from("tu"), st.integers(0, 2))
+
+
+@st.composite
+def histories(draw: Any) -> list[Raw]:
+    """Commits, mostly; tombstones of some of them, a group that comes and goes."""
+    records: list[Raw] = []
+    at, offset = 1_000, 10
+    for _ in range(draw(st.integers(1, 14))):
+        kind = draw(
+            st.sampled_from(["commit", "commit", "commit", "drop", "drop", "end", "round", "emptied"])
+        )
+        places = draw(st.lists(PLACES, min_size=1, max_size=4))
+        made = {
+            "commit": lambda: [commit(*place, draw(st.integers(0, 2_000)), at=at) for place in places],  # noqa: B023
+            "drop": lambda: [no_offset(*place, at=at) for place in places],  # noqa: B023
+            "end": lambda: [*(no_offset(*place, at=at) for place in places), gone(at=at)],  # noqa: B023
+            "round": lambda: [generation(1, member("a", [0]), at=at)],  # noqa: B023
+            "emptied": lambda: [draw(st.sampled_from([emptied(2, at=at), asked_for(at=at)]))],  # noqa: B023
+        }[kind]()
+        for raw in made:
+            records.append(replace(raw, offset=offset))
+            offset += 1
+        offset += draw(st.integers(0, 2))
+        at += draw(st.sampled_from([0, 1, 9_000, 60_000]))
+    return records
+
+
+def facts(events: list[Event]) -> list[Event]:
+    """Without conditions: a batch in which an offset's end is passed and put off again hides that it was near."""
+    return [event for event in events if not isinstance(event.fact, Condition)]
+
+
+@given(histories(), st.data())
+def test_cuts_and_restarts_do_not_matter(records: list[Raw], data: st.DataObject) -> None:
+    """Facts, memory and deadlines are those of one batch."""
+    whole = Group(GROUP, SHORT)
+    end_ms = records[-1].at + 1
+    expected = facts(whole.apply(observed(records), 0) + whole.expire(end_ms))
+    at = sorted(data.draw(st.sets(st.integers(0, len(records))), label="cuts") | {0, len(records)})
+    blob, events = Group(GROUP, SHORT).snapshot(), []
+    for low, high in pairwise(at):
+        group = Group.from_snapshot(GROUP, SHORT, blob)
+        events += group.apply(observed(records[low:high]), 0)
+        blob = group.snapshot()
+    group = Group.from_snapshot(GROUP, SHORT, blob)
+    events += group.expire(end_ms)
+    assert facts(events) == expected
+    assert group.describe()["offsets"] == whole.describe()["offsets"]
+    assert group._saved.lost == whole._saved.lost
+
+
+@given(histories())
+def test_a_loss_is_expired_only_if_each_offset_was_due(records: list[Raw]) -> None:
+    """Against the group's own deadlines, asked just before each tombstone was read."""
+    group = Group(GROUP, SHORT)
+    for number, raw in enumerate(records):
+        before = {
+            (one["topic"], one["partition"]): one["expires_at_ms"] for one in group.describe()["offsets"]
+        }
+        for event in group.apply(observed([raw]), 0):
+            if event.fact.NAME == "offsets.expired":
+                lost = event.fact.partitions  # type: ignore[attr-defined]
+                limits = [before[one.topic, one.partition] for one in lost]
+                assert all(at is not None and at <= event.time_ms + 5_000 for at in limits), number
