@@ -31,8 +31,10 @@ This page is made from the code (`python -m groupreplay.state.events_page`); a t
 | `group-states` | compact | group id | the group's current document; a tombstone when the group is gone |
 | `group-dead-letters` | delete, 30 days | `topic-partition-offset` | records that could not be read: where, why, \
 and up to 64 KiB of their bytes |
-| `group-job` | compact | a reserved key | the job's own state: caught-up time, lag, batch time, counters |
-| `group-probes` | delete, 30 days | a reserved key | the job's heartbeats |
+| `group-job` | compact | reserved keys | the job's own state: caught-up time, lag, batch time, counters, the last \
+round of the prober; and the conditions of the job that hold |
+| `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | what the brokers said of \
+groups that were rebalancing, how each round of questions went, and the job's heartbeats (docs/design.md) |
 
 Reserved keys begin with a NUL byte, which no group id does. Events are at most 64 KiB and documents at most
 256 KiB: what does not fit is cut, counts are kept, and `truncated` is true.

@@ -164,6 +164,8 @@ class Group:
         fresh = [probe for probe in probes if probe.taken_ms > saved.probed_ms]
         if fresh:
             held = sorted({*saved.probes, *fresh}, key=lambda probe: (probe.taken_ms, probe.offset))
+            if len(held) > _MOST_PROBES:
+                held = _thinned(held)
             # The first tells when a rebalance began, the last ones how it stands.
             saved.probes = tuple(held[:1] + held[1:][-_MOST_PROBES:])
             self.changed = True
@@ -374,3 +376,14 @@ class Group:
         self._saved.document = mark
         self.changed = True
         return document
+
+
+def _thinned(probes: Sequence[Probe]) -> list[Probe]:
+    """Of answers that say the same, one after the other, the first and the last: a replay is given them all."""
+    says = [(probe.state, probe.members) for probe in probes]
+    return [
+        probe
+        for place, probe in enumerate(probes)
+        if says[place - 1 : place] != says[place : place + 1]
+        or says[place : place + 1] != says[place + 1 : place + 2]
+    ]

@@ -59,7 +59,7 @@ def test_flags_in_the_text_exist() -> None:
         flag
         for name in cli.list_commands(click.Context(cli))
         for parameter in (cli.get_command(click.Context(cli), name) or cli).params
-        for flag in parameter.opts
+        for flag in (*parameter.opts, *parameter.secondary_opts)
     }
     spark_submits_own = {"--packages"}
     assert named - known == spark_submits_own

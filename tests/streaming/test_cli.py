@@ -181,7 +181,11 @@ def test_the_page_is_complete() -> None:
     context = click.Context(cli)
     commands = [cli.get_command(context, name) for name in COMMANDS]
     flags = {
-        flag for command in (cli, *commands) if command for param in command.params for flag in param.opts
+        flag
+        for command in (cli, *commands)
+        if command
+        for param in command.params
+        for flag in (*param.opts, *param.secondary_opts)
     }
     assert set(re.findall(r"--[a-z][a-z-]+", page)) <= flags | {"--help"}
     assert [name for name in COMMANDS if f"| `{name}` |" not in page] == []
