@@ -26,9 +26,11 @@ from groupreplay.streaming.capture_file import read_captures
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.inspection import pictures
 from groupreplay.streaming.options import ProbesChoice
+from groupreplay.streaming.retention import RetentionFlags
 from groupreplay.streaming.rows import Rows
 
 AT = 1_767_225_600_000
+WEEK = RetentionFlags(retention_minutes=10_080, check_interval_ms=600_000)
 NO_PROBES = ProbesChoice("group-probes", None, None, asked_for=False)
 
 
@@ -57,7 +59,8 @@ def capture(tmp_path: Path) -> Path:
 
 def conditions(capture: Path, until_ms: int | None = None) -> list[Any]:
     """The names of the conditions that hold at the end of what is read."""
-    with inputs.reading([capture], None, None, NO_PROBES, rules=None, until_ms=until_ms) as (driver, rows):
+    how: Any = {"retention": WEEK, "rules": None, "until_ms": until_ms}
+    with inputs.reading([capture], None, None, NO_PROBES, **how) as (driver, rows):
         (group,) = pictures(driver, rows)
     return [one["condition"] for one in group["conditions"]]
 
@@ -82,9 +85,9 @@ def test_a_live_topic_is_known_up_to_now(capture: Path, monkeypatch: pytest.Monk
 def test_names_of_topics(capture: Path) -> None:
     """From the cluster where there is one, else from the capture."""
     rows = read_captures([capture])
-    assert inputs.context_of(rows).topic_names == rows.topic_names
+    assert inputs.context_of(rows, retention=WEEK).topic_names == rows.topic_names
     live = replace(rows, connection=cast(Connection, Answering()))
-    assert inputs.context_of(live).topic_names == {"id-1": "orders"}
+    assert inputs.context_of(live, retention=WEEK).topic_names == {"id-1": "orders"}
 
 
 def test_nothing_to_read() -> None:
