@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 JOB_KEY: Final = RESERVED + b"job"
 
 _TICK_SECONDS: Final = 0.25
+#: A batch that ends has passed the latest beat from before it began: the more beats, the less time is given away.
+_BEATS_A_TRIGGER: Final = 8
+_MOST_BEATS: Final = 64
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 
 
@@ -61,7 +64,7 @@ class Heartbeat:
         self._progress = progress
         self._publish = publish
         self._clock = clock
-        self._beat: _Beat | None = None
+        self._beats: list[_Beat] = []
         self._passed_ends: Mapping[int, int] = {}
         self._next_beat_ms = 0
         self._next_message_ms = 0
@@ -72,36 +75,48 @@ class Heartbeat:
         self._say()
 
     def tick(self) -> None:
-        """Takes in progress, takes a beat or publishes the one that is passed, renews the document.
+        """Takes in progress, takes a beat, publishes the latest that was passed, renews the document.
 
-        While a beat waits to be passed, the last one is said again: so one sees how far behind the job is.
+        A batch that has ended may have passed beats: they are said at once, so that the next one reads them. While
+        none is passed, the last one is said again, once a trigger: so one sees how far behind the job is.
         """
         interval_ms = round(self._report.identity.trigger_seconds * 1000)
+        known_batch = self._report.last_batch_id
         self._report.take(self._progress())
-        if self._beat is None and self._clock() >= self._next_beat_ms:
-            # The time first: what is written while the broker answers must not be claimed.
-            taken_ms = self._clock()
-            self._beat = _Beat(taken_ms, self._ends())
-            self._report.ends = self._beat.ends
-            self._next_beat_ms = taken_ms + interval_ms
-        if self._beat is not None and _passed(self._beat.ends, self._report.read()):
-            self._say(self._beat)
-            self._report.caught_up_ms, self._passed_ends = self._beat.taken_ms, self._beat.ends
-            self._beat = None
-        elif self._clock() >= self._next_message_ms:
+        if self._clock() >= self._next_beat_ms:
+            self._next_beat_ms = self._take_beat() + interval_ms // _BEATS_A_TRIGGER
+        news = self._pass_beats() and self._report.last_batch_id != known_batch
+        if news or self._clock() >= self._next_message_ms:
             self._say()
         if self._clock() >= self._next_document_ms:
             self.publish_document()
             self._next_document_ms = self._clock() + interval_ms
 
+    def _take_beat(self) -> int:
+        # The time first: what is written while the broker answers must not be claimed.
+        taken_ms = self._clock()
+        self._report.ends = self._ends()
+        self._beats.append(_Beat(taken_ms, self._report.ends))
+        if len(self._beats) > _MOST_BEATS:
+            # A job that is far behind: coarser steps will do.
+            del self._beats[1::2]
+        return taken_ms
+
+    def _pass_beats(self) -> bool:
+        """Whether the query has passed a beat since it was last asked."""
+        read = self._report.read()
+        passed = [beat for beat in self._beats if _passed(beat.ends, read)]
+        if passed:
+            self._report.caught_up_ms, self._passed_ends = passed[-1].taken_ms, passed[-1].ends
+            self._beats = [beat for beat in self._beats if beat.taken_ms > passed[-1].taken_ms]
+        return bool(passed)
+
     def publish_document(self) -> None:
         """Writes the job's document as it is now."""
-        if self._beat is not None:
-            self._report.ends = {**self._report.ends, **self._ends()}
         document = msgspec.json.encode(self._report.document(self._clock()))
         self._publish(self._topics.job, JOB_KEY, document)
 
-    def _say(self, passed: _Beat | None = None) -> None:
+    def _say(self) -> None:
         identity, now_ms = self._report.identity, self._clock()
         key, value = encode_message(
             HeartbeatMessage(
@@ -110,8 +125,8 @@ class Heartbeat:
                 job_id=identity.job_id,
                 run_id=identity.run_id,
                 at_ms=now_ms,
-                caught_up_ms=passed.taken_ms if passed else self._report.caught_up_ms,
-                offsets=dict(sorted((passed.ends if passed else self._passed_ends).items())),
+                caught_up_ms=self._report.caught_up_ms,
+                offsets=dict(sorted(self._passed_ends.items())),
                 unmissed_expired=self._report.unmissed_expired,
             )
         )

@@ -60,6 +60,7 @@ def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
     cluster.heartbeat.tick()
     assert cluster.beats() == [None]
     cluster.now_ms += 60_000
+    cluster.ends = {0: 6, 1: 0}
     cluster.finished = [batch(1, {0: 5, 1: 0})]
     cluster.heartbeat.tick()
     assert cluster.beats() == [None, 1_000_000]
@@ -101,7 +102,7 @@ def test_a_job_that_is_behind_says_so() -> None:
         cluster.heartbeat.tick()
     said = [value for topic, _, value in cluster.published if topic == TOPICS.probes]
     assert [(one["at_ms"], one["caught_up_ms"], one["offsets"]) for one in said] == [
-        (at_ms, 1_000_000, {"0": 5, "1": 0}) for at_ms in (1_000_007, 1_010_014, 1_020_021)
+        (at_ms, 1_000_000, {"0": 5, "1": 0}) for at_ms in (1_000_007, 1_010_049, 1_020_098)
     ]
 
 
@@ -112,7 +113,37 @@ def test_one_beat_a_trigger() -> None:
     for _ in range(40):
         cluster.heartbeat.tick()
         cluster.now_ms += 500
-    assert cluster.beats() == [1_000_000, 1_010_007]
+    assert cluster.beats() == [1_000_000, 1_009_042]
+
+
+def test_a_batch_that_ends_is_news() -> None:
+    """It has passed every beat from before it began; the latest of them is said without waiting for the trigger."""
+    cluster = Cluster()
+    cluster.finished = [batch(0, {0: 5, 1: 0})]
+    cluster.heartbeat.tick()
+    for end in (6, 7, 8, 9):
+        cluster.now_ms += 2_000
+        cluster.ends = {0: end, 1: 0}
+        cluster.heartbeat.tick()
+    cluster.finished = [batch(1, {0: 7, 1: 0})]
+    cluster.heartbeat.tick()
+    assert cluster.beats() == [1_000_000, 1_004_014]
+
+
+def test_a_job_that_is_far_behind_remembers_few_beats() -> None:
+    """In steps that grow; what is said then is not later than the truth."""
+    cluster = Cluster()
+    cluster.heartbeat.tick()
+    for end in range(6, 1_000):
+        cluster.now_ms += 10_000
+        cluster.ends = {0: end, 1: 0}
+        cluster.heartbeat.tick()
+    assert len(cluster.heartbeat._beats) <= 64
+    cluster.finished = [batch(0, {0: 995, 1: 0})]
+    cluster.heartbeat.tick()
+    last = cluster.beats()[-1]
+    assert last is not None
+    assert 1_000_000 + 10_000 * 900 <= last < 1_000_000 + 10_007 * 991
 
 
 def test_a_waking_heartbeat_claims_nothing() -> None:
