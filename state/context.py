@@ -31,7 +31,7 @@ class Context:
     ``topic_names``: names of topic ids (text form), for what the log itself does not name.
     ``retention_ms`` is how long the brokers keep offsets, None when nobody has said so: then Kafka's default is
     assumed. They look for offsets to remove every ``retention_check_interval_ms``.
-    ``probing``: a prober asks the brokers every ``probe_interval_ms`` which groups rebalance.
+    ``probing``: a prober asks the brokers which groups rebalance.
     """
 
     cluster_id: str
@@ -43,7 +43,6 @@ class Context:
     member_events: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     probing: bool = False
-    probe_interval_ms: int = 10_000
     retention_ms: int | None = None
     retention_check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
     policy: Policy = field(default_factory=Policy)

@@ -180,6 +180,7 @@ class Group:
             topic=probe.topic,
             place=(saved.partition, saved.record_offset),
         )
+        saved.probe_interval_ms = probe.interval_ms
         apply_probe(saved, probe, report, has_offsets=len(self._offsets) > 0)
         learn_probe(saved, probe.taken_ms)
         self._look(report)

@@ -104,7 +104,7 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     """A live answer about one classic group, as the prober has written it down.
 
     ``taken_ms`` is when the broker answered, ``state`` in Kafka's spelling (``Dead``: it knows no such group).
-    ``topic``, ``partition`` and ``offset`` say where the answer is recorded.
+    ``topic``, ``partition`` and ``offset`` say where the answer is recorded; the prober asks every ``interval_ms``.
     """
 
     taken_ms: int
@@ -114,6 +114,7 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     offset: int
     broker: int | None = None
     members: tuple[ProbedMember, ...] = ()
+    interval_ms: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

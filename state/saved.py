@@ -109,6 +109,7 @@ class Saved(msgspec.Struct, array_like=True):
     lost: tuple[Lost, ...] = ()
     changes: tuple[Change, ...] = ()
     habits: Habits | None = None
+    probe_interval_ms: int = 10_000
 
     @property
     def simple(self) -> bool:

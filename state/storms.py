@@ -270,7 +270,7 @@ class RebalanceStormRule:
         if not all(self._stormy(marks, view.now_ms - number * self.window_ms) for number in windows):
             return False
         span_ms = self.windows * self.window_ms
-        rounds = span_ms // view.context.probe_interval_ms if view.context.probing else 0
+        rounds = span_ms // view.saved.probe_interval_ms if view.context.probing else 0
         habits = view.saved.habits
         if rounds and habits and 2 * unsettled(habits, view.now_ms - span_ms) > rounds:
             return True

@@ -34,7 +34,7 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     """What the coordinator said of one group.
 
     ``taken_ms`` is the moment before it was asked, by the prober's clock; ``state`` is Kafka's own word, and
-    ``Dead`` means that there is no such group. ``broker`` is the coordinator's id.
+    ``Dead`` means that there is no such group. ``broker`` is the coordinator's id. Rounds are ``interval_ms`` apart.
     """
 
     cluster_id: str
@@ -46,6 +46,7 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     protocol: str | None
     members: tuple[MemberAnswer, ...] = ()
     truncated: bool = False
+    interval_ms: int = 10_000
 
 
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="round"):

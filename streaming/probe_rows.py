@@ -97,6 +97,7 @@ def _probe(message: GroupAnswer, place: Place) -> Probe:
             ProbedMember(one.member_id, one.instance_id, one.client_id, one.client_host)
             for one in message.members
         ),
+        interval_ms=message.interval_ms,
     )
 
 

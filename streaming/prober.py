@@ -64,12 +64,14 @@ class Prober:
         *,
         cluster_id: str,
         clock: Callable[[], int],
+        interval_ms: int = 10_000,
         job_id: str | None = None,
         in_progress: Collection[str] = (),
     ) -> None:
         self._questions = questions
         self._cluster_id = cluster_id
         self._clock = clock
+        self._interval_ms = interval_ms
         self._job_id = job_id
         self._in_progress = frozenset(in_progress)
         self._brokers: frozenset[int] = frozenset()
@@ -129,6 +131,7 @@ class Prober:
             protocol_type=picture.protocol_type,
             protocol=picture.protocol,
             members=picture.members,
+            interval_ms=self._interval_ms,
         )
 
     def _summary(

@@ -37,6 +37,7 @@ def open_prober(
     topic: str,
     *,
     cluster_id: str,
+    interval_seconds: float,
     job_id: str | None,
     clock: Callable[[], int],
 ) -> Prober:
@@ -47,7 +48,14 @@ def open_prober(
     """
     known = groups_in_progress(Connection(sink), topic, cluster_id, clock() - _MEMORY_MS)
     questions = LiveGroups(Connection(source))
-    return Prober(questions, cluster_id=cluster_id, clock=clock, job_id=job_id, in_progress=known)
+    return Prober(
+        questions,
+        cluster_id=cluster_id,
+        clock=clock,
+        interval_ms=round(1_000 * interval_seconds),
+        job_id=job_id,
+        in_progress=known,
+    )
 
 
 def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: float) -> int:
@@ -62,7 +70,13 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
         publisher = Publisher(sink)
         prober = ProberThread(
             lambda: open_prober(
-                source, sink, topics.probes, cluster_id=cluster_id, job_id=None, clock=_now_ms
+                source,
+                sink,
+                topics.probes,
+                cluster_id=cluster_id,
+                interval_seconds=interval_seconds,
+                job_id=None,
+                clock=_now_ms,
             ),
             interval_seconds=interval_seconds,
             write=lambda messages: publisher.publish(topics.probes, map(encode_message, messages)),
