@@ -20,6 +20,7 @@ from groupreplay.state.events import (
     RecordSkipped,
     StaticReplaced,
 )
+from groupreplay.state.job_events import JobGap
 from groupreplay.state.offset_events import (
     OffsetRewound,
     OffsetsDeleted,
@@ -45,6 +46,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     OffsetsReset,
     OffsetRewound,
     OffsetsSummary,
+    JobGap,
     RecordMalformed,
     RecordSkipped,
 )

@@ -1,7 +1,7 @@
-"""The checkpoint as ours: which topic it belongs to, and that nobody else is using it.
+"""The checkpoint as ours: which topic it belongs to, how far that was read, and that nobody else is using it.
 
-Knows Hadoop's file systems (a checkpoint may be on any) and two files that stand beside Spark's own; must not
-know what Spark keeps in the others.
+Knows Hadoop's file systems (a checkpoint may be on any), two files that stand beside Spark's own, and of those the
+offsets that were read. When a part of the log is lost, the state is begun anew in a folder inside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from groupreplay import __version__
+from groupreplay.state.job_events import JobGap
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.source import offsets_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +30,8 @@ log = logging.getLogger(__name__)
 _IDENTITY_FILE: Final = "groupreplay.json"
 _LOCK_FILE: Final = "groupreplay.lock"
 _LOCK_SECONDS: Final = 10.0
+#: Folders in which the state was begun anew, by number.
+_ANEW: Final = "anew"
 _NEW_CHECKPOINT: Final = (
     "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
     "the log, and no event of the past is repeated)"
@@ -38,7 +42,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """What a checkpoint belongs to; written at the first start and never again.
 
     ``era`` is the id of the offsets topic, ``probes`` the second source (cluster and topic). Times are
-    milliseconds since 1970.
+    milliseconds since 1970. ``gap`` is why the state was begun anew here; ``event_era`` stands in the ids of
+    events: a log that was cut off gives its offsets a second time.
     """
 
     cluster_id: str
@@ -49,6 +54,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str = ""
     version: str = __version__
     format: int = 1
+    gap: JobGap | None = None
+    event_era: str = ""
 
 
 class Checkpoint:
@@ -58,6 +65,7 @@ class Checkpoint:
         jvm = spark.sparkContext._jvm
         assert jvm is not None
         self._jvm: Any = jvm
+        self._spark = spark
         self._path = jvm.org.apache.hadoop.fs.Path(location)
         self._files = self._path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         self.location = str(self._files.makeQualified(self._path).toString())
@@ -99,11 +107,15 @@ class Checkpoint:
             GroupReplayError: the checkpoint belongs to something else, or is not whole.
         """
         known = self._read()
-        started = self._exists("offsets")
+        started = self.started()
         if known is None:
             if started:
                 raise _refused(self.location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
-            known = msgspec.structs.replace(identity, job_id=str(uuid.uuid4()))
+            known = msgspec.structs.replace(
+                identity,
+                job_id=identity.job_id or str(uuid.uuid4()),
+                event_era=identity.event_era or identity.era,
+            )
             self._write(known)
             return known
         # Spark would take a new query id and begin again in silence.
@@ -114,7 +126,57 @@ class Checkpoint:
                 "restore the whole folder from a backup, or " + _NEW_CHECKPOINT,
             )
         _check(known, identity, self.location)
-        return known
+        return known if known.event_era else msgspec.structs.replace(known, event_era=known.era)
+
+    def started(self) -> bool:
+        """Whether a query has run on it."""
+        return self._exists("offsets")
+
+    def latest(self) -> Checkpoint:
+        """This one, or the one inside in which the state was begun anew last."""
+        return self if (inside := self._inside()) is None else inside
+
+    def begin_anew(self, former: Identity, gap: JobGap, now: Identity) -> Checkpoint:
+        """A checkpoint inside that knows what was lost; the one before stays as it is."""
+        number = 1 + self._anew()
+        place = self._at(number)
+        place._files.mkdirs(place._path)
+        same_topic = now.era == former.era
+        place._write(
+            msgspec.structs.replace(
+                now,
+                job_id=former.job_id,
+                gap=gap,
+                event_era=f"{now.era}.{number}" if same_topic else now.era,
+            )
+        )
+        return place
+
+    def read_to(self) -> dict[int, int]:
+        """The next offset of each partition of the log after the last finished batch; nothing before the first."""
+        finished = self._numbers("commits")
+        if not finished or not self._exists(f"offsets/{finished[-1]}"):
+            return {}
+        return offsets_in(self._text(self._child(f"offsets/{finished[-1]}")).splitlines())
+
+    def _inside(self) -> Checkpoint | None:
+        number = self._anew()
+        return self._at(number) if number else None
+
+    def _anew(self) -> int:
+        number = 0
+        while self._exists(f"{_ANEW}-{number + 1}/{_IDENTITY_FILE}"):
+            number += 1
+        return number
+
+    def _at(self, number: int) -> Checkpoint:
+        return Checkpoint(self._spark, f"{self._path}/{_ANEW}-{number}")
+
+    def _numbers(self, folder: str) -> list[int]:
+        if not self._exists(folder):
+            return []
+        names = [status.getPath().getName() for status in self._files.listStatus(self._child(folder))]
+        return sorted(int(name) for name in names if name.isdigit())
 
     def _wait_for_lock(self, channel: Any) -> bool:
         """Whether we got the lock; the JVM of a killed job holds it for some seconds more."""
@@ -145,11 +207,7 @@ class Checkpoint:
     def _read(self) -> Identity | None:
         if not self._exists(_IDENTITY_FILE):
             return None
-        stream = self._files.open(self._child(_IDENTITY_FILE))
-        try:
-            text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
-        finally:
-            stream.close()
+        text = self._text(self._child(_IDENTITY_FILE))
         try:
             return msgspec.json.decode(text, type=Identity)
         except msgspec.DecodeError as error:
@@ -158,6 +216,13 @@ class Checkpoint:
                 f"the checkpoint's identity cannot be read: {error}",
                 "restore the file from a backup, or " + _NEW_CHECKPOINT,
             ) from None
+
+    def _text(self, path: Any) -> str:
+        stream = self._files.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
 
     def _write(self, identity: Identity) -> None:
         beside = self._child(f".{_IDENTITY_FILE}.{uuid.uuid4()}")
@@ -174,13 +239,6 @@ class Checkpoint:
 def _check(known: Identity, wanted: Identity, location: str) -> None:
     differences = (
         (known.cluster_id, wanted.cluster_id, "belongs to another cluster", _NEW_CHECKPOINT),
-        (
-            known.era,
-            wanted.era,
-            "belongs to an earlier life of the offsets topic, which was created anew since",
-            _NEW_CHECKPOINT,
-        ),
-        (known.partitions, wanted.partitions, "was made with another number of partitions", _NEW_CHECKPOINT),
         (
             known.probes,
             wanted.probes,

@@ -5,7 +5,7 @@ Knows the producer; must not know what the messages say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.streaming.clients import Connection
@@ -25,8 +25,15 @@ class Publisher:
         self._cluster = cluster
         self._producer: Producer | None = None
 
-    def publish(self, topic: str, messages: Iterable[tuple[bytes, bytes]]) -> None:
+    def publish(
+        self,
+        topic: str,
+        messages: Iterable[tuple[bytes, bytes]],
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
         """Writes (key, value) messages in their order and waits until the brokers have taken them.
+
+        ``headers`` are those of each message.
 
         Raises:
             GroupReplayError: they were not delivered in time.
@@ -43,7 +50,7 @@ class Publisher:
 
         count = 0
         for key, value in messages:
-            self._producer.produce(topic, key=key, value=value, on_delivery=delivered)
+            self._producer.produce(topic, key=key, value=value, headers=list(headers), on_delivery=delivered)
             count += 1
         self._producer.flush(_FLUSH_SECONDS)
         if len(outcomes) < count:

@@ -10,11 +10,13 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from groupreplay.state.context import OFFSETS_TOPIC, Context
+from groupreplay.state.job_events import gap_event
 from groupreplay.state.job_watch import GRANT_DESCRIBE
 from groupreplay.state.rules import Policy
 from groupreplay.streaming import preflight
@@ -23,6 +25,7 @@ from groupreplay.streaming.clients import Connection, TopicIdentity
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobIdentity, JobReport
+from groupreplay.streaming.lost_log import LogLostError, lost_log
 from groupreplay.streaming.probe_messages import Rights, encode_message
 from groupreplay.streaming.probe_rows import Audience
 from groupreplay.streaming.prober import ProberThread, Round
@@ -36,7 +39,7 @@ from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.signals import StopRequest, stop_requests
 from groupreplay.streaming.sink import messages, start
 from groupreplay.streaming.source import TopicPlan
-from groupreplay.streaming.step import Job
+from groupreplay.streaming.step import Job, event_row
 from groupreplay.streaming.supervision import Supervisor
 from groupreplay.streaming.topics import ensure_topics
 
@@ -68,13 +71,24 @@ def run(settings: RunSettings) -> int:
             checkpoint = Checkpoint(spark, settings.checkpoint)
             with checkpoint.locked():
                 sink_id = sink.identify(settings.topics.probes).cluster_id
-                identity = checkpoint.claim(_identity(topic, sink_id, settings))
                 probes = TopicPlan(
                     cluster=settings.sink_cluster,
                     topic=settings.topics.probes,
                     partitions=partitions[settings.topics.probes],
                 )
-                _Run(settings, spark, identity, plan, probes, rules, stop).supervise()
+                wanted = _identity(topic, sink_id, settings)
+                while not stop.made:
+                    place = checkpoint.latest()
+                    identity = place.claim(wanted)
+                    try:
+                        _Run(settings, spark, place, identity, plan, probes, rules, stop).supervise()
+                    except LogLostError as lost:
+                        if identity.gap is not None and not place.started():
+                            raise  # Losing it again before the first batch would go on for ever.
+                        _tell(f"{lost.what} ({lost.where}): the state is built anew")
+                        wanted = _identity(lost.topic, sink_id, settings)
+                        plan = replace(plan, partitions=lost.topic.partitions)
+                        checkpoint.begin_anew(identity, lost.gap, wanted)
         return stop.exit_code
 
 
@@ -85,13 +99,16 @@ class _Run:
         self,
         settings: RunSettings,
         spark: SparkSession,
+        checkpoint: Checkpoint,
         identity: Identity,
         log_plan: TopicPlan,
         probes_plan: TopicPlan,
         rules: RulesWatch,
         stop: StopRequest,
     ) -> None:
-        self._settings = settings
+        # Where the state was begun anew, the query's checkpoint is a folder inside.
+        self._settings = replace(settings, checkpoint=checkpoint.location)
+        self._checkpoint = checkpoint
         self._spark = spark
         self._identity = identity
         self._log_plan = log_plan
@@ -105,7 +122,7 @@ class _Run:
         self._report = JobReport(
             JobIdentity(
                 cluster_id=identity.cluster_id,
-                era=identity.era,
+                era=identity.event_era,
                 job_id=identity.job_id,
                 run_id=str(uuid.uuid4()),
                 first_start_ms=identity.first_start_ms,
@@ -118,7 +135,11 @@ class _Run:
         self._probing = self._prober() if settings.probe else None
 
     def supervise(self) -> None:
-        """Returns when the job was stopped; raises when it has failed for good."""
+        """Returns when the job was stopped; raises when it has failed for good, LogLostError if that is why."""
+        lost = self._lost()
+        if lost is not None:
+            raise lost
+        self._say_gap()
         self._pulse.start()
         if self._probing is not None:
             self._probing.start()
@@ -129,6 +150,7 @@ class _Run:
                 report=self._report,
                 stop=self._stop,
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
+                lost=self._lost,
                 quieten=lambda: quiet(self._spark),
                 tell=_tell,
                 clock=_now_ms,
@@ -137,6 +159,28 @@ class _Run:
             if self._probing is not None:
                 self._probing.close()
             self._pulse.close()
+
+    def _lost(self) -> LogLostError | None:
+        """What is gone of the log; None while nobody can tell."""
+        identity = self._identity
+        try:
+            source = Connection(self._settings.source)
+            return lost_log(self._checkpoint.read_to(), identity.era, identity.partitions, source)
+        except GroupReplayError as error:
+            log.warning("whether the log is whole cannot be told: %s", error)
+            return None
+
+    def _say_gap(self) -> None:
+        """Says why the state is begun anew; again, when the job was killed before its first batch."""
+        gap, settings = self._identity.gap, self._settings
+        if gap is None or self._checkpoint.started():
+            return
+        at_ms = self._identity.first_start_ms
+        context = Context(cluster_id=self._identity.cluster_id, era=self._identity.event_era)
+        row = event_row(gap_event(gap, at_ms), context, _now_ms())
+        Publisher(settings.sink_cluster).publish(
+            settings.topics.events, [(row.key, row.value or b"")], row.headers
+        )
 
     def _renew(self) -> bool:
         """Whether the query has to begin again, with other rules or another retention."""
@@ -252,7 +296,7 @@ def _context(
 ) -> Context:
     return Context(
         cluster_id=identity.cluster_id,
-        era=identity.era,
+        era=identity.event_era,
         emit_since_ms=0 if settings.backfill_events else identity.first_start_ms,
         # A checkpoint begins with the whole topic, so from then on nothing of a group was missed.
         complete_since_ms=identity.first_start_ms,

@@ -6,7 +6,7 @@ Knows the options of Spark's Kafka connector, each with its reason; must not kno
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,14 @@ def offsets_read(progress: Mapping[str, Any] | None) -> dict[int, int]:
         end = source["endOffset"]
         end = json.loads(end) if isinstance(end, str) else end
         if end and OFFSETS_TOPIC in end:
+            return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
+    return {}
+
+
+def offsets_in(lines: Iterable[str]) -> dict[int, int]:
+    """The same from Spark's own note of a batch: a line for each source, in JSON, behind two of its own."""
+    for line in lines:
+        if line.startswith("{") and OFFSETS_TOPIC in (end := json.loads(line)):
             return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
     return {}
 

@@ -133,7 +133,7 @@ def _advance_group(
         if packed
         else group.expire(now_ms, recorded_ms)
     )
-    rows = [_event_row(event, context, recorded_ms) for event in events]
+    rows = [event_row(event, context, recorded_ms) for event in events]
     document = group.take_document()
     if document is not None:
         value = None if isinstance(document, Deleted) else encode_document(document)
@@ -156,7 +156,7 @@ def _advance_bad_records(
     )
     letters = [one for one in unpack_bad_records(packed) if one.record.offset > bad.applied_to]
     events = bad.apply([one.record for one in letters])
-    rows = [_event_row(event, context, recorded_ms) for event in events]
+    rows = [event_row(event, context, recorded_ms) for event in events]
     rows += [
         OutputRow(Output.DEAD_LETTERS, dead_letter_key(one), dead_letter(one, context)) for one in letters
     ]
@@ -173,7 +173,7 @@ def _advance_job(
     blob: bytes | None, packed: Sequence[bytes], *, recorded_ms: int | None, context: Context
 ) -> Advance:
     watch = JobWatch(context) if blob is None else JobWatch.from_snapshot(context, blob)
-    rows = [_event_row(event, context, recorded_ms) for event in watch.apply(unpack_job(packed), recorded_ms)]
+    rows = [event_row(event, context, recorded_ms) for event in watch.apply(unpack_job(packed), recorded_ms)]
     if rows:
         holding = {"cluster_id": context.cluster_id, "conditions": watch.conditions()}
         rows.append(OutputRow(Output.JOB, CONDITIONS_KEY, msgspec.json.encode(holding)))
@@ -186,7 +186,8 @@ def _advance_job(
     )
 
 
-def _event_row(event: Event, context: Context, recorded_ms: int | None) -> OutputRow:
+def event_row(event: Event, context: Context, recorded_ms: int | None) -> OutputRow:
+    """The message of an event; ``recorded_ms`` None is the time of the event itself."""
     message = cloud_event(event, context, event.time_ms if recorded_ms is None else recorded_ms)
     return OutputRow(Output.EVENTS, _event_key(event), message.value, message.headers)
 

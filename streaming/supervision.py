@@ -82,7 +82,8 @@ class Supervisor:
     """Runs one query after the other until it is asked to stop.
 
     ``begin`` starts the query; ``renew`` says that it has to end between two batches and begin again, with
-    what has changed; ``reachable`` asks both clusters whether they answer; ``quieten`` silences the JVM before
+    what has changed; ``reachable`` asks both clusters whether they answer; ``lost`` gives the error if the log is
+    not the one any more that was read; ``quieten`` silences the JVM before
     a batch is cancelled; ``tell`` shows a line to a person.
     """
 
@@ -94,6 +95,7 @@ class Supervisor:
         report: JobReport,
         stop: StopRequest,
         reachable: Callable[[], bool],
+        lost: Callable[[], GroupReplayError | None],
         quieten: Callable[[], None],
         tell: Callable[[str], None],
         clock: Callable[[], int],
@@ -103,6 +105,7 @@ class Supervisor:
         self._report = report
         self._stop = stop
         self._reachable = reachable
+        self._lost = lost
         self._quieten = quieten
         self._tell = tell
         self._clock = clock
@@ -113,7 +116,8 @@ class Supervisor:
         """Returns when a stop was asked for and done.
 
         Raises:
-            GroupReplayError: the query failed three times without a finished batch, and not for an outage.
+            GroupReplayError: the query failed three times without a finished batch, and not for an outage; or
+                the log is not the one any more that was read.
         """
         while not self._stop.made:
             batch_before = self._report.last_batch_id
@@ -168,6 +172,9 @@ class Supervisor:
             self._tell(f"Kafka cannot be reached, trying again: {_headline(text)}")
             self._wait_for_cluster()
             return
+        lost = self._lost()
+        if lost is not None:
+            raise lost
         self._failures += 1
         log.warning("the query failed (%d of %d): %s", self._failures, _FAILURES, _headline(text))
         if self._failures >= _FAILURES:

@@ -182,6 +182,12 @@ def _summary(data: Data) -> str:
     return f"{groups} that do not matter lost offsets to retention in one day"
 
 
+def _gap(data: Data) -> str:
+    reason = safe_text(str(data.get("reason"))).replace("_", " ")
+    count = _counted(len(data.get("partitions") or ()), "partition")
+    return f"the log is not the one that was read ({reason}, {count}): the state is built anew"
+
+
 def _rewound(data: Data) -> str:
     kind = safe_text(str(data.get("kind"))).replace("_", " ")
     return f"{_counted(data.get('partition_count', 0), 'partition')}, {kind}{_places(data)}"
@@ -375,6 +381,7 @@ _WORDS: Final[Mapping[str, Callable[[Data], str]]] = {
     "offsets.reset": _reset,
     "offset.rewound": _rewound,
     "offsets.summary": _summary,
+    "job.gap": _gap,
     "record.malformed": _bad_record,
     "record.skipped": _bad_record,
     **{name: _condition(firing) for name, firing in _FIRING.items()},

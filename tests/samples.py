@@ -14,6 +14,7 @@ from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.context import DEFAULT_RETENTION_MS
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.events import Fact, RecordMalformed, RecordSkipped
+from groupreplay.state.job_events import JobGap, UnreadRange, gap_event
 from groupreplay.state.offset_events import (
     OffsetRewound,
     OffsetsDeleted,
@@ -57,6 +58,12 @@ def summary() -> Event:
     return replace(bad_record(RecordSkipped), fact=fact, cause=place, time_ms=place.timestamp_ms)
 
 
+def gap() -> Event:
+    """What the job says when the log is not the one that it had read."""
+    lost = UnreadRange(partition=3, read_to=900, log_start=0, log_end=17)
+    return gap_event(JobGap(reason="topic_recreated", partitions=(lost,)), 86_400_000)
+
+
 def one_of_each() -> list[Event]:
     """Every fact there is, told by a history, and every condition, firing and resolved, made by hand."""
     _, events = replay(
@@ -87,7 +94,7 @@ def one_of_each() -> list[Event]:
         if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetRewound)
     ]
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
-    return [*events, *modern, *of_offsets, summary(), *bad, *condition_events()]
+    return [*events, *modern, *of_offsets, summary(), gap(), *bad, *condition_events()]
 
 
 def written(event: Event) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class Stage:
         *queries: Puppet,
         reachable: Callable[[], bool] = lambda: True,
         renew: Callable[[], bool] = lambda: False,
+        lost: Callable[[], GroupReplayError | None] = lambda: None,
         report: JobReport | None = None,
     ) -> None:
         self.stop = StopRequest()
@@ -74,6 +75,7 @@ class Stage:
             report=self.report,
             stop=self.stop,
             reachable=reachable,
+            lost=lost,
             quieten=lambda: self.lines.append("quiet"),
             tell=self.lines.append,
             clock=lambda: 0,
@@ -117,6 +119,14 @@ def test_another_failure_is_tried_three_times() -> None:
     with pytest.raises(GroupReplayError, match=r"failed 3 times in a row: java.lang.IllegalStateException"):
         stage.supervisor.run()
     assert len(stage.begun) == 3
+
+
+def test_a_log_that_is_lost_ends_it_at_once() -> None:
+    """Whatever the query says; trying again brings nothing back."""
+    stage = Stage(Puppet(FAULT), lost=lambda: GroupReplayError("gone"))
+    with pytest.raises(GroupReplayError, match="gone"):
+        stage.supervisor.run()
+    assert len(stage.begun) == 1
 
 
 def test_failures_count_anew_after_a_finished_batch() -> None:

@@ -130,6 +130,14 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             "5000 groups that do not matter lost offsets to retention in one day",
         ),
         (
+            "job.gap",
+            {
+                "reason": "topic_recreated",
+                "partitions": [{"partition": 0, "read_to": 9, "log_start": 0, "log_end": 3}],
+            },
+            "the log is not the one that was read (topic recreated, 1 partition): the state is built anew",
+        ),
+        (
             "rebalance.slow",
             {"status": "firing", "state": "PreparingRebalance", "elapsed_ms": 75_000},
             "PreparingRebalance for 1 min 15 s",
