@@ -38,7 +38,7 @@ def commit(server: str, group: str) -> None:
 
 
 def remove_everything(server: str) -> dict[int, int]:
-    """Lets retention take all records of the offsets topic, as a wrong policy does for a time; the ends by partition."""
+    """Lets retention take all records of the offsets topic, as a wrong policy does; the ends by partition."""
     admin, cluster = AdminClient({"bootstrap.servers": server}), Connection(Cluster(bootstrap_servers=server))
 
     def keep(policy: str, retention_ms: str) -> None:

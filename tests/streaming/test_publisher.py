@@ -24,10 +24,16 @@ class Producer:
         self.is_away = False
 
     def produce(
-        self, topic: str, *, key: bytes, value: bytes, on_delivery: Callable[[Any, Any], None]
+        self,
+        topic: str,
+        *,
+        key: bytes,
+        value: bytes,
+        headers: list[Any],
+        on_delivery: Callable[[Any, Any], None],
     ) -> None:
         """Into the queue."""
-        assert (topic, key) == ("t", b"k")
+        assert (topic, key, headers) == ("t", b"k", [("h", b"1")])
         self.waiting.append((value, on_delivery))
 
     def flush(self, seconds: float) -> None:
@@ -55,7 +61,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Producer]:
 
 def publish(publisher: Publisher, *values: bytes) -> None:
     """Writes these values."""
-    publisher.publish("t", [(b"k", value) for value in values])
+    publisher.publish("t", [(b"k", value) for value in values], [("h", b"1")])
 
 
 def test_in_their_order_by_one_producer(made: list[Producer]) -> None:
