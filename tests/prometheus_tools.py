@@ -47,12 +47,12 @@ def _unpack(folder: Path) -> bool:
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         return False
     with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
-        fetched = subprocess.run(
-            ["apt-get", "download", _PACKAGE], cwd=beside, capture_output=True, check=False, timeout=120
-        )
-        archives = list(Path(beside).glob("*.deb"))
-        if fetched.returncode or not archives:
+        try:
+            command = ["apt-get", "download", _PACKAGE]
+            subprocess.run(command, cwd=beside, capture_output=True, check=True, timeout=60)
+        except (subprocess.SubprocessError, OSError):
             return False
+        archives = list(Path(beside).glob("*.deb"))
         unpacked = Path(beside) / "unpacked"
         subprocess.run(["dpkg-deb", "-x", archives[0], unpacked], check=True, timeout=120)
         try:
