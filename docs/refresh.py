@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from groupreplay.streaming.meters import metrics_table
+
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 ROOMS = ("codecs", "state", "streaming")
@@ -33,17 +35,20 @@ def file_map() -> str:
     return "\n".join(lines).rstrip()
 
 
+def replace_part(page: Path, before: str, part: str, after: str) -> None:
+    """Puts the part between two patterns of a page that somebody wrote by hand."""
+    pattern = f"({before}).*?({after})"
+    text = re.sub(pattern, lambda match: match[1] + part + match[2], page.read_text(), flags=re.S)
+    page.write_text(text)
+
+
 def main() -> None:
-    """All pages, then the file map inside docs/design.md."""
+    """All pages, then the generated parts of others."""
     for page, module in PAGES.items():
         printed = subprocess.run([sys.executable, "-m", module], cwd=DOCS, capture_output=True, check=True)
         (DOCS / page).write_bytes(printed.stdout)
-    design = DOCS / "design.md"
-    before, after = r"(## File map\n\n)", r"(\n\n## Not obvious)"
-    text = re.sub(
-        f"{before}.*?{after}", lambda match: match[1] + file_map() + match[2], design.read_text(), flags=re.S
-    )
-    design.write_text(text)
+    replace_part(DOCS / "design.md", r"## File map\n\n", file_map(), r"\n\n## Not obvious")
+    replace_part(DOCS / "monitoring.md", r"## Metrics\n\n", metrics_table(), r"\n\n## Good to know")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,9 @@ COMMANDS: Final[Mapping[str, _Entry]] = {
     "list": _Entry(_READING, "list_groups", "Groups and their states, from the log alone."),
     "describe": _Entry(_READING, "describe", "Offsets, members or state of groups."),
     "events": _Entry(_CLUSTER, "events", "The events that the job has written, and those that come."),
+    "export": _Entry(
+        "groupreplay.streaming.export", "export", "Metrics for Prometheus, from the job's topics."
+    ),
     "decode": _Entry(_READING, "decode", "Records as the JSON that Kafka's formatters print."),
     "capture": _Entry(_CLUSTER, "capture", "Copy the offsets topic into a file."),
     "coordinator": _Entry(_CLUSTER, "coordinator", "Where a group's records are and who leads them."),

@@ -69,6 +69,22 @@ class Wanted:
         )
 
 
+class Repeats:
+    """The ids that came last, to tell an event that comes again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, None] = {}
+
+    def has(self, event_id: str) -> bool:
+        """Whether this id came before; from now on it did."""
+        if event_id in self._seen:
+            return True
+        self._seen[event_id] = None
+        if len(self._seen) > _REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+        return False
+
+
 class EventTopic:
     """The topic of events on one cluster; read it once. ``unreadable`` counts messages that are no events.
 
@@ -81,7 +97,7 @@ class EventTopic:
         self._connection = Connection(cluster)
         self._topic = topic
         self._wanted = wanted
-        self._seen: dict[str, None] = {}
+        self._repeats = Repeats()
 
     def read(self, *, follow: bool) -> Iterator[bytes]:
         """The events that are there, by time, and with ``follow`` those that come, until somebody interrupts.
@@ -96,7 +112,8 @@ class EventTopic:
             else:
                 self._assign_the_end(consumer, partitions)
             while follow:
-                yield from (row.value for row in self._rows(self._consume(consumer)) if row.value is not None)
+                rows = self._rows(consume(consumer, self._connection, self._topic))
+                yield from (row.value for row in rows if row.value is not None)
 
     def _partitions(self) -> int:
         try:
@@ -123,7 +140,7 @@ class EventTopic:
         open_partitions = set(range(partitions))
         heard = time.monotonic()
         while open_partitions:
-            messages = self._consume(consumer)
+            messages = consume(consumer, self._connection, self._topic)
             if messages:
                 heard = time.monotonic()
             elif time.monotonic() - heard > _SILENCE_SECONDS:
@@ -149,21 +166,6 @@ class EventTopic:
             raise self._connection.explain(error, self._topic) from None
         return found
 
-    def _consume(self, consumer: Consumer) -> list[Message]:
-        """Messages and ends of partitions. An outage is waited for, a refusal is raised."""
-        from confluent_kafka import KafkaError, KafkaException
-
-        messages = consumer.consume(num_messages=500, timeout=_POLL_SECONDS)
-        for message in messages:
-            error = message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                if not error.retriable():
-                    raise self._connection.explain(KafkaException(error), self._topic)
-                log.debug("%s: %s", self._topic, error)
-        return [
-            one for one in messages if one.error() is None or one.error().code() == KafkaError._PARTITION_EOF
-        ]
-
     def _rows(self, messages: Sequence[Message]) -> Iterator[OutputRow]:
         """The events that are wanted, each once."""
         for message in messages:
@@ -175,14 +177,26 @@ class EventTopic:
             except msgspec.DecodeError:
                 self.unreadable += 1
                 continue
-            if event.id not in self._seen and self._wanted(event):
-                self._remember(event.id)
+            if self._wanted(event) and not self._repeats.has(event.id):
                 yield OutputRow(Output.EVENTS, message.key() or b"", value)
 
-    def _remember(self, event_id: str) -> None:
-        self._seen[event_id] = None
-        if len(self._seen) > _REMEMBERED:
-            del self._seen[next(iter(self._seen))]
+
+def consume(consumer: Consumer, connection: Connection, where: str) -> list[Message]:
+    """Messages, and ends of partitions as messages with an error. An outage is waited for.
+
+    Raises:
+        GroupReplayError: the brokers refuse to be read.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+
+    messages = consumer.consume(num_messages=500, timeout=_POLL_SECONDS)
+    for message in messages:
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            if not error.retriable():
+                raise connection.explain(KafkaException(error), where)
+            log.debug("%s: %s", where, error)
+    return [one for one in messages if one.error() is None or one.error().code() == KafkaError._PARTITION_EOF]
 
 
 def _place(message: Message) -> int:

@@ -77,7 +77,9 @@ def test_the_schema_would_object(compose: dict[str, Any]) -> None:
 def test_every_image_is_pinned(compose: dict[str, Any]) -> None:
     """Each image has a full version as its tag, or a digest."""
     loose = [
-        (where, image) for where, image in images(compose) if not re.search(r":\d+\.\d+\.\d+|@sha256:", image)
+        (where, image)
+        for where, image in images(compose)
+        if not re.search(r":v?\d+\.\d+\.\d+|@sha256:", image)
     ]
     assert loose == []
 
@@ -94,9 +96,13 @@ def test_waits_only_for_what_can_come_true(compose: dict[str, Any]) -> None:
         ("offsets-topic", "broker", "service_healthy"),
         ("job", "broker", "service_healthy"),
         ("job", "offsets-topic", "service_completed_successfully"),
+        ("exporter", "broker", "service_healthy"),
+        ("prometheus", "exporter", "service_healthy"),
+        ("grafana", "prometheus", "service_healthy"),
         ("members", "broker", "service_healthy"),
     ]
-    assert "healthcheck" in services["broker"]
+    healthy = {other for _, other, condition in waits if condition == "service_healthy"}
+    assert healthy <= {name for name, service in services.items() if "healthcheck" in service}
     assert "restart" not in services["offsets-topic"]
 
 
@@ -159,19 +165,58 @@ def test_listeners_agree(compose: dict[str, Any], broker_environment: dict[str, 
     # From the other containers: every bootstrap server in the file is the inner listener.
     inner = ":".join(advertised["PLAINTEXT"])
     for name, service in compose["services"].items():
+        if name in {"prometheus", "grafana"}:
+            continue
         words = [*service.get("command", []), *service.get("healthcheck", {}).get("test", [])]
         servers = [words[i + 1] for i, word in enumerate(words) if word == "--bootstrap-server"]
         assert servers == [inner], name
 
 
-def test_the_job_takes_its_command(compose: dict[str, Any]) -> None:
-    """The flags of the job are flags of `groupreplay run`."""
+@pytest.mark.parametrize(("service", "name"), [("job", "run"), ("exporter", "export")])
+def test_the_program_takes_its_commands(compose: dict[str, Any], service: str, name: str) -> None:
+    """The flags of our services are flags of their commands."""
     from groupreplay.streaming.cli import cli
 
-    command, *flags = compose["services"]["job"]["command"]
-    run = cli.get_command(cli.make_context("groupreplay", ["run"], resilient_parsing=True), command)
-    assert run is not None
-    run.make_context("run", flags)
+    named, *flags = compose["services"][service]["command"]
+    assert named == name
+    command = cli.get_command(cli.make_context("groupreplay", [name], resilient_parsing=True), name)
+    assert command is not None
+    command.make_context(name, flags)
+
+
+def test_the_monitoring_finds_itself(compose: dict[str, Any]) -> None:
+    """Grafana asks Prometheus, Prometheus the exporter, each where it listens; and all of it is what is tested."""
+    services = compose["services"]
+    exporter, prometheus, grafana = (services[name] for name in ("exporter", "prometheus", "grafana"))
+    listen = exporter["command"][exporter["command"].index("--listen") + 1]
+    assert exporter["ports"] == [f"127.0.0.1:{listen.rpartition(':')[2]}:{listen.rpartition(':')[2]}"]
+    assert f"http://127.0.0.1:{listen.rpartition(':')[2]}/healthz" in exporter["healthcheck"]["test"][-1]
+
+    def mounts(service: dict[str, Any]) -> dict[str, str]:
+        return {target: source for source, target, *_ in (one.split(":") for one in service["volumes"])}
+
+    folder = ROOT / mounts(prometheus)["/etc/prometheus"]
+    config = yaml.safe_load((folder / "prometheus.yml").read_text())
+    (job,) = config["scrape_configs"]
+    assert job["static_configs"] == [{"targets": [f"exporter:{listen.rpartition(':')[2]}"]}]
+    assert [(folder / name).is_file() for name in config["rule_files"]] == [True]
+    provisioning = ROOT / mounts(grafana)["/etc/grafana/provisioning"]
+    (source,) = yaml.safe_load((provisioning / "datasources/prometheus.yml").read_text())["datasources"]
+    assert source["url"] == f"http://prometheus:{prometheus['ports'][0].rpartition(':')[2]}"
+    (provider,) = yaml.safe_load((provisioning / "dashboards/groupreplay.yml").read_text())["providers"]
+    shown = mounts(grafana)[f"{provider['options']['path']}/groupreplay.json"]
+    assert (ROOT / shown).samefile(ROOT / "deploy" / "grafana" / "groupreplay.json")
+
+
+def test_nobody_can_log_in(compose: dict[str, Any]) -> None:
+    """Grafana's image has a well-known login; looking needs none, and there is no way to use it."""
+    environment = compose["services"]["grafana"]["environment"]
+    assert {name: environment[name] for name in environment if name.startswith("GF_AUTH_")} == {
+        "GF_AUTH_ANONYMOUS_ENABLED": "true",
+        "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
+        "GF_AUTH_BASIC_ENABLED": "false",
+        "GF_AUTH_DISABLE_LOGIN_FORM": "true",
+    }
 
 
 def test_the_checkpoint_outlives_the_container(compose: dict[str, Any]) -> None:

@@ -1,0 +1,260 @@
+"""The exporter: a thread that reads the job's topics, and a small HTTP server that says what they come to.
+
+Knows Kafka's topics, threads and HTTP; must not know what a message or a number means.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import AF_INET, AF_INET6
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from groupreplay.streaming.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.event_topic import consume
+from groupreplay.streaming.metrics import Limits, is_fresh, measure
+from groupreplay.streaming.settings import Cluster, TopicNames
+from groupreplay.streaming.sink_picture import DAY_MS, SinkPicture
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message, TopicPartition
+    from prometheus_client.core import Metric
+
+log = logging.getLogger(__name__)
+
+#: Between two attempts to read topics that are not there, or a cluster that does not answer.
+_PAUSE_SECONDS: Final = 3.0
+#: A client that says nothing for so long is let go.
+_CLIENT_SECONDS: Final = 10.0
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+class SinkFeed:
+    """Keeps a picture of the topics in a thread of its own. What failed is tried again, for ever.
+
+    When reading has to begin anew, the former picture stays until the new one is whole.
+    """
+
+    def __init__(self, cluster: Cluster, topics: TopicNames, clock: Callable[[], int]) -> None:
+        self._connection = Connection(cluster)
+        self._topics = topics
+        self._clock = clock
+        self._picture: SinkPicture | None = None
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="groupreplay-feed", daemon=True)
+
+    def start(self) -> None:
+        """Starts reading."""
+        self._thread.start()
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Stops reading, within these seconds."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def look(self, measure_: Callable[[SinkPicture | None], Any]) -> Any:
+        """What the function says of the picture, which stands still meanwhile."""
+        with self._lock:
+            return measure_(self._picture)
+
+    def _run(self) -> None:
+        told = ""
+        while not self._closed.is_set():
+            try:
+                self._read()
+            except Exception as error:  # whatever it is, it may be over at the next attempt
+                level = logging.DEBUG if str(error) == told else logging.WARNING
+                log.log(level, "the job's topics cannot be read now, trying on: %s", error)
+                told = str(error)
+                self._closed.wait(_PAUSE_SECONDS)
+
+    def _read(self) -> None:
+        """Reads from the beginning, and then what comes.
+
+        Raises:
+            GroupReplayError: a topic is missing, was made anew, or may not be read.
+        """
+        fresh = SinkPicture()
+        with closing(self._connection.consumer()) as consumer:
+            places = self._places(consumer)
+            consumer.assign(places)
+            ahead = {(place.topic, place.partition) for place in places}
+            while not self._closed.is_set():
+                messages = consume(consumer, self._connection, "the job's topics")
+                with self._lock:
+                    for message in messages:
+                        if message.error() is None:
+                            self._take(fresh, message)
+                ahead -= {(one.topic(), one.partition()) for one in messages if one.error() is not None}
+                if not ahead and self._picture is not fresh:
+                    self._picture = fresh
+
+    def _take(self, picture: SinkPicture, message: Message) -> None:
+        topic, key, value = message.topic(), message.key() or b"", message.value()
+        if topic == self._topics.states:
+            picture.take_state(key, value)
+        elif topic == self._topics.job:
+            picture.take_job(key, value)
+        else:
+            picture.take_event(value, message.timestamp()[1])
+
+    def _places(self, consumer: Consumer) -> list[TopicPartition]:
+        """Documents from the beginning, events from the last midnight."""
+        from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+
+        def places(topic: str, start: int) -> Iterator[TopicPartition]:
+            for number in range(self._connection.identify(topic).partitions):
+                yield TopicPartition(topic, number, start)
+
+        documents = [
+            *places(self._topics.states, OFFSET_BEGINNING),
+            *places(self._topics.job, OFFSET_BEGINNING),
+        ]
+        midnight_ms = self._clock() // DAY_MS * DAY_MS
+        try:
+            events = consumer.offsets_for_times(
+                list(places(self._topics.events, midnight_ms)), timeout=REQUEST_SECONDS
+            )
+        except KafkaException as error:
+            raise self._connection.explain(error, self._topics.events) from None
+        return [*documents, *events]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer to a client."""
+
+    status: HTTPStatus
+    content_type: str
+    body: bytes
+
+
+class Exporter:
+    """What a client gets for each path; the same for every server that asks it."""
+
+    def __init__(self, feed: SinkFeed, limits: Limits, clock: Callable[[], int]) -> None:
+        self._feed = feed
+        self._limits = limits
+        self._clock = clock
+
+    def collect(self) -> list[Metric]:
+        """All metrics, of one moment; what ``prometheus_client`` asks of a collector."""
+        return cast(
+            "list[Metric]", self._feed.look(lambda picture: measure(picture, self._clock(), self._limits))
+        )
+
+    def page(self, path: str, accept: str) -> Page:
+        """The page at a path."""
+        pages: dict[str, Callable[[], Page]] = {
+            "/metrics": lambda: self._metrics(accept),
+            "/healthz": self._health,
+            "/readyz": self._readiness,
+            "/": lambda: _text(HTTPStatus.OK, "groupreplay: /metrics /healthz /readyz"),
+        }
+        page = pages.get(path.partition("?")[0])
+        return (
+            _text(HTTPStatus.NOT_FOUND, "there are /metrics, /healthz and /readyz")
+            if page is None
+            else page()
+        )
+
+    def _metrics(self, accept: str) -> Page:
+        from prometheus_client.exposition import choose_encoder
+
+        encode, content_type = choose_encoder(accept)
+        return Page(HTTPStatus.OK, content_type, encode(cast("Any", self)))
+
+    def _health(self) -> Page:
+        if self._feed.alive:
+            return _text(HTTPStatus.OK, "ok")
+        return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the thread that reads the topics has ended")
+
+    def _readiness(self) -> Page:
+        reason = self._feed.look(self._not_ready)
+        if reason is None:
+            return _text(HTTPStatus.OK, "ok")
+        return _text(HTTPStatus.SERVICE_UNAVAILABLE, reason)
+
+    def _not_ready(self, picture: SinkPicture | None) -> str | None:
+        if picture is None:
+            return "the job's topics have not been read to their ends yet"
+        if picture.job is None:
+            return "the job has written nothing about itself yet"
+        if not is_fresh(picture, self._clock(), self._limits):
+            return "the job's heartbeat is late"
+        return None
+
+
+def _text(status: HTTPStatus, text: str) -> Page:
+    return Page(status, _TEXT, f"{text}\n".encode())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Hands a request to the exporter."""
+
+    timeout = _CLIENT_SECONDS
+    exporter: Exporter
+
+    def do_GET(self) -> None:
+        page = self.exporter.page(self.path, self.headers.get("Accept", ""))
+        self.send_response(page.status)
+        self.send_header("Content-Type", page.content_type)
+        self.send_header("Content-Length", str(len(page.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(page.body)
+
+    do_HEAD = do_GET  # noqa: N815 - the library's name
+
+    def version_string(self) -> str:
+        # Without the version of Python, which is nobody's business.
+        return "groupreplay"
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
+        log.debug(format, *args)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that goes away in the middle of an answer is no fault of ours.
+        log.debug("a request was not answered", exc_info=True)
+
+
+def open_server(exporter: Exporter, host: str, port: int) -> ThreadingHTTPServer:
+    """A server on this address, not yet answering; port 0 takes a free one.
+
+    Raises:
+        GroupReplayError: the address is taken, or not of this machine.
+    """
+    handler = type("_BoundHandler", (_Handler,), {"exporter": exporter})
+    kind = type("_BoundServer", (_Server,), {"address_family": AF_INET6 if ":" in host else AF_INET})
+    try:
+        return cast("ThreadingHTTPServer", kind((host, port), handler))
+    except (OSError, OverflowError) as error:
+        raise GroupReplayError(
+            f"cannot listen: {getattr(error, 'strerror', None) or error}",
+            where=f"{host}:{port}",
+            fix="choose an address of this machine and a free port with --listen HOST:PORT",
+            exit_code=ExitCode.USAGE,
+        ) from None
+
+
+def now_ms() -> int:
+    """By this machine's clock."""
+    return time.time_ns() // 1_000_000
