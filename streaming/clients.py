@@ -82,6 +82,16 @@ _EXPLANATIONS: Final = (
 )
 
 
+def ends_reading(error: KafkaError) -> bool:
+    """Whether a reader can do nothing more after an error that came instead of a record.
+
+    The end of a partition is none. Nor is a refusal about the group: librdkafka looks for the coordinator of the
+    group id that it demands, and whether we may know that one has no bearing on reading by assignment.
+    """
+    harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    return error.code() not in harmless and not error.retriable()
+
+
 @dataclass(frozen=True, slots=True)
 class TopicIdentity:
     """One life of one topic: ``era`` is its topic id in Kafka's text form, ``0`` on brokers without ids."""
