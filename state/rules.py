@@ -87,7 +87,8 @@ EPHEMERAL: Final = (
 class Policy:
     """Defaults, then rules for groups: all that match count, in their order, the later ones over the earlier.
 
-    ``runbook`` is where the page about the conditions is.
+    ``numbers`` of conditions about the job itself are not for groups (``job_watch.JOB_RULES``). ``runbook`` is
+    where the page about the conditions is.
     """
 
     numbers: Numbers = field(default_factory=dict)
@@ -116,10 +117,10 @@ class Policy:
         return rules
 
 
-def numbers_of(detector: Detector) -> dict[str, Any]:
-    """The numbers of a detector that rules may change, by name, with their types."""
-    types, parts = get_type_hints(type(detector)), _parts(detector)
-    return {one.name: types[one.name] for one in fields(detector) if one.name not in parts}  # type: ignore[arg-type]
+def numbers_of(rule: Any) -> dict[str, Any]:
+    """The numbers of a detector, or of a rule about the job, that may be changed, by name, with their types."""
+    types, parts = get_type_hints(type(rule)), _parts(rule)
+    return {one.name: types[one.name] for one in fields(rule) if one.name not in parts}
 
 
 def _parts(detector: Detector) -> dict[str, Detector]:
