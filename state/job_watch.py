@@ -97,7 +97,7 @@ class JobBehindRule:
 
 
 #: The rules about the job itself with their default numbers.
-JOB_RULES: Final = (JobBlindRule(), JobBehindRule())
+JOB_RULES: Final[Sequence[JobBlindRule | JobBehindRule]] = (JobBlindRule(), JobBehindRule())
 
 
 class _Stall(msgspec.Struct, frozen=True, array_like=True):

@@ -17,7 +17,7 @@ import msgspec
 
 from groupreplay.state.events import Severity
 from groupreplay.state.job_watch import JOB_RULES
-from groupreplay.state.rules import DETECTORS, EPHEMERAL, GroupRule, Numbers, Policy, numbers_of
+from groupreplay.state.rules import DETECTORS, EPHEMERAL, GroupRule, Numbered, Numbers, Policy, numbers_of
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 
 if sys.version_info >= (3, 11):
@@ -27,8 +27,9 @@ else:
 
 log = logging.getLogger(__name__)
 
+_RULES: Final[Sequence[Numbered]] = (*DETECTORS, *JOB_RULES)
 #: Condition -> number -> its type.
-_NUMBERS: Final = {one.NAME: numbers_of(one) for one in (*DETECTORS, *JOB_RULES)}
+_NUMBERS: Final = {one.NAME: numbers_of(one) for one in _RULES}
 #: Those of them that are about no group.
 _OF_THE_JOB: Final = frozenset(one.NAME for one in JOB_RULES)
 _FAMILIES: Final = tuple(dict.fromkeys(name.partition(".")[0] for name in _NUMBERS))
