@@ -30,7 +30,6 @@ public class Members {
         settings.put("bootstrap.servers", servers);
         settings.put("application.id", group);
         settings.put("client.id", client);
-        // Else it takes whole processors while the broker is away.
         settings.put("reconnect.backoff.ms", "1000");
         settings.put("retry.backoff.ms", "500");
         settings.put("group.protocol", protocol);

@@ -7,18 +7,29 @@ wait for.
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from live_groups import Story, World
+from waiting import wait_until
 from watched import Heard, Watch, watching
 
 from groupreplay.state.hashing import partition_for
 from groupreplay.streaming.broker import EmbeddedBroker
+from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.live_groups import LiveGroups
+from groupreplay.streaming.probe_messages import encode_message
+from groupreplay.streaming.prober import Prober, Round
+from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.scenario import Actor, member_command
+from groupreplay.streaming.settings import Cluster, TopicNames
+from groupreplay.streaming.topics import ensure_topics
 
 if TYPE_CHECKING:
     from groupreplay.streaming.leash import Leashed
@@ -326,3 +337,77 @@ def test_a_hanging_transaction(ending: Heard) -> None:
         [partition_for("hanging", OFFSETS_PARTITIONS)],
     )
     assert fired["condition_id"] == resolved["condition_id"]
+
+
+def test_what_hides_a_rebalance_neither_ends_nor_restarts_it(
+    broker: EmbeddedBroker, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    """One round cannot be written down, then the broker does not answer for some: it is one rebalance all the same.
+
+    The probes go to another broker, where the watched one is said to be silent.
+    """
+    probes, group = unique("probes"), "blocked"
+    sink = Cluster(bootstrap_servers=broker.bootstrap_servers)
+    ensure_topics(Connection(sink), TopicNames(probes=probes), only=("probes",))
+    publisher = Publisher(sink)
+    with EmbeddedBroker(offsets_partitions=2) as watched, World(watched.bootstrap_servers, tmp_path) as world:
+        source = Connection(Cluster(bootstrap_servers=watched.bootstrap_servers))
+        questions = LiveGroups(source, request_seconds=3.0)
+        prober = Prober(questions, cluster_id=source.cluster_id(), clock=now_ms)
+
+        def look(*, lost: bool = False) -> Round:
+            """A round; its answers are only remembered when they were written down."""
+            taken = prober.take()
+            if not lost:
+                publisher.publish(probes, map(encode_message, taken.messages))
+                prober.remember(taken)
+            return taken
+
+        def seen(state: str, blocker: Consumer | None = None) -> Callable[[], bool]:
+            def turn() -> bool:
+                joiner.poll(0)
+                if blocker is not None:
+                    blocker.poll(0)
+                return [one.state for one in look().answers] == [state]
+
+            return turn
+
+        world.create(TOPIC, 2)
+        blocker = world.join(group, "blocker", TOPIC, **CLASSIC)
+        wait_until(lambda: blocker.poll(0.1) or blocker.assignment())
+        assert look().answers == ()
+        joiner = world.join(group, "joiner", TOPIC, **CLASSIC)
+        wait_until(seen("PreparingRebalance"))
+        assert [one.state for one in look(lost=True).answers] == ["PreparingRebalance"]
+        assert watched.pid is not None
+        os.kill(watched.pid, signal.SIGSTOP)
+        try:
+            silent = [look() for _ in range(3)]
+        finally:
+            os.kill(watched.pid, signal.SIGCONT)
+        assert [one.answers for one in silent] == [()] * 3
+        assert all(one.summary.brokers[1] is not None for one in silent)
+        wait_until(seen("PreparingRebalance"))
+        wait_until(seen("Stable", blocker))
+        rules = ("--rule", "rebalance.slow.threshold_ms=1500", "--rule", "rebalance.stuck.threshold_ms=2000")
+        heard = Watch(watched.bootstrap_servers, broker.bootstrap_servers, probes).replay(*rules)
+    assert heard.alarms(group) == [
+        ("rebalance.slow", "WARN", "firing"),
+        ("rebalance.stuck", "ERROR", "firing"),
+        ("rebalance.slow", "WARN", "resolved"),
+        ("rebalance.stuck", "ERROR", "resolved"),
+    ]
+    (started,) = heard.of(group, "rebalance.started")
+    completed = heard.of(group, "rebalance.completed")[-1]
+    fired = heard.of(group, "rebalance.stuck")[0]
+    assert started["rebalance_id"] == completed["rebalance_id"] == fired["rebalance_id"]
+    assert fired["since_ms"] < silent[0].summary.taken_ms
+    assert [(one["what"], one["brokers"], one["status"]) for one in heard.of(None, "job.blind")] == [
+        ("brokers_silent", [1], "firing"),
+        ("brokers_silent", [1], "resolved"),
+    ]
+
+
+def now_ms() -> int:
+    """The clock."""
+    return time.time_ns() // 1_000_000
