@@ -76,10 +76,10 @@ JobObservation: TypeAlias = Round | Beat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBlindRule:
-    """When a partition, a broker or a right counts as lost.
+    """A last stable offset stands still below the high watermark for ``threshold_ms``, or answers stay away.
 
-    A last stable offset that stands still below the high watermark for longer than ``threshold_ms`` is held
-    by a transaction; a broker or a partition is silent after ``silent_rounds`` rounds without its answer.
+    The former is held by a transaction. A broker or a partition is silent after ``silent_rounds`` rounds without
+    its answer. Missing rights and another number of partitions count at once.
     """
 
     NAME: ClassVar[str] = JobBlind.NAME
@@ -89,11 +89,15 @@ class JobBlindRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBehindRule:
-    """The job is behind when its caught-up time is older than ``lag_ms``, for ``threshold_ms``."""
+    """The job's caught-up time is older than ``lag_ms``, for ``threshold_ms``."""
 
     NAME: ClassVar[str] = JobBehind.NAME
     lag_ms: int = 60_000
     threshold_ms: int = 300_000
+
+
+#: The rules about the job itself with their default numbers.
+JOB_RULES: Final[Sequence[JobBlindRule | JobBehindRule]] = (JobBlindRule(), JobBehindRule())
 
 
 class _Stall(msgspec.Struct, frozen=True, array_like=True):
