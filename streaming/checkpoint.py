@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_IDENTITY_FILE: Final = "groupreplay.json"
-_LOCK_FILE: Final = "groupreplay.lock"
+IDENTITY_FILE: Final = "groupreplay.json"
+LOCK_FILE: Final = "groupreplay.lock"
 _LOCK_SECONDS: Final = 10.0
 _NEW_CHECKPOINT: Final = (
     "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
@@ -77,7 +77,7 @@ class Checkpoint:
             )
             yield
             return
-        file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + _LOCK_FILE, "rw")
+        file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + LOCK_FILE, "rw")
         try:
             if not self._wait_for_lock(file.getChannel()):
                 raise GroupReplayError(
@@ -99,21 +99,14 @@ class Checkpoint:
             GroupReplayError: the checkpoint belongs to something else, or is not whole.
         """
         known = self._read()
-        started = self._exists("offsets")
+        refuse_damage(
+            known, self.location, started=self._exists("offsets"), metadata=self._exists("metadata")
+        )
         if known is None:
-            if started:
-                raise _refused(self.location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
             known = msgspec.structs.replace(identity, job_id=str(uuid.uuid4()))
             self._write(known)
             return known
-        # Spark would take a new query id and begin again in silence.
-        if started and not self._exists("metadata"):
-            raise _refused(
-                self.location,
-                "the checkpoint has lost its metadata file",
-                "restore the whole folder from a backup, or " + _NEW_CHECKPOINT,
-            )
-        _check(known, identity, self.location)
+        check_identity(known, identity, self.location)
         return known
 
     def _wait_for_lock(self, channel: Any) -> bool:
@@ -143,35 +136,66 @@ class Checkpoint:
         return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
 
     def _read(self) -> Identity | None:
-        if not self._exists(_IDENTITY_FILE):
+        if not self._exists(IDENTITY_FILE):
             return None
-        stream = self._files.open(self._child(_IDENTITY_FILE))
+        stream = self._files.open(self._child(IDENTITY_FILE))
         try:
             text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
         finally:
             stream.close()
-        try:
-            return msgspec.json.decode(text, type=Identity)
-        except msgspec.DecodeError as error:
-            raise _refused(
-                f"{self.location}/{_IDENTITY_FILE}",
-                f"the checkpoint's identity cannot be read: {error}",
-                "restore the file from a backup, or " + _NEW_CHECKPOINT,
-            ) from None
+        return decode_identity(text, f"{self.location}/{IDENTITY_FILE}")
 
     def _write(self, identity: Identity) -> None:
-        beside = self._child(f".{_IDENTITY_FILE}.{uuid.uuid4()}")
+        beside = self._child(f".{IDENTITY_FILE}.{uuid.uuid4()}")
         stream = self._files.create(beside, True)
         try:
             stream.write(bytearray(msgspec.json.encode(identity)))
         finally:
             stream.close()
         # Whole or not at all, also when we are killed here.
-        if not self._files.rename(beside, self._child(_IDENTITY_FILE)):
+        if not self._files.rename(beside, self._child(IDENTITY_FILE)):
             raise _refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
 
 
-def _check(known: Identity, wanted: Identity, location: str) -> None:
+def decode_identity(text: str | bytes, where: str) -> Identity:
+    """The identity in the file ``where``.
+
+    Raises:
+        GroupReplayError: the file is damaged.
+    """
+    try:
+        return msgspec.json.decode(text, type=Identity)
+    except msgspec.DecodeError as error:
+        raise _refused(
+            where,
+            f"the checkpoint's identity cannot be read: {error}",
+            "restore the file from a backup, or " + _NEW_CHECKPOINT,
+        ) from None
+
+
+def refuse_damage(known: Identity | None, location: str, *, started: bool, metadata: bool) -> None:
+    """Whether what a checkpoint holds goes together: Spark has ``started`` in it, and its ``metadata`` is there.
+
+    Raises:
+        GroupReplayError: it is not ours, or not whole.
+    """
+    if known is None and started:
+        raise _refused(location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
+    # Spark would take a new query id and begin again in silence.
+    if started and not metadata:
+        raise _refused(
+            location,
+            "the checkpoint has lost its metadata file",
+            "restore the whole folder from a backup, or " + _NEW_CHECKPOINT,
+        )
+
+
+def check_identity(known: Identity, wanted: Identity, location: str) -> None:
+    """Whether a checkpoint that is there belongs to what is wanted now.
+
+    Raises:
+        GroupReplayError: it does not.
+    """
     differences = (
         (known.cluster_id, wanted.cluster_id, "belongs to another cluster", _NEW_CHECKPOINT),
         (

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.state.job_watch import GRANT_DESCRIBE
 from groupreplay.state.rules import Policy
@@ -23,6 +21,7 @@ from groupreplay.streaming.clients import Connection, TopicIdentity
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobIdentity, JobReport
+from groupreplay.streaming.logs import tell
 from groupreplay.streaming.probe_messages import Rights, encode_message
 from groupreplay.streaming.probe_rows import Audience
 from groupreplay.streaming.prober import ProberThread, Round
@@ -30,6 +29,7 @@ from groupreplay.streaming.probing import open_prober
 from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.query import observed, output_rows
 from groupreplay.streaming.retention import Retention, RetentionWatch
+from groupreplay.streaming.rights import require, sink_rights, source_rights
 from groupreplay.streaming.rules_file import RulesWatch
 from groupreplay.streaming.session import close, quiet, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
@@ -60,8 +60,12 @@ def run(settings: RunSettings) -> int:
     rules = RulesWatch(settings.rules)
     with stop_requests() as stop:
         source, sink = Connection(settings.source), Connection(settings.sink_cluster)
+        require(source, source_rights(probe=False, ask_retention=False))
         topic = preflight.offsets_topic(source)
+        # Before and after: a topic that is not to be seen would look as if it were missing.
+        require(sink, sink_rights(settings.topics))
         partitions = ensure_topics(sink, settings.topics)
+        require(sink, sink_rights(settings.topics))
         with _session(settings) as spark:
             plan = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
             preflight.check_plan(spark, source, plan)
@@ -130,7 +134,7 @@ class _Run:
                 stop=self._stop,
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
                 quieten=lambda: quiet(self._spark),
-                tell=_tell,
+                tell=tell,
                 clock=_now_ms,
             ).run()
         finally:
@@ -275,10 +279,6 @@ def _answers(cluster: Cluster) -> bool:
         log.debug("%s does not answer: %s", cluster.bootstrap_servers, error)
         return False
     return True
-
-
-def _tell(line: str) -> None:
-    click.echo(f"groupreplay: {line}", err=True)
 
 
 def _now_ms() -> int:
