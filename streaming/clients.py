@@ -62,9 +62,13 @@ _EXPLANATIONS: Final = (
         ExitCode.CONNECTION,
     ),
     (
-        {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED},
+        {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+            KafkaError.GROUP_AUTHORIZATION_FAILED,
+        },
         "not authorised",
-        "grant this login Read and Describe on the topic; groupreplay check prints the commands",
+        "groupreplay check says which right is missing, and prints the command that grants it",
         ExitCode.AUTHORISATION,
     ),
     (
@@ -80,6 +84,16 @@ _EXPLANATIONS: Final = (
         ExitCode.CONNECTION,
     ),
 )
+
+
+def ends_reading(error: KafkaError) -> bool:
+    """Whether a reader can do nothing more after an error that came instead of a record.
+
+    The end of a partition is none. Nor is a refusal about the group: librdkafka looks for the coordinator of the
+    group id that it demands, and whether we may know that one has no bearing on reading by assignment.
+    """
+    harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    return error.code() not in harmless and not error.retriable()
 
 
 @dataclass(frozen=True, slots=True)

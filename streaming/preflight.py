@@ -6,6 +6,7 @@ Knows the questions and the remedies; must not know how the job runs.
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.context import OFFSETS_TOPIC
@@ -87,23 +88,30 @@ def record_at(
     """
     from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+    from groupreplay.streaming.clients import ends_reading
+
+    place = f"{OFFSETS_TOPIC}-{partition}"
     consumer = connection.consumer(isolation_level)
     try:
         consumer.assign([TopicPartition(OFFSETS_TOPIC, partition, offset)])
-        message = consumer.poll(_READ_SECONDS)
-        error = None if message is None else message.error()
-        # Everything from here on may be control records: an end without a record is an answer, too.
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise connection.explain(KafkaException(error), f"{OFFSETS_TOPIC}-{partition}")
-        if message is None:
-            raise GroupReplayError(
-                f"no record of the offsets topic arrived within {_READ_SECONDS:g} s",
-                where=f"{OFFSETS_TOPIC}-{partition}, {connection.cluster.bootstrap_servers}",
-                fix="look at the broker that leads this partition, then start again",
-                exit_code=ExitCode.CONNECTION,
-            )
-        return message if error is None else None
+        deadline = time.monotonic() + _READ_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            message = consumer.poll(left)
+            error = None if message is None else message.error()
+            if error is None and message is not None:
+                return message
+            # Everything from here on may be control records: an end without a record is an answer, too.
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                return None
+            if error is not None and ends_reading(error):
+                raise connection.explain(KafkaException(error), place)
     except KafkaException as error:
-        raise connection.explain(error, f"{OFFSETS_TOPIC}-{partition}") from None
+        raise connection.explain(error, place) from None
     finally:
         consumer.close()
+    raise GroupReplayError(
+        f"no record of the offsets topic arrived within {_READ_SECONDS:g} s",
+        where=f"{place}, {connection.cluster.bootstrap_servers}",
+        fix="look at the broker that leads this partition, then start again",
+        exit_code=ExitCode.CONNECTION,
+    )

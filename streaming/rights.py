@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Kind = Literal["topic", "group", "cluster"]
 
 #: Spark's Kafka connector makes a consumer with such a group id for each query; it joins nothing.
-_SPARK_GROUPS: Final = "spark-kafka-source-"
+SPARK_GROUPS: Final = "spark-kafka-source-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Right:
 
 
 _GROUPS_OF_SPARK: Final = Right(
-    "Describe", "group", _SPARK_GROUPS, "Spark's connector asks for the coordinator of such a group", True
+    "Describe", "group", SPARK_GROUPS, "Spark's connector asks for the coordinator of such a group", True
 )
 _READ_LOG: Final = (
     Right("Read", "topic", OFFSETS_TOPIC, "the log itself"),

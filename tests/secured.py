@@ -85,7 +85,7 @@ def _binding(right: Right) -> Any:
     )
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody uses at this moment."""
     sockets = [socket.socket() for _ in range(count)]
     try:
@@ -109,7 +109,7 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
     )
     chain: Sequence[bytes] = [one.bytes() for one in certificate.cert_chain_pems]
     (folder / "broker.pem").write_bytes(b"".join([key, *chain]))
-    plain, controller, checked = _free_ports(3)
+    plain, controller, checked = free_ports(3)
     listeners = f"PLAINTEXT://127.0.0.1:{plain},CHECKED://127.0.0.1:{checked}"
     overrides = {
         "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
