@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_IDENTITY_FILE: Final = "groupreplay.json"
-_LOCK_FILE: Final = "groupreplay.lock"
+IDENTITY_FILE: Final = "groupreplay.json"
+LOCK_FILE: Final = "groupreplay.lock"
 _LOCK_SECONDS: Final = 10.0
 #: Folders in which the state was begun anew, by number.
 _ANEW: Final = "anew"
@@ -85,7 +85,7 @@ class Checkpoint:
             )
             yield
             return
-        file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + _LOCK_FILE, "rw")
+        file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + LOCK_FILE, "rw")
         try:
             if not self._wait_for_lock(file.getChannel()):
                 raise GroupReplayError(
@@ -107,10 +107,8 @@ class Checkpoint:
             GroupReplayError: the checkpoint belongs to something else, or is not whole.
         """
         known = self._read()
-        started = self.started()
+        refuse_damage(known, self.location, started=self.started(), metadata=self._exists("metadata"))
         if known is None:
-            if started:
-                raise _refused(self.location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
             known = msgspec.structs.replace(
                 identity,
                 job_id=identity.job_id or str(uuid.uuid4()),
@@ -118,14 +116,7 @@ class Checkpoint:
             )
             self._write(known)
             return known
-        # Spark would take a new query id and begin again in silence.
-        if started and not self._exists("metadata"):
-            raise _refused(
-                self.location,
-                "the checkpoint has lost its metadata file",
-                "restore the whole folder from a backup, or " + _NEW_CHECKPOINT,
-            )
-        _check(known, identity, self.location)
+        check_identity(known, identity, self.location)
         return known if known.event_era else msgspec.structs.replace(known, event_era=known.era)
 
     def started(self) -> bool:
@@ -165,7 +156,7 @@ class Checkpoint:
 
     def _anew(self) -> int:
         number = 0
-        while self._exists(f"{_ANEW}-{number + 1}/{_IDENTITY_FILE}"):
+        while self._exists(f"{_ANEW}-{number + 1}/{IDENTITY_FILE}"):
             number += 1
         return number
 
@@ -205,17 +196,9 @@ class Checkpoint:
         return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
 
     def _read(self) -> Identity | None:
-        if not self._exists(_IDENTITY_FILE):
+        if not self._exists(IDENTITY_FILE):
             return None
-        text = self._text(self._child(_IDENTITY_FILE))
-        try:
-            return msgspec.json.decode(text, type=Identity)
-        except msgspec.DecodeError as error:
-            raise _refused(
-                f"{self.location}/{_IDENTITY_FILE}",
-                f"the checkpoint's identity cannot be read: {error}",
-                "restore the file from a backup, or " + _NEW_CHECKPOINT,
-            ) from None
+        return decode_identity(self._text(self._child(IDENTITY_FILE)), f"{self.location}/{IDENTITY_FILE}")
 
     def _text(self, path: Any) -> str:
         stream = self._files.open(path)
@@ -225,18 +208,56 @@ class Checkpoint:
             stream.close()
 
     def _write(self, identity: Identity) -> None:
-        beside = self._child(f".{_IDENTITY_FILE}.{uuid.uuid4()}")
+        beside = self._child(f".{IDENTITY_FILE}.{uuid.uuid4()}")
         stream = self._files.create(beside, True)
         try:
             stream.write(bytearray(msgspec.json.encode(identity)))
         finally:
             stream.close()
         # Whole or not at all, also when we are killed here.
-        if not self._files.rename(beside, self._child(_IDENTITY_FILE)):
+        if not self._files.rename(beside, self._child(IDENTITY_FILE)):
             raise _refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
 
 
-def _check(known: Identity, wanted: Identity, location: str) -> None:
+def decode_identity(text: str | bytes, where: str) -> Identity:
+    """The identity in the file ``where``.
+
+    Raises:
+        GroupReplayError: the file is damaged.
+    """
+    try:
+        return msgspec.json.decode(text, type=Identity)
+    except msgspec.DecodeError as error:
+        raise _refused(
+            where,
+            f"the checkpoint's identity cannot be read: {error}",
+            "restore the file from a backup, or " + _NEW_CHECKPOINT,
+        ) from None
+
+
+def refuse_damage(known: Identity | None, location: str, *, started: bool, metadata: bool) -> None:
+    """Whether what a checkpoint holds goes together: Spark has ``started`` in it, and its ``metadata`` is there.
+
+    Raises:
+        GroupReplayError: it is not ours, or not whole.
+    """
+    if known is None and started:
+        raise _refused(location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
+    # Spark would take a new query id and begin again in silence.
+    if started and not metadata:
+        raise _refused(
+            location,
+            "the checkpoint has lost its metadata file",
+            "restore the whole folder from a backup, or " + _NEW_CHECKPOINT,
+        )
+
+
+def check_identity(known: Identity, wanted: Identity, location: str) -> None:
+    """Whether a checkpoint that is there belongs to what is wanted now.
+
+    Raises:
+        GroupReplayError: it does not.
+    """
     differences = (
         (known.cluster_id, wanted.cluster_id, "belongs to another cluster", _NEW_CHECKPOINT),
         (
