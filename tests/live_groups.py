@@ -54,7 +54,6 @@ class World:
         self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         self._consumers: list[Consumer] = []
         self._seen: dict[str, Json] = {}
-        self._interlude: Callable[[], None] | None = None
 
     def __enter__(self) -> World:
         jvm, self.members = self.jvm()
@@ -145,14 +144,6 @@ class World:
         """The group is of this type, by the broker's word."""
         return lambda: self._seen.get(group, {"type": None})["type"] == kind
 
-    def at_interlude(self, interlude: Callable[[], None]) -> None:
-        """Something that happens to all groups at once, when every story waits for it (``interluded``)."""
-        self._interlude = interlude
-
-    def interluded(self) -> bool:
-        """A condition: what happens to all groups at once has happened."""
-        return self._interlude is None
-
     def play(self, stories: dict[str, tuple[str, Story]]) -> None:
         """Group -> its type and story, until the last one has ended."""
         self._quicken(stories)
@@ -162,9 +153,6 @@ class World:
             assert time.monotonic() < deadline, {
                 group: self._place(stories[group][1], group) for group in waiting
             }
-            if self._interlude is not None and all(one == self.interluded for one in waiting.values()):
-                self._interlude()
-                self._interlude = None
             for group in [group for group, condition in waiting.items() if condition()]:
                 condition = next(stories[group][1], None)
                 if condition is None:
