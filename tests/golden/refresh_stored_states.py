@@ -1,0 +1,155 @@
+"""Adds what this commit keeps of a few groups: ``cd tests && python golden/refresh_stored_states.py``.
+
+The file is stored_states.json. Run it for a release, or before a change of what is kept. It only ever adds: every
+later commit has to go on from the states of all earlier ones. Histories that the file has are taken from there, so
+that it also runs on the code of an earlier commit (then name it); ``--histories-only`` adds those that are missing.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from stored_states import CONTEXT, FILE, Raw, lived, load, part  # noqa: E402
+
+MINUTE = 60_000
+
+
+def histories() -> dict[str, Any]:
+    """Each is cut where something is under way."""
+    from builders import asked_for, commit, emptied, generation, gone, member, no_offset
+    from modern_coordinator import Coordinator
+    from raw_records import commit as raw_commit
+
+    from groupreplay.streaming.probe_messages import GroupAnswer, HeartbeatMessage, RoundSummary
+
+    one, two, three = member("one", [0, 1]), member("two", [2]), member("three", [3])
+    rounds = [asked_for(at=MINUTE), generation(1, one, at=2 * MINUTE), generation(2, one, two, at=3 * MINUTE)]
+    commits = [commit("t", n, 10 * turn, at=(3 + turn) * MINUTE) for turn in range(4) for n in range(4)]
+    later = [
+        generation(3, one, three, at=9 * MINUTE),
+        commit("t", 0, 3, at=10 * MINUTE),
+        emptied(4, at=11 * MINUTE),
+    ]
+    ending = [*(no_offset("t", n, at=20 * MINUTE) for n in range(4)), gone(at=20 * MINUTE)]
+    asked = [
+        GroupAnswer(
+            cluster_id=CONTEXT.cluster_id,
+            group_id="g",
+            taken_ms=at,
+            state="PreparingRebalance",
+            broker=1,
+            protocol_type="consumer",
+            protocol="",
+            members=(),
+        )
+        for at in range(8 * MINUTE, 9 * MINUTE, 10_000)
+    ]
+    summary = {"cluster_id": CONTEXT.cluster_id, "partition_count": 1, "groups": 0, "rights": "missing"}
+    watched = [
+        HeartbeatMessage(
+            cluster_id=CONTEXT.cluster_id,
+            era="e",
+            job_id="j",
+            run_id="r",
+            at_ms=at,
+            caught_up_ms=MINUTE,
+            offsets={},
+        )
+        for at in range(2 * MINUTE, 30 * MINUTE, MINUTE)
+    ] + [
+        RoundSummary(taken_ms=at, brokers={1: None}, partitions={0: (5, 5)}, **summary)
+        for at in range(30 * MINUTE, 40 * MINUTE, MINUTE)
+    ]
+    bad = [Raw(0, place, MINUTE * place, raw_commit("bad")[0], b"\x00\x04") for place in range(9)]
+    made = {
+        "a classic group between two rounds": _group([*rounds, *commits], [*later, *ending]),
+        "a classic group inside an operation": _group([*rounds, *commits, *later, *ending[:2]], ending[2:]),
+        "a classic group that is stuck": _group([*rounds, *commits], later, probes=asked, split=4),
+        "offsets of nobody": _group(
+            commits, [no_offset("t", 1, at=9 * MINUTE), commit("t", 1, 2, at=10 * MINUTE)]
+        ),
+        "bad records": {
+            "key": "x:0",
+            "before": part(bad[:4], [], 9 * MINUTE),
+            "after": part(bad[4:], [], 9 * MINUTE),
+        },
+        "the job itself": {
+            "key": "j:",
+            "before": part([], _messages(watched[:20]), 0),
+            "after": part([], _messages(watched[20:], first=20), 0),
+        },
+    }
+    for kind in ("consumer", "share", "streams"):
+        life = Coordinator(kind=kind)
+        life.join("a")
+        life.settle()
+        life.join("b")
+        life.heartbeat("a")
+        middle = len(life.log)
+        life.settle()
+        life.leave("a")
+        life.settle()
+        life.leave("b")
+        life.delete()
+        made[f"a {kind} group inside a rebalance"] = _group(life.log[:middle], life.log[middle:])
+    return made
+
+
+def _group(before: Sequence[Any], after: Sequence[Any], *, probes: Sequence[Any] = (), split: int = 0) -> Any:
+    """The history of a group whose answers are cut at ``split``."""
+    from builders import placed
+
+    from groupreplay.codecs import encode_key, encode_value
+
+    raws = [
+        Raw(
+            0, raw.offset, raw.at, encode_key(raw.key), None if raw.value is None else encode_value(raw.value)
+        )
+        for raw in placed([*before, *after])
+    ]
+    first, rest = raws[: len(before)], raws[len(before) :]
+    until_ms = probes[split].taken_ms - 1 if probes else first[-1].timestamp_ms
+    return {
+        "key": "g:g",
+        "before": part(first, _messages(probes[:split]), until_ms),
+        "after": part(rest, _messages(probes[split:], first=split), rest[-1].timestamp_ms + 1),
+    }
+
+
+def _messages(messages: Sequence[Any], *, first: int = 0) -> list[Raw]:
+    from groupreplay.streaming.probe_messages import encode_message
+
+    return [Raw(0, place, 0, *encode_message(one)) for place, one in enumerate(messages, first)]
+
+
+def main() -> None:
+    """Adds to the file."""
+    stored = load()
+    if not stored["histories"] or sys.argv[1:] == ["--histories-only"]:
+        stored["histories"] = {**histories(), **stored["histories"]}
+    if sys.argv[1:] != ["--histories-only"]:
+        commit = sys.argv[1] if sys.argv[1:] else _commit()
+        states = stored["states"].setdefault(commit, {})
+        for name, history in stored["histories"].items():
+            blob, _ = lived(history["key"], None, history["before"])
+            if blob is not None:
+                states.setdefault(name, b64encode(blob).decode())
+    FILE.write_text(json.dumps(stored, indent=0) + "\n")
+
+
+def _commit() -> str:
+    asked = ["git", "describe", "--always", "--tags"]
+    return subprocess.run(asked, cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
