@@ -7,6 +7,7 @@ the probes says what the job would have said. The prober writes to another broke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -219,3 +220,38 @@ def test_the_rebalances_were_seen(ended: tuple[Heard, set[str]], group: str) -> 
 def test_waiting_for_the_dead_was_seen_by_the_prober(ended: tuple[Heard, set[str]]) -> None:
     """Classic groups that wait for a session to run out are in the probes."""
     assert {"killed", "streams-classic"} <= ended[1]
+
+
+def test_a_coordinator_that_moves(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """A broker is restarted under its groups, which then go on with a deployment: nothing is said of them.
+
+    That the only broker was away may be said of the job itself.
+    """
+    with EmbeddedBroker(ready_seconds=240) as watched:
+        servers, sink = watched.bootstrap_servers, broker.bootstrap_servers
+        probes = "moved-probes"
+        with World(servers, tmp_path) as world, watching(servers, tmp_path, sink=sink, topic=probes) as watch:
+            world.create(TOPIC, PARTITIONS)
+            kinds = {"moved-eager": EAGER, "moved-modern": MODERN}
+            pods = {group: Pods(world, group, **settings) for group, settings in kinds.items()}
+            world.play({group: ("consumer", begun(one)) for group, one in pods.items()})
+            watched.restart()
+            world.play({group: ("consumer", restarted(one)) for group, one in pods.items()})
+            heard = watch.replay()
+    for group in kinds:
+        assert heard.counts(group)["rebalance.completed"] >= 3
+        assert heard.alarms(group) == []
+    assert {(group, name) for group, name, _ in heard.severe()} <= {(None, "job.blind")}
+    assert {one["what"] for one in heard.of(None, "job.blind")} <= {"brokers_silent"}
+
+
+def begun(pods: Pods) -> Story:
+    """Three pods are at work."""
+    yield pods.start("a", "b", "c")
+
+
+def restarted(pods: Pods) -> Story:
+    """They still are, and one of them is restarted."""
+    yield pods.at_work()
+    yield pods.stop("a")
+    yield pods.start("a")
