@@ -216,7 +216,7 @@ class World:
         self.topics = topic_names(prefix)
         self.exit = ExitStack()
         self.loop = Loop(self.servers, timeout_ms)
-        self.stuck_at_ms = 0
+        self.stuck_at_ms = self.restarted_ms = 0
         self._folder = folder
 
     def play(self, *, restart: bool = False) -> World:
@@ -229,17 +229,21 @@ class World:
             leader = jvm.make(SLEEPY, "SleepyLeader")
             self._rest(leader)
             self._start()
-            self._block(leader)
+            self._block()
+            wanted = {self.mute.group, *(one.group for one in self.blocked)}
             if restart:
-                self._wait(lambda: len(self._said_anew("rebalance.started")) > len(self.blocked))
+                self._wait(lambda: len(self._said_anew("rebalance.started")) >= len(wanted))
                 assert self.job.stop() == 143
+                self.restarted_ms = now_ms()
                 self._start()
-            wanted = {self.mute.group, self.modern, *(one.group for one in self.blocked)}
-            if not restart:
-                # This one ends as soon as the leader's session does.
-                wanted.add(self.sleepy)
-            for status in ("firing", "resolved"):
-                self._wait(lambda status=status: wanted <= self._said("rebalance.stuck", status))
+            else:
+                self._block_others(leader)
+                wanted |= {self.modern, self.sleepy}
+            self._wait(lambda: wanted <= self._said("rebalance.stuck", "firing"))
+            if restart:
+                # However long the restart took, the group is stuck until it was said.
+                self.loop.stuck.clear()
+            self._wait(lambda: wanted <= self._said("rebalance.stuck", "resolved"))
             ended_ms = now_ms()
             self._wait(lambda: any(beat >= ended_ms for beat in self.job.caught_up()))
             self.events = list(self.job.events().values())
@@ -291,11 +295,13 @@ class World:
             count
         ]
 
-    def _block(self, leader: Any) -> None:
+    def _block(self) -> None:
         self.stuck_at_ms = now_ms()
         for one in [*self.blocked, self.mute]:
             self.loop.stuck.add(one.blocker)
             self.loop.join(one.late, one.group, one.topic, commits=one.commits)
+
+    def _block_others(self, leader: Any) -> None:
         leader.sleep(12_000)
         leader.join(self.servers, self.sleepy, "sleepy-b", self.topic, self.timeout_ms)
         self._member("second")
@@ -470,6 +476,12 @@ def test_the_blocker_is_the_first_suspect(broker: EmbeddedBroker, tmp_path: Path
 @pytest.mark.timeout(900)
 def test_a_job_that_restarts_meanwhile(broker: EmbeddedBroker, tmp_path: Path) -> None:
     """Stopped after a rebalance had begun, started again while it goes on: said once, with its real beginning."""
-    world = World(broker, tmp_path, "stuck-restart", 1, timeout_ms=90_000).play(restart=True)
+    world = World(broker, tmp_path, "stuck-restart", 1, timeout_ms=600_000).play(restart=True)
     (group,) = world.blocked
-    assert check_blocked(world, group)[:1] == [group.blocker]
+    (started,) = world.of(group.group, "rebalance.started")
+    fired, resolved = world.of(group.group, "rebalance.stuck")
+    assert (fired["data"]["status"], resolved["data"]["status"]) == ("firing", "resolved")
+    assert fired["data"]["condition_id"] == resolved["data"]["condition_id"]
+    assert fired["data"]["since_ms"] == milliseconds(started["time"]) < world.restarted_ms
+    assert world.recorded[fired["id"]] < resolved["time"]
+    assert [suspect["client_id"] for suspect in fired["data"]["suspects"]][:1] == [group.blocker]
