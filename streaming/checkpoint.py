@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import socket
 import time
 import uuid
@@ -32,6 +33,9 @@ _LOCK_FILE: Final = "groupreplay.lock"
 _LOCK_SECONDS: Final = 10.0
 #: Folders in which the state was begun anew, by number.
 _ANEW: Final = "anew"
+#: Where Spark keeps what it read, what it has finished, and what it remembers.
+_QUERY_FOLDERS: Final = ("offsets", "commits", "state")
+_VERSION: Final = re.compile(r"v\d+")
 _NEW_CHECKPOINT: Final = (
     "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
     "the log, and no event of the past is repeated)"
@@ -118,19 +122,60 @@ class Checkpoint:
             )
             self._write(known)
             return known
-        # Spark would take a new query id and begin again in silence.
-        if started and not self._exists("metadata"):
-            raise _refused(
-                self.location,
-                "the checkpoint has lost its metadata file",
-                "restore the whole folder from a backup, or " + _NEW_CHECKPOINT,
-            )
+        self._check_whole(started)
         _check(known, identity, self.location)
         return known if known.event_era else msgspec.structs.replace(known, event_era=known.era)
 
     def started(self) -> bool:
         """Whether a query has run on it."""
-        return self._exists("offsets")
+        return any(map(self._exists, _QUERY_FOLDERS))
+
+    def _check_whole(self, started: bool) -> None:
+        """Refuses what Spark would begin again from nothing in silence, or would not explain.
+
+        Spark notes what a batch will read in ``offsets``, keeps what came of it in ``state``, and then writes
+        the batch into ``commits``: so at most one batch is in the first and not in the last.
+        """
+        if not started:
+            return
+        if not self._exists("metadata"):
+            raise _damaged(self.location, "the checkpoint has lost its metadata file")
+        planned, finished = self._numbers("offsets"), self._numbers("commits")
+        last = finished[-1] if finished else -1
+        if last >= 0 and last not in planned:
+            raise _damaged(
+                f"{self.location}/offsets/{last}", "the checkpoint is damaged: the file is missing"
+            )
+        if planned and planned[-1] > last + 1:
+            missing = f"{self.location}/commits/{planned[-1] - 1}"
+            raise _damaged(missing, "the checkpoint is damaged: the file is missing")
+        if finished and not self._exists("state"):
+            raise _damaged(f"{self.location}/state", "the checkpoint is damaged: the state is missing")
+        names = ["metadata", *(f"offsets/{number}" for number in planned[-2:])]
+        for name in [*names, *(f"commits/{number}" for number in finished[-1:])]:
+            self._check_readable(name)
+
+    def _check_readable(self, name: str) -> None:
+        """Refuses a file of Spark's that was cut off: lines of JSON, behind one that says which version."""
+        from py4j.protocol import Py4JJavaError
+
+        reason = None
+        try:
+            lines = [
+                line for line in self._text(self._child(name)).splitlines() if not _VERSION.fullmatch(line)
+            ]
+            reason = None if lines else "it holds nothing"
+            for line in lines:
+                # What a source has not begun to read is a hyphen.
+                if line != "-":
+                    msgspec.json.decode(line)
+        except msgspec.DecodeError as error:
+            reason = str(error)
+        except Py4JJavaError as error:
+            # Hadoop's checksum beside the file.
+            reason = str(error.java_exception.getMessage())
+        if reason is not None:
+            raise _damaged(f"{self.location}/{name}", f"the checkpoint is damaged: {reason}")
 
     def latest(self) -> Checkpoint:
         """This one, or the one inside in which the state was begun anew last."""
@@ -211,10 +256,8 @@ class Checkpoint:
         try:
             return msgspec.json.decode(text, type=Identity)
         except msgspec.DecodeError as error:
-            raise _refused(
-                f"{self.location}/{_IDENTITY_FILE}",
-                f"the checkpoint's identity cannot be read: {error}",
-                "restore the file from a backup, or " + _NEW_CHECKPOINT,
+            raise _damaged(
+                f"{self.location}/{_IDENTITY_FILE}", f"the checkpoint's identity cannot be read: {error}"
             ) from None
 
     def _text(self, path: Any) -> str:
@@ -249,6 +292,11 @@ def _check(known: Identity, wanted: Identity, location: str) -> None:
     for before, now, what, fix in differences:
         if before != now:
             raise _refused(location, f"the checkpoint {what} ({before}, not {now})", fix)
+
+
+def _damaged(where: str, what: str) -> GroupReplayError:
+    fix = "restore the whole folder from a backup, or " + _NEW_CHECKPOINT
+    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.DATA)
 
 
 def _refused(where: str, what: str, fix: str) -> GroupReplayError:

@@ -153,7 +153,7 @@ class Ordeal:
 
     def _kill_driver(self) -> None:
         """Python and JVM at once, or one of them: the other has to end by itself."""
-        jvm = children(self._job, "java")
+        jvm = in_session(self._job, "java")
         victims = [[self._job.process.pid], jvm, [self._job.process.pid, *jvm]]
         for pid in self._random.choice(victims):
             os.kill(pid, signal.SIGKILL)
@@ -164,7 +164,7 @@ class Ordeal:
     def _kill_worker(self) -> None:
         """One of Spark's Python processes: a worker, or the one that they are forked from."""
         workers: list[int] = []
-        wait_until(lambda: workers.extend(children(self._job, "python")) or workers, PATIENCE_SECONDS)
+        wait_until(lambda: workers.extend(in_session(self._job, "python")) or workers, PATIENCE_SECONDS)
         with suppress(ProcessLookupError):  # it may have ended by itself meanwhile
             os.kill(self._random.choice(workers), signal.SIGKILL)
 
@@ -179,12 +179,17 @@ def last_batch(checkpoint: Path) -> int:
     return max((int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdigit()), default=-1)
 
 
-def children(job: RunningJob, name: str) -> list[int]:
-    """The processes below the driver whose program is called so, in the order of their birth."""
-    with suppress(psutil.NoSuchProcess):
-        below = psutil.Process(job.process.pid).children(recursive=True)
-        return [one.pid for one in sorted(below, key=psutil.Process.create_time) if name in one.name()]
-    return []
+def in_session(job: RunningJob, name: str) -> list[int]:
+    """The processes that the job has started whose program is called so.
+
+    Workers outlive the process that they were forked from, and go on working: they are nobody's children then.
+    """
+    found = []
+    for process in psutil.process_iter(["name"]):
+        with suppress(ProcessLookupError):
+            if name in process.info["name"] and os.getsid(process.pid) == job.process.pid:
+                found.append(process.pid)
+    return sorted(set(found) - {job.process.pid})
 
 
 def replayed(job: RunningJob) -> dict[str, Json]:
