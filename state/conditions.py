@@ -183,7 +183,10 @@ class StaticCrashLoop(Condition):
     """A static member starts again and again."""
 
     NAME: ClassVar[str] = "static.crash_loop"
-    DOC: ClassVar[str] = "An instance id was taken over several times in ten minutes, always at one place."
+    DOC: ClassVar[str] = (
+        "An instance id was taken over several times in ten minutes, always at one place. Of a classic group the "
+        "broker keeps the place of the first process, so two processes that throw each other out look the same."
+    )
     instance_id: str
     place: str
     restarted_ms: tuple[int, ...]

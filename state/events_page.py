@@ -10,11 +10,11 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from groupreplay.state.alarms import Detector
 from groupreplay.state.catalogue import EVENTS, FACTS
 from groupreplay.state.conditions import CONDITIONS, Condition
 from groupreplay.state.events import Fact
-from groupreplay.state.rules import DETECTORS, numbers_of
+from groupreplay.state.job_watch import JOB_RULES
+from groupreplay.state.rules import DETECTORS, Numbered, numbers_of
 from groupreplay.state.schemas import event_schema
 
 _INTRO: Final = """\
@@ -112,14 +112,15 @@ def _common(kinds: Sequence[type[Fact]], without: Collection[str] = ()) -> dict[
 def _when(kind: type[Condition]) -> list[str]:
     """How severe it is, and the rule and the numbers of the detector that finds it."""
     lines = [f"Severity {kind.SEVERITY.name}.", ""]
-    for detector in DETECTORS:
+    rules: Sequence[Numbered] = (*DETECTORS, *JOB_RULES)
+    for detector in rules:
         if detector.NAME == kind.NAME:
             rule = (inspect.getdoc(type(detector)) or "").replace("``", "`")
             lines += [f"Fires when: {rule[0].lower()}{rule[1:]}", "", *_numbers(detector), ""]
     return lines
 
 
-def _numbers(detector: Detector) -> list[str]:
+def _numbers(detector: Numbered) -> list[str]:
     lines = ["| number | default |", "| --- | --- |"]
     for name in numbers_of(detector):
         value = getattr(detector, name)

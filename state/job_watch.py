@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import msgspec
 
 from groupreplay.state.alarms import Alarms, Firing, Raised, Said, told
+from groupreplay.state.bursts import Burst, counted
 from groupreplay.state.conditions import BlindReason, JobBehind, JobBlind
 from groupreplay.state.context import Context
 from groupreplay.state.daily_summary import Tally, taken
@@ -29,7 +30,7 @@ GRANT_DESCRIBE: Final = (
 _FIXES: Final[dict[BlindReason, str]] = {
     "hanging_transaction": "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --broker-id ID",
     "no_rights": GRANT_DESCRIBE,
-    "partition_count_changed": "stop the job and start it with a new --checkpoint",
+    "partition_count_changed": "start the job again: its state is then built anew",
 }
 
 _VERSION: Final = 1
@@ -61,7 +62,8 @@ class Round(msgspec.Struct, frozen=True, array_like=True, tag=0):
 class Beat(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """One heartbeat of the job: at ``taken_ms`` everything written before ``caught_up_ms`` was applied.
 
-    ``unmissed_expired`` is what the run has counted so far: offsets that expired in groups nobody misses.
+    ``unmissed_expired`` is what the run has counted so far: offsets that expired in groups nobody misses;
+    ``dead_letters`` are records that it could not read.
     """
 
     taken_ms: int
@@ -69,6 +71,7 @@ class Beat(msgspec.Struct, frozen=True, array_like=True, tag=1):
     caught_up_ms: int | None
     run_id: str = ""
     unmissed_expired: int = 0
+    dead_letters: int = 0
 
 
 JobObservation: TypeAlias = Round | Beat
@@ -76,24 +79,31 @@ JobObservation: TypeAlias = Round | Beat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBlindRule:
-    """When a partition, a broker or a right counts as lost.
+    """A last stable offset stands still below the high watermark for ``threshold_ms``, or answers stay away.
 
-    A last stable offset that stands still below the high watermark for longer than ``threshold_ms`` is held
-    by a transaction; a broker or a partition is silent after ``silent_rounds`` rounds without its answer.
+    The former is held by a transaction. A broker or a partition is silent after ``silent_rounds`` rounds without
+    its answer. Missing rights and another number of partitions count at once; ``letters`` records that cannot be
+    read within ``letters_window_ms`` are a burst.
     """
 
     NAME: ClassVar[str] = JobBlind.NAME
     threshold_ms: int = 60_000
     silent_rounds: int = 3
+    letters: int = 24
+    letters_window_ms: int = 600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBehindRule:
-    """The job is behind when its caught-up time is older than ``lag_ms``, for ``threshold_ms``."""
+    """The job's caught-up time is older than ``lag_ms``, for ``threshold_ms``."""
 
     NAME: ClassVar[str] = JobBehind.NAME
     lag_ms: int = 60_000
     threshold_ms: int = 300_000
+
+
+#: The rules about the job itself with their default numbers.
+JOB_RULES: Final[Sequence[JobBlindRule | JobBehindRule]] = (JobBlindRule(), JobBehindRule())
 
 
 class _Stall(msgspec.Struct, frozen=True, array_like=True):
@@ -124,6 +134,7 @@ class _Saved(msgspec.Struct, array_like=True):
     silent_partitions: dict[int, _Missed] = {}
     firing: dict[str, Firing] = {}
     tally: Tally = Tally()
+    burst: Burst = Burst()
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -185,14 +196,20 @@ class JobWatch:
         return is_new
 
     def _look(self, seen: JobObservation, recorded_ms: int | None) -> list[Event]:
-        kind: str = JobBehind.NAME
+        kinds: list[str]
         if isinstance(seen, Round):
-            kind = JobBlind.NAME
+            kinds = [JobBlind.NAME]
             found = [self._hanging(seen), self._silence(seen), self._refusal(seen), self._layout(seen)]
+            found.append(self._letters())
         else:
-            found = [self._lateness(seen)]
+            kinds, found = [JobBehind.NAME], [self._lateness(seen)]
+            self._count_letters(seen)
+            if self._saved.round_ms < 0:
+                # Nobody asks the brokers: what the job counts by itself is all that there is.
+                kinds.append(JobBlind.NAME)
+                found.append(self._letters())
         raised = [one for one in found if one is not None]
-        return self._events(self._alarms().take(raised, [kind], seen.taken_ms), seen, recorded_ms)
+        return self._events(self._alarms().take(raised, kinds, seen.taken_ms), seen, recorded_ms)
 
     def _summary(self, beat: Beat) -> list[Event]:
         saved = self._saved
@@ -267,6 +284,21 @@ class JobWatch:
             saved.unlike_since_ms = None if alike else saved.unlike_since_ms or seen.taken_ms
         since_ms = saved.unlike_since_ms
         return None if since_ms is None else _blind("partition_count_changed", since_ms, None)
+
+    def _count_letters(self, seen: Beat) -> None:
+        rule = self._rule(JobBlindRule())
+        self._saved.burst = counted(
+            self._saved.burst,
+            seen.run_id,
+            seen.dead_letters,
+            seen.taken_ms,
+            rule.letters_window_ms,
+            rule.letters,
+        )
+
+    def _letters(self) -> Raised | None:
+        since_ms = self._saved.burst.since_ms
+        return None if since_ms is None else _blind("dead_letters", since_ms, None)
 
     def _lateness(self, seen: Beat) -> Raised | None:
         rule, saved = self._rule(JobBehindRule()), self._saved

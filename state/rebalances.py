@@ -7,7 +7,7 @@ broker that is silent or a missing round neither begins nor ends anything. Must 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -192,13 +192,15 @@ class RebalanceStuckRule:
             "elapsed_ms": view.now_ms - since_ms,
         }
         names = sorted(blocker.member_id for blocker in blockers)
+        reasons = sorted({due[0].reason, *_reasons_said(view)})
         return Raised(
             kind=RebalanceStuck,
             since_ms=since_ms,
             threshold_ms=due[0].limit_ms,
             details=details,
             evidence=now.evidence if now else Evidence.LOG,
-            mark="\0".join([due[0].reason, "wedged" if wedged else "", *names]),
+            # Each reason is news once: a group may go from joining to syncing and back for as long as it is stuck.
+            mark="\0".join([",".join(reasons), "wedged" if wedged else "", *names]),
         )
 
     def _wedged_ms(self, view: View) -> int:
@@ -236,6 +238,12 @@ class RebalanceStuckRule:
                 # It has not even asked for its new assignment; its session timeout will end that.
                 blocker = _blocker(view, member_id, member, group, started_ms)
                 yield _Wait(started_ms, limit_ms, "not_revoked", blocker)
+
+
+def _reasons_said(view: View) -> Sequence[str]:
+    """The reasons that were given for the condition that holds, by its mark."""
+    known = view.saved.firing.get(RebalanceStuck.NAME)
+    return known.mark.partition("\0")[0].split(",") if known else ()
 
 
 def _state(view: View) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from typing import Any, Final, get_type_hints
+from typing import Any, ClassVar, Final, Protocol, get_type_hints
 
 from groupreplay.state.alarms import Detector
 from groupreplay.state.events import Severity
@@ -47,6 +47,12 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     PartitionPoisonRule(),
     OffsetsExpiringRule(),
 )
+
+
+class Numbered(Protocol):
+    """A rule about a condition; a dataclass whose fields are its numbers, with their defaults."""
+
+    NAME: ClassVar[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +93,8 @@ EPHEMERAL: Final = (
 class Policy:
     """Defaults, then rules for groups: all that match count, in their order, the later ones over the earlier.
 
-    ``runbook`` is where the page about the conditions is.
+    ``numbers`` of conditions about the job itself are not for groups (``job_watch.JOB_RULES``). ``runbook`` is
+    where the page about the conditions is.
     """
 
     numbers: Numbers = field(default_factory=dict)
@@ -116,13 +123,13 @@ class Policy:
         return rules
 
 
-def numbers_of(detector: Detector) -> dict[str, Any]:
-    """The numbers of a detector that rules may change, by name, with their types."""
-    types, parts = get_type_hints(type(detector)), _parts(detector)
-    return {one.name: types[one.name] for one in fields(detector) if one.name not in parts}  # type: ignore[arg-type]
+def numbers_of(rule: Numbered) -> dict[str, Any]:
+    """The numbers of a detector, or of a rule about the job, that may be changed, by name, with their types."""
+    types, parts = get_type_hints(type(rule)), _parts(rule)
+    return {one.name: types[one.name] for one in fields(rule) if one.name not in parts}  # type: ignore[arg-type]
 
 
-def _parts(detector: Detector) -> dict[str, Detector]:
+def _parts(detector: Numbered) -> dict[str, Detector]:
     """Other detectors that this one asks for their numbers, by field."""
     values = {one.name: getattr(detector, one.name) for one in fields(detector)}  # type: ignore[arg-type]
     return {name: value for name, value in values.items() if hasattr(value, "look")}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import socket
 import time
 import uuid
@@ -22,20 +21,18 @@ from groupreplay import __version__
 from groupreplay.state.job_events import JobGap
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.source import offsets_in
+from groupreplay.streaming.spark_files import SparkFiles, damage, has_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
-_IDENTITY_FILE: Final = "groupreplay.json"
-_LOCK_FILE: Final = "groupreplay.lock"
+IDENTITY_FILE: Final = "groupreplay.json"
+LOCK_FILE: Final = "groupreplay.lock"
 _LOCK_SECONDS: Final = 10.0
 #: Folders in which the state was begun anew, by number.
 _ANEW: Final = "anew"
-#: Where Spark keeps what it read, what it has finished, and what it remembers.
-_QUERY_FOLDERS: Final = ("offsets", "commits", "state")
-_VERSION: Final = re.compile(r"v\d+")
 _NEW_CHECKPOINT: Final = (
     "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
     "the log, and no event of the past is repeated)"
@@ -89,7 +86,7 @@ class Checkpoint:
             )
             yield
             return
-        file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + _LOCK_FILE, "rw")
+        file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + LOCK_FILE, "rw")
         try:
             if not self._wait_for_lock(file.getChannel()):
                 raise GroupReplayError(
@@ -111,10 +108,8 @@ class Checkpoint:
             GroupReplayError: the checkpoint belongs to something else, or is not whole.
         """
         known = self._read()
-        started = self.started()
+        refuse_damage(known, self.location, self._spark_files())
         if known is None:
-            if started:
-                raise _refused(self.location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
             known = msgspec.structs.replace(
                 identity,
                 job_id=identity.job_id or str(uuid.uuid4()),
@@ -122,60 +117,12 @@ class Checkpoint:
             )
             self._write(known)
             return known
-        self._check_whole(started)
-        _check(known, identity, self.location)
+        check_identity(known, identity, self.location)
         return known if known.event_era else msgspec.structs.replace(known, event_era=known.era)
 
     def started(self) -> bool:
         """Whether a query has run on it."""
-        return any(map(self._exists, _QUERY_FOLDERS))
-
-    def _check_whole(self, started: bool) -> None:
-        """Refuses what Spark would begin again from nothing in silence, or would not explain.
-
-        Spark notes what a batch will read in ``offsets``, keeps what came of it in ``state``, and then writes
-        the batch into ``commits``: so at most one batch is in the first and not in the last.
-        """
-        if not started:
-            return
-        if not self._exists("metadata"):
-            raise _damaged(self.location, "the checkpoint has lost its metadata file")
-        planned, finished = self._numbers("offsets"), self._numbers("commits")
-        last = finished[-1] if finished else -1
-        if last >= 0 and last not in planned:
-            raise _damaged(
-                f"{self.location}/offsets/{last}", "the checkpoint is damaged: the file is missing"
-            )
-        if planned and planned[-1] > last + 1:
-            missing = f"{self.location}/commits/{planned[-1] - 1}"
-            raise _damaged(missing, "the checkpoint is damaged: the file is missing")
-        if finished and not self._exists("state"):
-            raise _damaged(f"{self.location}/state", "the checkpoint is damaged: the state is missing")
-        names = ["metadata", *(f"offsets/{number}" for number in planned[-2:])]
-        for name in [*names, *(f"commits/{number}" for number in finished[-1:])]:
-            self._check_readable(name)
-
-    def _check_readable(self, name: str) -> None:
-        """Refuses a file of Spark's that was cut off: lines of JSON, behind one that says which version."""
-        from py4j.protocol import Py4JJavaError
-
-        reason = None
-        try:
-            lines = [
-                line for line in self._text(self._child(name)).splitlines() if not _VERSION.fullmatch(line)
-            ]
-            reason = None if lines else "it holds nothing"
-            for line in lines:
-                # What a source has not begun to read is a hyphen.
-                if line != "-":
-                    msgspec.json.decode(line)
-        except msgspec.DecodeError as error:
-            reason = str(error)
-        except Py4JJavaError as error:
-            # Hadoop's checksum beside the file.
-            reason = str(error.java_exception.getMessage())
-        if reason is not None:
-            raise _damaged(f"{self.location}/{name}", f"the checkpoint is damaged: {reason}")
+        return has_run(self._spark_files())
 
     def latest(self) -> Checkpoint:
         """This one, or the one inside in which the state was begun anew last."""
@@ -210,7 +157,7 @@ class Checkpoint:
 
     def _anew(self) -> int:
         number = 0
-        while self._exists(f"{_ANEW}-{number + 1}/{_IDENTITY_FILE}"):
+        while self._exists(f"{_ANEW}-{number + 1}/{IDENTITY_FILE}"):
             number += 1
         return number
 
@@ -222,6 +169,18 @@ class Checkpoint:
             return []
         names = [status.getPath().getName() for status in self._files.listStatus(self._child(folder))]
         return sorted(int(name) for name in names if name.isdigit())
+
+    def _spark_files(self) -> SparkFiles:
+        return SparkFiles(self._exists, self._numbers, self._readable)
+
+    def _readable(self, name: str) -> str:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return self._text(self._child(name))
+        except Py4JJavaError as error:
+            # Hadoop keeps checksums beside the files.
+            raise ValueError(str(error.java_exception.getMessage())) from None
 
     def _wait_for_lock(self, channel: Any) -> bool:
         """Whether we got the lock; the JVM of a killed job holds it for some seconds more."""
@@ -250,15 +209,9 @@ class Checkpoint:
         return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
 
     def _read(self) -> Identity | None:
-        if not self._exists(_IDENTITY_FILE):
+        if not self._exists(IDENTITY_FILE):
             return None
-        text = self._text(self._child(_IDENTITY_FILE))
-        try:
-            return msgspec.json.decode(text, type=Identity)
-        except msgspec.DecodeError as error:
-            raise _damaged(
-                f"{self.location}/{_IDENTITY_FILE}", f"the checkpoint's identity cannot be read: {error}"
-            ) from None
+        return decode_identity(self._text(self._child(IDENTITY_FILE)), f"{self.location}/{IDENTITY_FILE}")
 
     def _text(self, path: Any) -> str:
         stream = self._files.open(path)
@@ -268,18 +221,48 @@ class Checkpoint:
             stream.close()
 
     def _write(self, identity: Identity) -> None:
-        beside = self._child(f".{_IDENTITY_FILE}.{uuid.uuid4()}")
+        beside = self._child(f".{IDENTITY_FILE}.{uuid.uuid4()}")
         stream = self._files.create(beside, True)
         try:
             stream.write(bytearray(msgspec.json.encode(identity)))
         finally:
             stream.close()
         # Whole or not at all, also when we are killed here.
-        if not self._files.rename(beside, self._child(_IDENTITY_FILE)):
+        if not self._files.rename(beside, self._child(IDENTITY_FILE)):
             raise _refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
 
 
-def _check(known: Identity, wanted: Identity, location: str) -> None:
+def decode_identity(text: str | bytes, where: str) -> Identity:
+    """The identity in the file ``where``.
+
+    Raises:
+        GroupReplayError: the file is damaged.
+    """
+    try:
+        return msgspec.json.decode(text, type=Identity)
+    except msgspec.DecodeError as error:
+        raise _damaged(where, f"the checkpoint's identity cannot be read: {error}") from None
+
+
+def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> None:
+    """Whether what a checkpoint holds goes together.
+
+    Raises:
+        GroupReplayError: it is not ours, or not whole.
+    """
+    if known is None and has_run(files):
+        raise _refused(location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
+    found = damage(files)
+    if found is not None:
+        raise _damaged(f"{location}/{found.name}", found.what)
+
+
+def check_identity(known: Identity, wanted: Identity, location: str) -> None:
+    """Whether a checkpoint that is there belongs to what is wanted now.
+
+    Raises:
+        GroupReplayError: it does not.
+    """
     differences = (
         (known.cluster_id, wanted.cluster_id, "belongs to another cluster", _NEW_CHECKPOINT),
         (

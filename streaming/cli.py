@@ -41,6 +41,9 @@ class _Entry(NamedTuple):
 COMMANDS: Final[Mapping[str, _Entry]] = {
     "demo": _Entry("groupreplay.streaming.demo", "demo", "A broker, consumers and the job on this machine."),
     "run": _Entry(_CLUSTER, "run", "The job: read the offsets topic, write what happened to topics."),
+    "check": _Entry(
+        "groupreplay.streaming.checking", "check", "Whether the job can run: rights, topics, Java, clocks."
+    ),
     "probe": _Entry(_CLUSTER, "probe", "Ask the brokers which classic groups are rebalancing now."),
     "replay": _Entry(_READING, "replay", "Events of a capture or a live topic, without Spark."),
     "list": _Entry(_READING, "list_groups", "Groups and their states, from the log alone."),

@@ -62,9 +62,13 @@ _EXPLANATIONS: Final = (
         ExitCode.CONNECTION,
     ),
     (
-        {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED},
+        {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+            KafkaError.GROUP_AUTHORIZATION_FAILED,
+        },
         "not authorised",
-        "grant this login Read and Describe on the topic",
+        "groupreplay check says which right is missing, and prints the command that grants it",
         ExitCode.AUTHORISATION,
     ),
     (
@@ -80,6 +84,16 @@ _EXPLANATIONS: Final = (
         ExitCode.CONNECTION,
     ),
 )
+
+
+def ends_reading(error: KafkaError) -> bool:
+    """Whether a reader can do nothing more after an error that came instead of a record.
+
+    The end of a partition is none. Nor is a refusal about the group: librdkafka looks for the coordinator of the
+    group id that it demands, and whether we may know that one has no bearing on reading by assignment.
+    """
+    harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    return error.code() not in harmless and not error.retriable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +131,7 @@ class Connection:
         """The next question opens a new client: librdkafka keeps the leaders of partitions it once found."""
         self._admin = None
 
-    def consumer(self) -> Consumer:
+    def consumer(self, isolation_level: str = "read_committed") -> Consumer:
         """A reader for ``assign`` only; librdkafka demands a group id, which never reaches the broker."""
         return self._open(
             Consumer,
@@ -126,7 +140,7 @@ class Connection:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
-                "isolation.level": "read_committed",
+                "isolation.level": isolation_level,
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 100,
                 # Twice the largest batch a broker takes by default; the queue bounds our memory.
@@ -233,6 +247,19 @@ class Connection:
     def offsets_since(self, topic: str, partitions: int, since_ms: int) -> dict[int, int]:
         """The first offset of each partition written at that moment or later; -1 where there is none."""
         return self._offsets(topic, partitions, OffsetSpec.for_timestamp(since_ms))
+
+    def newest_ms(self, topic: str, partitions: int) -> int | None:
+        """The latest timestamp of any record; None where there is none, or the broker is older than 3.0.
+
+        Raises:
+            KafkaException: no broker answers.
+        """
+        wanted = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in range(partitions)}
+        answers = self.admin().list_offsets(wanted, request_timeout=REQUEST_SECONDS)
+        return max(
+            (at for one in answers.values() if (at := one.result(2 * REQUEST_SECONDS).timestamp) > 0),
+            default=None,
+        )
 
     def explain(self, error: KafkaException, where: str) -> GroupReplayError:
         """The error in our words; what librdkafka noted in the background is often the real cause."""

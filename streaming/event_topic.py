@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.clients import Connection, ends_reading
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.replay import EventHead, Filter, events_in_order
 from groupreplay.streaming.settings import Cluster
@@ -192,9 +192,9 @@ def consume(consumer: Consumer, connection: Connection, where: str) -> list[Mess
     messages = consumer.consume(num_messages=500, timeout=_POLL_SECONDS)
     for message in messages:
         error = message.error()
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            if not error.retriable():
-                raise connection.explain(KafkaException(error), where)
+        if error is not None and ends_reading(error):
+            raise connection.explain(KafkaException(error), where)
+        if error is not None:
             log.debug("%s: %s", where, error)
     return [one for one in messages if one.error() is None or one.error().code() == KafkaError._PARTITION_EOF]
 

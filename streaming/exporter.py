@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from groupreplay.state.display import safe_text
 from groupreplay.streaming.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.event_topic import consume
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 #: Between two attempts to read topics that are not there, or a cluster that does not answer.
 _PAUSE_SECONDS: Final = 3.0
+#: How often it is looked whether topics have other partitions than before.
+_LOOK_SECONDS: Final = 300.0
 #: A client that says nothing for so long is let go.
 _CLIENT_SECONDS: Final = 10.0
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -42,8 +45,18 @@ class SinkFeed:
     When reading has to begin anew, the former picture stays until the new one is whole.
     """
 
-    def __init__(self, cluster: Cluster, topics: TopicNames, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        topics: TopicNames,
+        clock: Callable[[], int],
+        *,
+        look_seconds: float = _LOOK_SECONDS,
+    ) -> None:
+        #: Why the topics cannot be read at this moment; empty when they can.
+        self.trouble = ""
         self._connection = Connection(cluster)
+        self._look_seconds = look_seconds
         self._topics = topics
         self._clock = clock
         self._picture: SinkPicture | None = None
@@ -72,27 +85,27 @@ class SinkFeed:
             return measure_(self._picture)
 
     def _run(self) -> None:
-        told = ""
         while not self._closed.is_set():
             try:
                 self._read()
             except Exception as error:  # whatever it is, it may be over at the next attempt
-                level = logging.DEBUG if str(error) == told else logging.WARNING
+                level = logging.DEBUG if str(error) == self.trouble else logging.WARNING
                 log.log(level, "the job's topics cannot be read now, trying on: %s", error)
-                told = str(error)
+                self.trouble = str(error)
                 self._closed.wait(_PAUSE_SECONDS)
 
     def _read(self) -> None:
-        """Reads from the beginning, and then what comes.
+        """Reads from the beginning, and then what comes, as long as the topics have the same partitions.
 
         Raises:
             GroupReplayError: a topic is missing, was made anew, or may not be read.
         """
         fresh = SinkPicture()
         with closing(self._connection.consumer()) as consumer:
-            places = self._places(consumer)
-            consumer.assign(places)
-            ahead = {(place.topic, place.partition) for place in places}
+            partitions = self._partitions()
+            ahead = set(partitions)
+            consumer.assign(self._starts(consumer, partitions))
+            looked = time.monotonic()
             while not self._closed.is_set():
                 messages = consume(consumer, self._connection, "the job's topics")
                 with self._lock:
@@ -100,8 +113,12 @@ class SinkFeed:
                         if message.error() is None:
                             self._take(fresh, message)
                 ahead -= {(one.topic(), one.partition()) for one in messages if one.error() is not None}
-                if not ahead and self._picture is not fresh:
-                    self._picture = fresh
+                if not ahead:
+                    self._picture, self.trouble = fresh, ""
+                if time.monotonic() - looked > self._look_seconds:
+                    looked = time.monotonic()
+                    if self._partitions() != partitions:
+                        return
 
     def _take(self, picture: SinkPicture, message: Message) -> None:
         topic, key, value = message.topic(), message.key() or b"", message.value()
@@ -112,26 +129,24 @@ class SinkFeed:
         else:
             picture.take_event(value, message.timestamp()[1])
 
-    def _places(self, consumer: Consumer) -> list[TopicPartition]:
+    def _partitions(self) -> list[tuple[str, int]]:
+        topics = (self._topics.states, self._topics.job, self._topics.events)
+        counts = {topic: self._connection.identify(topic).partitions for topic in topics}
+        return [(topic, number) for topic, count in counts.items() for number in range(count)]
+
+    def _starts(self, consumer: Consumer, partitions: Sequence[tuple[str, int]]) -> list[TopicPartition]:
         """Documents from the beginning, events from the last midnight."""
         from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
-        def places(topic: str, start: int) -> Iterator[TopicPartition]:
-            for number in range(self._connection.identify(topic).partitions):
-                yield TopicPartition(topic, number, start)
-
-        documents = [
-            *places(self._topics.states, OFFSET_BEGINNING),
-            *places(self._topics.job, OFFSET_BEGINNING),
-        ]
         midnight_ms = self._clock() // DAY_MS * DAY_MS
+        events = [TopicPartition(topic, number, midnight_ms) for topic, number in partitions]
+        events = [place for place in events if place.topic == self._topics.events]
         try:
-            events = consumer.offsets_for_times(
-                list(places(self._topics.events, midnight_ms)), timeout=REQUEST_SECONDS
-            )
+            found: list[TopicPartition] = consumer.offsets_for_times(events, timeout=REQUEST_SECONDS)
         except KafkaException as error:
             raise self._connection.explain(error, self._topics.events) from None
-        return [*documents, *events]
+        documents = (place for place in partitions if place[0] != self._topics.events)
+        return [*found, *(TopicPartition(*place, OFFSET_BEGINNING) for place in documents)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +206,8 @@ class Exporter:
 
     def _not_ready(self, picture: SinkPicture | None) -> str | None:
         if picture is None:
-            return "the job's topics have not been read to their ends yet"
+            reason = f": {safe_text(self._feed.trouble, None)}" if self._feed.trouble else ""
+            return f"the job's topics have not been read to their ends yet{reason}"
         if picture.job is None:
             return "the job has written nothing about itself yet"
         if not is_fresh(picture, self._clock(), self._limits):

@@ -128,6 +128,7 @@ class Heartbeat:
                 caught_up_ms=self._report.caught_up_ms,
                 offsets=dict(sorted(self._passed_ends.items())),
                 unmissed_expired=self._report.unmissed_expired,
+                dead_letters=self._report.dead_letters,
             )
         )
         self._publish(self._topics.probes, key, value)

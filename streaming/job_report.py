@@ -70,6 +70,11 @@ class JobReport:
         """Events about offsets that expired in groups that do not matter."""
         return self._counters[UNMISSED]
 
+    @property
+    def dead_letters(self) -> int:
+        """Records that could not be read."""
+        return self._counters[Output.DEAD_LETTERS.value]
+
     def take(self, progresses: Iterable[Mapping[str, Any]]) -> None:
         """Takes in finished batches, each once, in their order."""
         for progress in progresses:

@@ -12,6 +12,8 @@ import sys
 from datetime import datetime, timezone
 from typing import Final, Literal, TextIO
 
+import click
+
 from groupreplay.streaming.properties import MASK
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -72,6 +74,16 @@ def configure_logs(level: str = "WARNING", form: LogFormat = "text", stream: Tex
     root.propagate = False
     # Every failed connection attempt is a line there; clients.py keeps the one that matters.
     logging.getLogger(f"{_ROOT}.librdkafka").propagate = level == "DEBUG"
+
+
+def tell(line: str) -> None:
+    """A line of progress for a person on stderr, whatever the level; in JSON logs it is an object like the others."""
+    root = logging.getLogger(_ROOT)
+    forms = [handler.formatter for handler in root.handlers]
+    if any(isinstance(form, _JsonFormatter) for form in forms):
+        root.handle(root.makeRecord(f"{_ROOT}.progress", logging.INFO, "", 0, line, (), None))
+        return
+    click.echo(f"{_ROOT}: {line}", err=True)
 
 
 def _message(record: logging.LogRecord) -> str:

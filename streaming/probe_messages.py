@@ -71,7 +71,8 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     """The job at ``at_ms``: everything written before ``caught_up_ms`` has been applied.
 
     ``caught_up_ms`` is None until a run has confirmed it once; ``offsets`` are the ends of the log then.
-    ``unmissed_expired`` counts, since the run began, offsets that expired in groups that do not matter.
+    Since the run began, ``unmissed_expired`` counts offsets that expired in groups that do not matter,
+    ``dead_letters`` records that could not be read.
     """
 
     cluster_id: str
@@ -82,6 +83,7 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     caught_up_ms: Moment | None
     offsets: dict[int, Offset]
     unmissed_expired: int = 0
+    dead_letters: int = 0
 
 
 ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage

@@ -82,7 +82,8 @@ def _rows(message: ProbeMessage, place: Place, audience: Audience) -> list[_Row]
 
 
 def _beat(message: HeartbeatMessage, place: Place) -> Beat:
-    return Beat(message.at_ms, place, message.caught_up_ms, message.run_id, message.unmissed_expired)
+    counts = (message.unmissed_expired, message.dead_letters)
+    return Beat(message.at_ms, place, message.caught_up_ms, message.run_id, *counts)
 
 
 def _probe(message: GroupAnswer, place: Place) -> Probe:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-import click
 import msgspec
 
 from groupreplay.state.envelope import timestamp
@@ -18,6 +17,7 @@ from groupreplay.state.job_watch import GRANT_DESCRIBE
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.live_groups import LiveGroups
+from groupreplay.streaming.logs import tell
 from groupreplay.streaming.probe_log import groups_in_progress
 from groupreplay.streaming.probe_messages import GroupAnswer, RoundSummary, encode_message
 from groupreplay.streaming.prober import Prober, ProberThread, Round
@@ -80,7 +80,7 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
             ),
             interval_seconds=interval_seconds,
             write=lambda messages: publisher.publish(topics.probes, map(encode_message, messages)),
-            tell=lambda taken: click.echo(f"groupreplay: {round_line(taken.summary)}", err=True),
+            tell=lambda taken: tell(round_line(taken.summary)),
         )
         prober.start()
         while not stop.wait(1.0):

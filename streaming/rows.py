@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.clients import Connection, TopicIdentity
+from groupreplay.streaming.clients import Connection, TopicIdentity, ends_reading
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.settings import Cluster
 
@@ -184,7 +184,7 @@ def _consume(consumer: Consumer, connection: Connection, seconds: float) -> list
         error = message.error()
         if error is None:
             messages.append(message)
-        elif error.code() != KafkaError._PARTITION_EOF and not error.retriable():
+        elif ends_reading(error):
             raise connection.explain(KafkaException(error), f"{message.topic()}-{message.partition()}")
     return messages
 

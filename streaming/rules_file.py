@@ -16,7 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.state.events import Severity
-from groupreplay.state.rules import DETECTORS, EPHEMERAL, GroupRule, Numbers, Policy, numbers_of
+from groupreplay.state.job_watch import JOB_RULES
+from groupreplay.state.rules import DETECTORS, EPHEMERAL, GroupRule, Numbered, Numbers, Policy, numbers_of
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 
 if sys.version_info >= (3, 11):
@@ -26,8 +27,11 @@ else:
 
 log = logging.getLogger(__name__)
 
+_RULES: Final[Sequence[Numbered]] = (*DETECTORS, *JOB_RULES)
 #: Condition -> number -> its type.
-_NUMBERS: Final = {one.NAME: numbers_of(one) for one in DETECTORS}
+_NUMBERS: Final = {one.NAME: numbers_of(one) for one in _RULES}
+#: Those of them that are about no group.
+_OF_THE_JOB: Final = frozenset(one.NAME for one in JOB_RULES)
 _FAMILIES: Final = tuple(dict.fromkeys(name.partition(".")[0] for name in _NUMBERS))
 _CAPS: Final = {"info": Severity.INFO, "warn": Severity.WARN}
 #: What a ``[[group]]`` may say beside numbers -> its type.
@@ -70,9 +74,15 @@ class RulesSource:
         """
         policy = Policy() if self.path is None else parse_rules(_read(self.path), str(self.path))
         overriding = _overriding(self.numbers)
-        if not overriding:
-            return policy
-        return replace(policy, groups=(*policy.groups, GroupRule(groups="*", numbers=overriding)))
+        of_groups = {name: overriding[name] for name in overriding if name not in _OF_THE_JOB}
+        if of_groups:
+            policy = replace(policy, groups=(*policy.groups, GroupRule(groups="*", numbers=of_groups)))
+        of_the_job = {
+            name: {**policy.numbers.get(name, {}), **overriding[name]}
+            for name in overriding
+            if name in _OF_THE_JOB
+        }
+        return replace(policy, numbers={**policy.numbers, **of_the_job})
 
 
 class RulesWatch:
@@ -165,6 +175,11 @@ def _group(table: Mapping[str, Any], at: int, where: str) -> Iterator[GroupRule]
     numbers = _numbers(
         {name: value for name, value in table.items() if name not in given}, where, _GROUP_SETTINGS
     )
+    for name in numbers:
+        if name in _OF_THE_JOB:
+            raise _wrong(
+                f"{name} is about the job, not about groups", where, f"write [{name}] above all [[group]]"
+            )
     cap = given.get("severity_cap")
     if cap is not None and cap not in _CAPS:
         raise _wrong(f"severity_cap = {cap!r} is no severity", where, f"use {_either(_CAPS)}")

@@ -9,11 +9,11 @@ import inspect
 import json
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from groupreplay.state.alarms import Detector
-from groupreplay.state.rules import DETECTORS, EPHEMERAL, Policy, numbers_of
+from groupreplay.state.job_watch import JOB_RULES
+from groupreplay.state.rules import DETECTORS, EPHEMERAL, Numbered, Policy, numbers_of
 
 _WIDTH: Final = 110
 
@@ -55,7 +55,7 @@ def _comment(text: str) -> Iterator[str]:
         )
 
 
-def _section(detector: Detector) -> Iterator[str]:
+def _section(detector: Numbered) -> Iterator[str]:
     yield from _comment(inspect.getdoc(type(detector)) or "")
     yield f"[{detector.NAME}]"
     for name in numbers_of(detector):
@@ -71,7 +71,8 @@ def _section(detector: Detector) -> Iterator[str]:
 def page() -> str:
     """The whole file, in TOML."""
     lines = [f"{_INTRO}runbook = {json.dumps(Policy().runbook)}", ""]
-    for detector in DETECTORS:
+    rules: Sequence[Numbered] = (*DETECTORS, *JOB_RULES)
+    for detector in rules:
         lines += _section(detector)
     globs = "".join(f"    {json.dumps(rule.groups)},\n" for rule in EPHEMERAL)
     lines += [f"{_GROUPS}[[group]]\nmatch = [\n{globs}]\nmatters = false\n", _EXAMPLE]

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.state.job_events import gap_event
 from groupreplay.state.job_watch import GRANT_DESCRIBE
@@ -25,6 +23,7 @@ from groupreplay.streaming.clients import Connection, TopicIdentity
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobIdentity, JobReport
+from groupreplay.streaming.logs import tell
 from groupreplay.streaming.lost_log import LogLostError, lost_log
 from groupreplay.streaming.probe_messages import Rights, encode_message
 from groupreplay.streaming.probe_rows import Audience
@@ -33,6 +32,7 @@ from groupreplay.streaming.probing import open_prober
 from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.query import observed, output_rows
 from groupreplay.streaming.retention import Retention, RetentionWatch
+from groupreplay.streaming.rights import require, sink_rights, source_rights
 from groupreplay.streaming.rules_file import RulesWatch
 from groupreplay.streaming.session import close, quiet, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
@@ -63,8 +63,12 @@ def run(settings: RunSettings) -> int:
     rules = RulesWatch(settings.rules)
     with stop_requests() as stop:
         source, sink = Connection(settings.source), Connection(settings.sink_cluster)
+        require(source, source_rights(probe=False, ask_retention=False))
         topic = preflight.offsets_topic(source)
+        # Before and after: a topic that is not to be seen would look as if it were missing.
+        require(sink, sink_rights(settings.topics))
         partitions = ensure_topics(sink, settings.topics)
+        require(sink, sink_rights(settings.topics))
         with _session(settings) as spark:
             plan = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
             preflight.check_plan(spark, source, plan)
@@ -85,7 +89,7 @@ def run(settings: RunSettings) -> int:
                     except LogLostError as lost:
                         if identity.gap is not None and not place.started():
                             raise  # Losing it again before the first batch would go on for ever.
-                        _tell(f"{lost.what} ({lost.where}): the state is built anew")
+                        tell(f"{lost.what} ({lost.where}): the state is built anew")
                         wanted = _identity(lost.topic, sink_id, settings)
                         plan = replace(plan, partitions=lost.topic.partitions)
                         checkpoint.begin_anew(identity, lost.gap, wanted)
@@ -152,7 +156,7 @@ class _Run:
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
                 lost=self._lost,
                 quieten=lambda: quiet(self._spark),
-                tell=_tell,
+                tell=tell,
                 clock=_now_ms,
             ).run()
         finally:
@@ -319,10 +323,6 @@ def _answers(cluster: Cluster) -> bool:
         log.debug("%s does not answer: %s", cluster.bootstrap_servers, error)
         return False
     return True
-
-
-def _tell(line: str) -> None:
-    click.echo(f"groupreplay: {line}", err=True)
 
 
 def _now_ms() -> int:

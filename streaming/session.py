@@ -156,7 +156,7 @@ def _own(settings: RunSettings) -> SparkSession:
         **SESSION_CONF,
         **_partitions_conf(settings),
         "spark.jars": jars,
-        "spark.driver.extraJavaOptions": _log_options(settings),
+        "spark.driver.extraJavaOptions": _log_options(),
         **settings.spark_conf,
     }
     builder = SparkSession.builder.appName("groupreplay").master(master)
@@ -165,9 +165,11 @@ def _own(settings: RunSettings) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _log_options(settings: RunSettings) -> str:
+def _log_options() -> str:
     file = _FILES.enter_context(resources.as_file(resources.files(__package__) / "log4j2.xml"))
-    return f"-Dlog4j2.configurationFile={file.as_uri()} -Dgroupreplay.log.level={settings.log_level}"
+    # The level is set when the session is there: one that was in force from the start counts as set already, and
+    # then Spark leaves a filter of its shells in place that lets nothing below WARN through.
+    return f"-Dlog4j2.configurationFile={file.as_uri()}"
 
 
 def _need_connector(spark: SparkSession) -> None:

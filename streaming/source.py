@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupreplay.state.context import OFFSETS_TOPIC
 from groupreplay.streaming.properties import ClientProperties
+from groupreplay.streaming.rights import SPARK_GROUPS
 from groupreplay.streaming.settings import Cluster
 
 if TYPE_CHECKING:
@@ -74,7 +75,12 @@ def probes(spark: SparkSession, plan: TopicPlan) -> DataFrame:
 
 def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
     """How many partitions with data the connector sees; nothing is read."""
-    options: Mapping[str, Any] = {**read_options(plan), "endingOffsets": "latest"}
+    options: Mapping[str, Any] = {
+        **read_options(plan),
+        "endingOffsets": "latest",
+        # Else the consumer has a name of another kind than a stream's, for which one more right would be needed.
+        "groupIdPrefix": SPARK_GROUPS.removesuffix("-"),
+    }
     return spark.read.format("kafka").options(**options).load().rdd.getNumPartitions()
 
 

@@ -54,7 +54,7 @@ _FAULTS: Final = (
     _Fault(
         re.compile(r"(?:Topic|Cluster|Group|TransactionalId)AuthorizationException"),
         "not authorised",
-        "grant Read and Describe on the offsets topic, Write and Describe on the five output topics",
+        "groupreplay check says which right is missing, and prints the command that grants it",
         ExitCode.AUTHORISATION,
     ),
     _Fault(
@@ -167,16 +167,16 @@ class Supervisor:
         exception = query.exception()
         text = "it ended without saying why" if exception is None else failure_text(exception)
         self._report.restarts += 1
-        self._report.last_error = _headline(text)
+        self._report.last_error = headline(text)
         if _OUTAGE.search(text) or not self._reachable():
-            self._tell(f"Kafka cannot be reached, trying again: {_headline(text)}")
+            self._tell(f"Kafka cannot be reached, trying again: {headline(text)}")
             self._wait_for_cluster()
             return
         lost = self._lost()
         if lost is not None:
             raise lost
         self._failures += 1
-        log.warning("the query failed (%d of %d): %s", self._failures, _FAILURES, _headline(text))
+        log.warning("the query failed (%d of %d): %s", self._failures, _FAILURES, headline(text))
         if self._failures >= _FAILURES:
             raise explained(text)
         self._wait()
@@ -191,15 +191,20 @@ class Supervisor:
         self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
 
 
-def explained(text: str) -> GroupReplayError:
-    """The error of a query that is given up."""
+def known_fault(text: str) -> GroupReplayError | None:
+    """What the JVM's text means, where that is known and will not get better."""
     for fault in _FAULTS:
         if fault.pattern.search(text):
             return GroupReplayError(
-                f"{fault.what}: {_headline(text)}", fix=fault.fix, exit_code=fault.exit_code
+                f"{fault.what}: {headline(text)}", fix=fault.fix, exit_code=fault.exit_code
             )
-    return GroupReplayError(
-        f"the query failed {_FAILURES} times in a row: {_headline(text)}",
+    return None
+
+
+def explained(text: str) -> GroupReplayError:
+    """The error of a query that is given up."""
+    return known_fault(text) or GroupReplayError(
+        f"the query failed {_FAILURES} times in a row: {headline(text)}",
         fix="--debug shows all of it; nothing is lost: a new start goes on after the last finished batch",
     )
 
@@ -210,7 +215,7 @@ def failure_text(exception: Any) -> str:
     return without_secrets("\n".join(part for part in parts if part))
 
 
-def _headline(text: str) -> str:
+def headline(text: str) -> str:
     """The line that tells most: the innermost cause, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]

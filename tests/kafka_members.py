@@ -21,11 +21,19 @@ public class Members {
 
     public void startStreams(String servers, String group, String client, String in, String out,
             String folder) {
+        startStreams(servers, group, client, in, out, folder, "streams");
+    }
+
+    public void startStreams(String servers, String group, String client, String in, String out,
+            String folder, String protocol) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", servers);
         settings.put("application.id", group);
         settings.put("client.id", client);
-        settings.put("group.protocol", "streams");
+        settings.put("reconnect.backoff.ms", "1000");
+        settings.put("retry.backoff.ms", "500");
+        settings.put("group.protocol", protocol);
+        if (protocol.equals("classic")) settings.put("heartbeat.interval.ms", "500");
         settings.put("state.dir", folder + "/" + client);
         settings.put("default.key.serde", Serdes.ByteArraySerde.class.getName());
         settings.put("default.value.serde", Serdes.ByteArraySerde.class.getName());
@@ -41,6 +49,10 @@ public class Members {
         CloseOptions leaving = CloseOptions.groupMembershipOperation(
             CloseOptions.GroupMembershipOperation.LEAVE_GROUP);
         ((KafkaStreams) streams.remove(client)).close(leaving.withTimeout(Duration.ofSeconds(30L)));
+    }
+
+    public void stopStreams(String client) {
+        ((KafkaStreams) streams.remove(client)).close(Duration.ofSeconds(30L));
     }
 
     public void startShare(String servers, String group, String client, String topic) {

@@ -100,14 +100,15 @@ class World:
     def process(self, group: str, name: str, topic: str) -> Leashed:
         """A member that can be killed."""
         command = member_command(self.servers, name, Actor(group=group, topic=topic, protocol="consumer"))
-        return self._leashed(name, command)
+        return self.leashed(name, command)
 
     def stubborn(self, group: str, name: str, topic: str, rebalance_timeout_ms: int) -> Leashed:
         """A member that never gives anything up."""
         command = [sys.executable, str(Path(__file__).with_name("stubborn_member.py"))]
-        return self._leashed(name, [*command, self.servers, group, name, topic, str(rebalance_timeout_ms)])
+        return self.leashed(name, [*command, self.servers, group, name, topic, str(rebalance_timeout_ms)])
 
-    def _leashed(self, name: str, command: list[str]) -> Leashed:
+    def leashed(self, name: str, command: list[str]) -> Leashed:
+        """A process that ends with this world."""
         return self.exit.enter_context(Leashed(command, self.folder / f"{name}.log"))
 
     def shows(self, group: str, state: str, *names: str) -> Condition:
@@ -130,6 +131,15 @@ class World:
 
         return look
 
+    def replaced(self, group: str, name: str) -> Condition:
+        """Other members than now have this client id, by the broker's word."""
+        before = self._ids(group, name)
+        return lambda: before and self._ids(group, name) and before.isdisjoint(self._ids(group, name))
+
+    def _ids(self, group: str, name: str) -> set[str]:
+        members = self._seen.get(group, {"members": ()})["members"]
+        return {one["member_id"] for one in members if one["client_id"] == name}
+
     def is_now(self, group: str, kind: str) -> Condition:
         """The group is of this type, by the broker's word."""
         return lambda: self._seen.get(group, {"type": None})["type"] == kind
@@ -140,7 +150,9 @@ class World:
         waiting: dict[str, Condition] = {group: lambda: True for group in stories}
         deadline = time.monotonic() + DEADLINE_SECONDS
         while waiting:
-            assert time.monotonic() < deadline, {group: self._seen.get(group) for group in waiting}
+            assert time.monotonic() < deadline, {
+                group: self._place(stories[group][1], group) for group in waiting
+            }
             for group in [group for group, condition in waiting.items() if condition()]:
                 condition = next(stories[group][1], None)
                 if condition is None:
@@ -148,6 +160,12 @@ class World:
                 else:
                     waiting[group] = condition
             self._turn({group: kind for group, (kind, _) in stories.items()})
+
+    def _place(self, story: Story, group: str) -> tuple[object, ...]:
+        """Where a story waits, and what the broker says of its group."""
+        seen = self._seen.get(group, {"state": None, "members": ()})
+        names = sorted(member["client_id"] for member in seen["members"])
+        return getattr(story, "gi_frame").f_lineno, seen["state"], names  # noqa: B009
 
     def _quicken(self, groups: Iterable[str]) -> None:
         """Heartbeats every second, which every step of a rebalance waits for."""

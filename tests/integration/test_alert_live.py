@@ -20,6 +20,8 @@ import yaml
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from jobs import RunningJob, running_job, topic_names
+from monitoring_files import PROMETHEUS, alerts, queries
+from monitoring_files import RULES as ALERTS
 from prometheus_tools import prometheus_tool
 from sink_messages import document, stable
 from waiting import wait_until
@@ -34,11 +36,17 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
-ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 240.0
-RULES = ("--rule", "rebalance.stuck.threshold_ms=3000", "--rule", "rebalance.slow.threshold_ms=2000")
+LOWERED = ("--rule", "rebalance.stuck.threshold_ms=3000", "--rule", "rebalance.slow.threshold_ms=2000")
 #: As unpleasant as a client can make it.
 GROUP = 'alert "live"\n\\ {x} \x1b[31m'
+#: What has no answer while a group is stuck and all else is well.
+MAY_BE_EMPTY = {
+    *(f"alert {alert['alert']}" for alert in alerts() if alert["alert"] != "ConsumerGroupRebalanceStuck"),
+    "panel First offsets to expire A",
+    "panel Rebalances per hour, the busiest 20 A",
+    "panel What the job cannot see A",
+}
 #: A client in Java could even do this.
 WORSE = "nul\x00\u202e" + "x" * 30_000
 
@@ -103,7 +111,7 @@ class Monitored:
         create_topics(AdminClient({"bootstrap.servers": servers}), {"alert-live-orders": 4})
         self.members = Members(servers, "alert-live-orders")
         exit_.callback(self.members.close)
-        flags = ("--probe-interval", "1", *RULES)
+        flags = ("--probe-interval", "1", *LOWERED)
         self.job: RunningJob = exit_.enter_context(
             running_job(servers, folder / "checkpoint", topics, *flags)
         )
@@ -120,9 +128,9 @@ class Monitored:
         self._producer, self._states = Producer({"bootstrap.servers": servers}), topics.states
 
     def _prometheus(self, folder: Path) -> GuardedProcess:
-        config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+        config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
         config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-        config["rule_files"] = [str(ROOT / "deploy/prometheus/groupreplay.rules.yml")]
+        config["rule_files"] = [str(ALERTS)]
         config["scrape_configs"][0]["static_configs"] = [{"targets": [self.exporter]}]
         path = folder / "prometheus.yml"
         path.write_text(yaml.safe_dump(config))
@@ -201,6 +209,11 @@ def test_an_alert_fires_and_ends(monitored: Monitored) -> None:
     monitored.wait(lambda: monitored.alerts().get(stuck) == "firing")
     lasting = "kafka_consumergroup_rebalance_in_progress_seconds >= 3"
     monitored.wait(lambda: monitored.values(state)[label] == 1 and label in monitored.values(lasting))
+
+    answers = {where: monitored.ask("query", query=query) for where, query in queries().items()}
+    assert [where for where, answer in answers.items() if answer is None] == []
+    empty = {where for where, answer in answers.items() if not answer["result"]}
+    assert empty <= MAY_BE_EMPTY
 
     before = monitored.values("kafka_consumergroup_rebalances_total")[label]
     members.stuck = ""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count
 
-from builders import CONTEXT
+import pytest
+from builders import CONTEXT, Raw, commit, emptied, generation, gone, member, no_offset, replay
 
+from groupreplay.state.context import DEFAULT_RETENTION_MS
 from groupreplay.state.daily_summary import Tally, taken
+from groupreplay.state.events import Severity
 from groupreplay.state.job_watch import Beat, JobWatch, Place
 from groupreplay.state.offset_events import OffsetsSummary
 
@@ -44,3 +48,31 @@ def test_five_thousand_groups_are_one_event() -> None:
     assert [(event.fact, event.time_ms, event.group_id) for event in events] == [
         (OffsetsSummary(since_ms=DAY, until_ms=2 * DAY, expired=5_000), 2 * DAY, None)
     ]
+
+
+def one_day_of_work(number: int) -> list[Raw]:
+    """A group of a console or a test run: joins, commits, ends, and is cleaned up after the retention."""
+    at = DAY + 17_000 * number
+    swept = at + 3_000 + DEFAULT_RETENTION_MS + 300_000
+    return [
+        generation(1, member("a", [0]), at=at),
+        commit("t", 0, 5, at=at + 2_000),
+        emptied(2, at=at + 3_000),
+        no_offset("t", 0, at=swept),
+        gone(at=swept),
+    ]
+
+
+@pytest.mark.parametrize("groups", [100, pytest.param(5_000, marks=pytest.mark.long)])
+def test_groups_that_expire_on_one_day(groups: int) -> None:
+    """Warned of, swept and forgotten without a word of WARN; what the job has counted of them is one event."""
+    events = [event for number in range(groups) for event in replay(one_day_of_work(number))[1]]
+    names = Counter(event.fact.NAME for event in events)
+    assert (names["offsets.expired"], names["offsets.expiring"]) == (groups, 2 * groups)
+    assert {event.severity or event.fact.severity for event in events} == {Severity.INFO}
+    watch = JobWatch(CONTEXT)
+    beats = [
+        Beat(at, Place("p", 0, at), at, "run", names["offsets.expired"]) for at in (9 * DAY - 1, 9 * DAY)
+    ]
+    (summary,) = watch.apply(beats)
+    assert summary.fact == OffsetsSummary(since_ms=8 * DAY, until_ms=9 * DAY, expired=groups)

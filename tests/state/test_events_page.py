@@ -7,6 +7,7 @@ from pathlib import Path
 
 from groupreplay.state.catalogue import EVENTS
 from groupreplay.state.events_page import page
+from groupreplay.state.job_watch import JOB_RULES
 from groupreplay.state.rules import DETECTORS, numbers_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "events.md"
@@ -31,7 +32,7 @@ def test_the_numbers_are_those_of_the_detectors() -> None:
     assert "Severity WARN." in section
     assert "Fires when: in progress for longer than max(`least_ms`," in section
     assert "| `threshold_ms` | as the rule says |\n| `least_ms` | 60000 |" in section
-    for detector in DETECTORS:
+    for detector in (*DETECTORS, *JOB_RULES):
         section = page().partition(f"### `{detector.NAME}`")[2].partition("### ")[0]
         listed = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", section, re.MULTILINE)
         assert listed == list(numbers_of(detector))

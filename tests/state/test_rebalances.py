@@ -220,6 +220,22 @@ def test_a_leader_that_never_syncs() -> None:
     )
 
 
+def test_each_reason_is_said_once() -> None:
+    """Members join, the leader does not sync, all join again, and so on: two reasons are two events, not many."""
+    began = START + MINUTE
+    last = began + 9 * MINUTE
+    turns = [
+        probe(at, "CompletingRebalance" if at // MINUTE % 2 else "PreparingRebalance", "a", "b")
+        for at in range(began, last, 10_000)
+    ]
+    _, events = told([TWO], [*turns, probe(last, "Stable", "a", "b")], last)
+    assert [(fact.status, fact.reason) for fact in stuck(events)] == [
+        ("firing", "not_joined"),
+        ("firing", "not_synced"),
+        ("resolved", "not_synced"),
+    ]
+
+
 def test_who_was_dropped_at_the_timeout() -> None:
     """Still there at the last probe and not in the new generation: thrown out, a warning."""
     began = START + MINUTE

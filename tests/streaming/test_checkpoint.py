@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from spark_notes import spark_files
 from spark_sessions import small_session
 
 from groupreplay import __version__
@@ -93,67 +93,18 @@ def test_a_checkpoint_without_its_metadata_is_refused(folder: Path) -> None:
         opened(folder).claim(WANTED)
 
 
-def spark_files(folder: Path, *, planned: Sequence[int], finished: Sequence[int]) -> None:
-    """What Spark leaves behind these batches."""
-    offsets = 'v1\n{"batchWatermarkMs":0}\n{"__consumer_offsets":{"0":1}}\n-'
-    for name, numbers, text in (("offsets", planned, offsets), ("commits", finished, 'v1\n{"nextBatch":0}')):
-        (folder / name).mkdir()
-        for number in numbers:
-            (folder / name / str(number)).write_text(text)
-    (folder / "state").mkdir()
-    (folder / "metadata").write_text('{"id":"x"}')
-
-
-@pytest.mark.parametrize(
-    ("planned", "finished"), [((), ()), ((0,), ()), ((7, 8), (7, 8)), ((7, 8, 9), (7, 8))]
-)
-def test_a_whole_checkpoint(folder: Path, planned: Sequence[int], finished: Sequence[int]) -> None:
-    """Before, in and after a batch, wherever the job was killed."""
-    first = opened(folder).claim(WANTED)
-    spark_files(folder, planned=planned, finished=finished)
-    assert opened(folder).claim(WANTED) == first
-
-
-@pytest.mark.parametrize(
-    ("planned", "finished", "place"),
-    [
-        ((), (3,), "offsets/3"),
-        ((1, 2), (1, 2, 3), "offsets/3"),
-        ((1, 2, 3), (1,), "commits/2"),
-        ((1, 2), (), "commits/1"),
-    ],
-)
-def test_a_checkpoint_without_the_files_of_a_batch(
-    folder: Path, planned: Sequence[int], finished: Sequence[int], place: str
-) -> None:
-    """Spark would go back, or begin again from nothing, in silence."""
+@pytest.mark.parametrize(("place", "content"), [("offsets/9", "v1"), ("commits/9", None)])
+def test_a_checkpoint_that_is_not_whole_is_refused(folder: Path, place: str, content: str | None) -> None:
+    """With the file, and the ways out."""
     opened(folder).claim(WANTED)
-    spark_files(folder, planned=planned, finished=finished)
-    with pytest.raises(GroupReplayError, match="is missing") as caught:
-        opened(folder).claim(WANTED)
-    assert (caught.value.exit_code, str(caught.value.where).endswith(place)) == (ExitCode.DATA, True)
-    assert "backup" in str(caught.value.fix)
-
-
-@pytest.mark.parametrize("content", ["", "v1\n", 'v1\n{"a', '{"a'])
-@pytest.mark.parametrize("place", ["metadata", "offsets/8", "offsets/9", "commits/8"])
-def test_a_checkpoint_with_half_a_file(folder: Path, place: str, content: str) -> None:
-    """As a power cut leaves it: the file is named, which Spark would not do."""
-    opened(folder).claim(WANTED)
-    spark_files(folder, planned=(7, 8, 9), finished=(7, 8))
-    (folder / place).write_text(content)
+    spark_files(folder, planned=(8, 9, 10), finished=(8, 9))
+    assert opened(folder).claim(WANTED)
+    (folder / place).unlink() if content is None else (folder / place).write_text(content)
     with pytest.raises(GroupReplayError, match="damaged") as caught:
         opened(folder).claim(WANTED)
-    assert (caught.value.exit_code, str(caught.value.where).endswith(place)) == (ExitCode.DATA, True)
-
-
-def test_a_checkpoint_without_its_state(folder: Path) -> None:
-    """All groups would be unknown to a job that goes on in the middle of the log."""
-    opened(folder).claim(WANTED)
-    spark_files(folder, planned=(7, 8), finished=(7, 8))
-    (folder / "state").rmdir()
-    with pytest.raises(GroupReplayError, match="the state is missing"):
-        opened(folder).claim(WANTED)
+    assert str(caught.value.where).endswith(place)
+    assert caught.value.exit_code == ExitCode.DATA
+    assert "backup" in str(caught.value.fix)
 
 
 def test_a_damaged_identity_is_refused(folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 
 from groupreplay.streaming import clients
-from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.clients import Connection, ends_reading
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.settings import Cluster
 
@@ -124,3 +124,17 @@ def test_settings_that_librdkafka_refuses() -> None:
     with pytest.raises(GroupReplayError) as caught:
         Connection(cluster).admin()
     assert (caught.value.exit_code, "MAGIC" in caught.value.what) == (ExitCode.USAGE, True)
+
+
+@pytest.mark.parametrize(
+    ("code", "ends"),
+    [
+        (KafkaError._PARTITION_EOF, False),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, False),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, True),
+        (KafkaError.OFFSET_OUT_OF_RANGE, True),
+    ],
+)
+def test_what_ends_a_reading(code: int, ends: bool) -> None:
+    """A refusal about the group that librdkafka makes up is none: nothing is asked of that group."""
+    assert ends_reading(KafkaError(code)) is ends

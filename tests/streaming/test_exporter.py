@@ -27,17 +27,17 @@ NOW = SINCE_MS + 200_000
 class Still:
     """A feed that shows one picture."""
 
-    def __init__(self, picture: SinkPicture | None, *, alive: bool = True) -> None:
-        self.picture, self.alive = picture, alive
+    def __init__(self, picture: SinkPicture | None, *, alive: bool = True, trouble: str = "") -> None:
+        self.picture, self.alive, self.trouble = picture, alive, trouble
 
     def look(self, measure: Callable[[SinkPicture | None], Any]) -> Any:
         """What the function says of it."""
         return measure(self.picture)
 
 
-def exporter(picture: SinkPicture | None, *, alive: bool = True) -> Exporter:
+def exporter(picture: SinkPicture | None, **feed: Any) -> Exporter:
     """One that shows this picture."""
-    return Exporter(cast("SinkFeed", Still(picture, alive=alive)), Limits(), lambda: NOW)
+    return Exporter(cast("SinkFeed", Still(picture, **feed)), Limits(), lambda: NOW)
 
 
 def picture(heartbeat_ms: int | None = NOW) -> SinkPicture:
@@ -86,6 +86,12 @@ def values(text: str) -> dict[str, float]:
         (exporter(picture(), alive=False), "/healthz", 503, "the thread that reads the topics has ended"),
         (exporter(picture()), "/readyz", 200, "ok"),
         (exporter(None), "/readyz", 503, "the job's topics have not been read to their ends yet"),
+        (
+            exporter(None, trouble="no topic 'x\x1b'"),
+            "/readyz",
+            503,
+            r"the job's topics have not been read to their ends yet: no topic 'x\u{1b}'",
+        ),
         (exporter(picture(None)), "/readyz", 503, "the job has written nothing about itself yet"),
         (exporter(picture(NOW - 31_000)), "/readyz", 503, "the job's heartbeat is late"),
         (exporter(None), "/", 200, "groupreplay: /metrics /healthz /readyz"),
@@ -162,6 +168,11 @@ class Sink:
         return {found.group_id for found in self.admin.list_consumer_groups().result(30).valid}
 
 
+def groups(feed: SinkFeed) -> list[bytes] | None:
+    """The groups that it knows, once it has read the topics."""
+    return cast("list[bytes] | None", feed.look(lambda seen: None if seen is None else sorted(seen.groups)))
+
+
 @pytest.mark.broker
 def test_reads_what_a_job_writes(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
     """From topics that come later than the exporter; each scrape has what was written until then.
@@ -202,6 +213,30 @@ def test_reads_what_a_job_writes(broker: EmbeddedBroker, unique: Callable[[str],
 
 
 @pytest.mark.broker
+def test_a_topic_that_grows(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """What is written to new partitions is found, too."""
+    from confluent_kafka.admin import NewPartitions
+
+    sink, (calm, _) = Sink(broker, unique), stable()
+    names = sink.names
+    sink.create(names.events, names.states, names.job)
+    feed = SinkFeed(sink.cluster, names, now_ms, look_seconds=0.3)
+    feed.start()
+    try:
+        wait_until(lambda: groups(feed) == [])
+        sink.admin.create_partitions([NewPartitions(names.states, 8)])[names.states].result(30)
+        wait_until(
+            lambda: len(sink.admin.list_topics(names.states, timeout=30).topics[names.states].partitions) == 8
+        )
+        keys = [f"g{number}".encode() for number in range(30)]
+        for key in keys:
+            sink.write(names.states, key, document(calm, key.decode()))
+        wait_until(lambda: groups(feed) == sorted(keys))
+    finally:
+        feed.close()
+
+
+@pytest.mark.broker
 def test_a_topic_that_was_made_anew(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
     """It is read from its beginning; what only the former one held is forgotten."""
     sink, (calm, _) = Sink(broker, unique), stable()
@@ -217,11 +252,11 @@ def test_a_topic_that_was_made_anew(broker: EmbeddedBroker, unique: Callable[[st
         )
 
     try:
-        wait_until(lambda: known() == [b"a"])
+        wait_until(lambda: groups(feed) == [b"a"])
         sink.admin.delete_topics([names.states])[names.states].result(30)
         wait_until(lambda: names.states not in sink.admin.list_topics(timeout=30).topics)
         sink.create(names.states)
         sink.write(names.states, b"b", document(calm, "b"))
-        wait_until(lambda: known() == [b"b"], 120)
+        wait_until(lambda: groups(feed) == [b"b"], 120)
     finally:
         feed.close()

@@ -78,6 +78,7 @@ def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
             "caught_up_ms": 1_000_000,
             "offsets": {"0": 5, "1": 0},
             "unmissed_expired": 0,
+            "dead_letters": 0,
         },
     )
 

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from groupreplay.streaming.logs import configure_logs, without_secrets
+from groupreplay.streaming.logs import configure_logs, tell, without_secrets
 
 SECRETS = [
     "sasl.password=hunter2",
@@ -76,3 +76,24 @@ def test_librdkafka_is_heard_at_debug_only() -> None:
         quiet.error("FAIL")
         assert ("FAIL" in stream.getvalue()) is heard
     configure_logs()
+
+
+@pytest.mark.parametrize("level", ["ERROR", "DEBUG"])
+def test_progress_beside_the_log(capsys: pytest.CaptureFixture[str], level: str) -> None:
+    """A line of progress is said at every level: as text, or as one more object of a JSON log."""
+    tell("5 groups")
+    assert capsys.readouterr().err == "groupreplay: 5 groups\n"
+    stream = io.StringIO()
+    configure_logs(level, "json", stream)
+    try:
+        tell("5 groups")
+        logging.getLogger("groupreplay.streaming.test").error("bad")
+    finally:
+        configure_logs()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(one["level"], one["logger"], one["message"]) for one in lines] == [
+        ("INFO", "groupreplay.progress", "5 groups"),
+        ("ERROR", "groupreplay.streaming.test", "bad"),
+    ]
+    assert {frozenset(one) for one in lines} == {frozenset({"time", "level", "logger", "message"})}
+    assert capsys.readouterr().err == ""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import KafkaError
 from jobs import write_log
+from py4j.protocol import Py4JError
 from raw_records import commit
 from spark_sessions import small_session
 
@@ -77,3 +80,75 @@ def test_progress_tells_how_far_the_log_was_read(
 ) -> None:
     """Spark gives the offsets of each source as text or as an object, and none before the first batch."""
     assert offsets_read(progress) == read
+
+
+class Refusing:
+    """A consumer that answers in turn with these errors and records."""
+
+    def __init__(self, *answers: KafkaError | None) -> None:
+        self._answers = list(answers)
+
+    def assign(self, _: object) -> None:
+        """Nothing."""
+
+    def poll(self, _: float) -> object:
+        """The next one."""
+        error = self._answers.pop(0)
+        return SimpleNamespace(error=lambda: error)
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    ("codes", "outcome"),
+    [
+        ([None], "record"),
+        ([KafkaError.GROUP_AUTHORIZATION_FAILED, None], "record"),
+        ([KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._PARTITION_EOF], "end"),
+        ([KafkaError.TOPIC_AUTHORIZATION_FAILED], "not authorised"),
+    ],
+)
+def test_one_record(codes: list[int | None], outcome: str) -> None:
+    """What is said of a group that nobody asked about is passed over; a refusal of the topic is an error."""
+    connection = Connection(Cluster(bootstrap_servers="h:1"))
+    answers = [None if code is None else KafkaError(code) for code in codes]
+    connection.consumer = lambda *_: Refusing(*answers)  # type: ignore[method-assign,assignment]
+    try:
+        found = "end" if preflight.record_at(connection, 0, 0) is None else "record"
+    except GroupReplayError as error:
+        found = error.what.partition(":")[0]
+    assert found == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "exit_code"),
+    [
+        (
+            "Caused by: org.apache.kafka.common.errors.GroupAuthorizationException: Not authorized: g",
+            "not authorised: org.apache.kafka.common.errors.GroupAuthorizationException: Not authorized: g",
+            ExitCode.AUTHORISATION,
+        ),
+        (
+            "java.lang.IllegalStateException: odd",
+            "Spark's Kafka connector cannot look at the topic: java.lang.IllegalStateException: odd",
+            ExitCode.UNEXPECTED,
+        ),
+    ],
+)
+def test_a_connector_that_fails_is_an_error_of_ours(
+    monkeypatch: pytest.MonkeyPatch, text: str, what: str, exit_code: ExitCode
+) -> None:
+    """What the JVM throws while the plan is made is said in our words, with an exit code and what to do."""
+
+    def failing(*_: object) -> int:
+        raise Py4JError(text)
+
+    monkeypatch.setattr(preflight, "planned_partitions", failing)
+    monkeypatch.setattr(preflight, "_partitions_with_data", lambda *_: {0: 0})
+    cluster = Cluster(bootstrap_servers="h:1")
+    plan = TopicPlan(cluster=cluster, topic=OFFSETS_TOPIC, partitions=1)
+    with pytest.raises(GroupReplayError) as caught:
+        preflight.check_plan(SimpleNamespace(), Connection(cluster), plan)  # type: ignore[arg-type]
+    assert (caught.value.what, caught.value.exit_code) == (what, exit_code)
+    assert "groupreplay check" in (caught.value.fix or "")

@@ -58,6 +58,7 @@ BEAT = HeartbeatMessage(
                 "protocol": "",
                 "members": [{"member_id": "m", "instance_id": None, "client_id": "a", "client_host": "/h"}],
                 "truncated": False,
+                "interval_ms": 10_000,
             },
         ),
         (
@@ -88,6 +89,7 @@ BEAT = HeartbeatMessage(
                 "caught_up_ms": None,
                 "offsets": {"4": 1},
                 "unmissed_expired": 0,
+                "dead_letters": 0,
             },
         ),
     ],

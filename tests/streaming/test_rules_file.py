@@ -109,6 +109,10 @@ def test_an_empty_file_changes_nothing() -> None:
             "[[group]]\nmatch = 'a'\nignored = true",
             "unknown setting 'ignored' (rules.toml, [[group]] 1): known here: match, ignore, ",
         ),
+        (
+            "[[group]]\nmatch = 'a'\njob.blind.silent_rounds = 5",
+            "job.blind is about the job, not about groups (rules.toml, [[group]] 1): write [job.blind] above",
+        ),
         ("[[group]]\nmatch = 'a'\nmatters = 'yes'", "matters = 'yes' cannot be (rules.toml, [[group]] 1): "),
     ],
 )
@@ -134,6 +138,16 @@ def test_numbers_of_flags_win(tmp_path: Path) -> None:
     policy = RulesSource(path=path, numbers=numbers).load()
     last = GroupRule(groups="*", numbers={"rebalance.stuck": {"threshold_ms": 3_000, "of_timeout": 0.5}})
     assert policy == replace(POLICY, groups=(*POLICY.groups, last))
+
+
+def test_numbers_about_the_job(tmp_path: Path) -> None:
+    """They are for no group; a flag wins over the file here, too, and leaves its other numbers."""
+    path = tmp_path / "rules.toml"
+    path.write_text("[job.blind]\nthreshold_ms = 1\nsilent_rounds = 2\n")
+    numbers = (("job.blind.threshold_ms", "3000"), ("job.behind.lag_ms", "4000"))
+    policy = RulesSource(path=path, numbers=numbers).load()
+    job = {"job.blind": {"threshold_ms": 3_000, "silent_rounds": 2}, "job.behind": {"lag_ms": 4_000}}
+    assert policy == Policy(numbers=job)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from groupreplay.state.job_watch import JOB_RULES
 from groupreplay.state.rules import DETECTORS, EPHEMERAL, Policy, numbers_of
 from groupreplay.streaming.rules_file import parse_rules
 from groupreplay.streaming.rules_page import page
@@ -20,7 +21,8 @@ def test_the_file_is_up_to_date() -> None:
 def test_the_file_is_what_holds_without_one() -> None:
     """Every number with its default; those without one stand there as comments; and the rules for groups."""
     policy = parse_rules(page(), "rules.toml")
-    defaults = {one.NAME: {name: getattr(one, name) for name in numbers_of(one)} for one in DETECTORS}
+    rules = (*DETECTORS, *JOB_RULES)
+    defaults = {one.NAME: {name: getattr(one, name) for name in numbers_of(one)} for one in rules}
     given = {
         condition: {name: value for name, value in numbers.items() if value is not None}
         for condition, numbers in defaults.items()

@@ -16,7 +16,7 @@ from jobs import topic_names
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.settings import Cluster
-from groupreplay.streaming.topics import TOPIC_CONFIGS, ensure_topics
+from groupreplay.streaming.topics import TOPIC_CONFIGS, OutputTopic, ensure_topics, objections
 
 if TYPE_CHECKING:
     from groupreplay.streaming.broker import EmbeddedBroker
@@ -59,8 +59,9 @@ def test_a_wrong_policy_is_said_and_left(broker: EmbeddedBroker, unique: Callabl
         logger.setLevel(logging.NOTSET)
     warnings = [heard.get_nowait().getMessage() for _ in range(heard.qsize())]
     assert warnings == [
-        f"topic {names.states} has cleanup.policy=delete and should have compact; "
-        "change it with kafka-configs.sh"
+        f"topic {names.states} has cleanup.policy=delete, should be compact; kafka-configs.sh "
+        f"--bootstrap-server {broker.bootstrap_servers} --alter --entity-type topics "
+        f"--entity-name {names.states} --add-config cleanup.policy=compact"
     ]
 
 
@@ -84,3 +85,31 @@ def test_topics_that_may_not_be_made_are_named(monkeypatch: pytest.MonkeyPatch) 
         ensure_topics(connection, topic_names("t"))
     assert caught.value.exit_code == ExitCode.AUTHORISATION
     assert "--topic t-states --config cleanup.policy=compact" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "partitions", "replicas", "settings", "what"),
+    [
+        ("states", 3, 3, {"cleanup.policy": "compact", "min.insync.replicas": "2"}, []),
+        ("states", 3, 3, None, []),
+        ("states", 3, 3, {"cleanup.policy": "delete"}, ["cleanup.policy=delete, should be compact"]),
+        (
+            "events",
+            1,
+            1,
+            {"cleanup.policy": "compact", "min.insync.replicas": "2", "max.message.bytes": "1000"},
+            [
+                "cleanup.policy=compact, should be delete",
+                "max.message.bytes=1000, a document may take 524288",
+                "min.insync.replicas=2 of 1 replicas: every write is refused",
+            ],
+        ),
+        ("job", 2, 1, {}, ["2 partitions, should have 1: the order of its messages counts"]),
+    ],
+)
+def test_what_is_wrong_with_a_topic(
+    kind: str, partitions: int, replicas: int, settings: dict[str, str] | None, what: list[str]
+) -> None:
+    """Its clean-up, its largest message, replicas in sync, and order; hidden settings are no fault."""
+    topic = OutputTopic(kind=kind, name="t", partitions=partitions, replicas=replicas, settings=settings)
+    assert [one.what for one in objections(topic)] == what
