@@ -32,7 +32,7 @@ IDENTITY_FILE: Final = "groupreplay.json"
 LOCK_FILE: Final = "groupreplay.lock"
 _LOCK_SECONDS: Final = 10.0
 #: Folders in which the state was begun anew, by number.
-_ANEW: Final = "anew"
+ANEW: Final = "anew"
 _NEW_CHECKPOINT: Final = (
     "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
     "the log, and no event of the past is repeated)"
@@ -157,12 +157,12 @@ class Checkpoint:
 
     def _anew(self) -> int:
         number = 0
-        while self._exists(f"{_ANEW}-{number + 1}/{IDENTITY_FILE}"):
+        while self._exists(f"{ANEW}-{number + 1}/{IDENTITY_FILE}"):
             number += 1
         return number
 
     def _at(self, number: int) -> Checkpoint:
-        return Checkpoint(self._spark, f"{self._path}/{_ANEW}-{number}")
+        return Checkpoint(self._spark, f"{self._path}/{ANEW}-{number}")
 
     def _numbers(self, folder: str) -> list[int]:
         if not self._exists(folder):

@@ -77,7 +77,7 @@ def checkpoint(subject: Subject) -> Sequence[Result]:
                 "let that job run, or stop it before you start another one here",
             )
         ]
-    return [ok("checkpoint", _belongs(folder, subject))]
+    return [_belongs(_latest(folder), subject)]
 
 
 def _version(package: str) -> str | None:
@@ -135,7 +135,15 @@ def _holder(folder: Path) -> str | None:
     return None
 
 
-def _belongs(folder: Path, subject: Subject) -> str:
+def _latest(folder: Path) -> Path:
+    """Where the state was begun anew last, which is a folder inside; else the folder itself."""
+    inside = [
+        one for one in folder.glob(f"{checkpoints.ANEW}-*") if (one / checkpoints.IDENTITY_FILE).exists()
+    ]
+    return max(inside, key=lambda one: _numbers(one.name), default=folder)
+
+
+def _belongs(folder: Path, subject: Subject) -> Result:
     """What a checkpoint that is there belongs to.
 
     Raises:
@@ -145,7 +153,7 @@ def _belongs(folder: Path, subject: Subject) -> str:
     known = checkpoints.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
     checkpoints.refuse_damage(known, str(folder), in_folder(folder))
     if known is None:
-        return f"{folder} is empty: a first start, which builds the state in silence"
+        return ok("checkpoint", f"{folder} is empty: a first start, which builds the state in silence")
     topic = subject.offsets_topic
     wanted = checkpoints.Identity(
         cluster_id=topic.cluster_id,
@@ -155,4 +163,13 @@ def _belongs(folder: Path, subject: Subject) -> str:
         first_start_ms=0,
     )
     checkpoints.check_identity(known, wanted, str(folder))
-    return f"{folder} belongs to this cluster and topic, era {known.era}; made by release {known.version}"
+    if (known.era, known.partitions) != (topic.era, topic.partitions):
+        return warning(
+            "checkpoint",
+            f"{folder} was made with another life of the offsets topic, or another number of its partitions",
+            "start the job: it says job.gap and builds its state anew",
+        )
+    return ok(
+        "checkpoint",
+        f"{folder} belongs to this cluster and topic, era {known.era}; made by release {known.version}",
+    )

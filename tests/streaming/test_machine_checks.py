@@ -78,6 +78,20 @@ def test_a_checkpoint_that_can_be_used(tmp_path: Path) -> None:
     assert (status, text.partition(":")[0]) == ("skipped", "s3a")
 
 
+def test_a_checkpoint_of_another_life_of_the_topic(tmp_path: Path) -> None:
+    """The job goes on with a state of its own for the new one; what counts then is the folder inside."""
+    old = msgspec.structs.replace(IDENTITY, era="era-0")
+    (tmp_path / IDENTITY_FILE).write_bytes(msgspec.json.encode(old))
+    [(status, text)] = look_at(tmp_path)
+    assert (status, "another life of the offsets topic" in text) == ("warning", True)
+    for number in (2, 10):
+        inside = tmp_path / f"anew-{number}"
+        inside.mkdir()
+        (inside / IDENTITY_FILE).write_bytes(msgspec.json.encode(IDENTITY if number == 10 else old))
+    [(status, text)] = look_at(tmp_path)
+    assert (status, text.partition(" ")[0]) == ("ok", f"{tmp_path}/anew-10")
+
+
 def test_a_checkpoint_in_use(tmp_path: Path) -> None:
     """Who holds it is said; a lock is per process, so it is another one that holds it here."""
     (tmp_path / LOCK_FILE).write_text("host a, process 1\n")
