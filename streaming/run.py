@@ -150,6 +150,7 @@ class _Run:
         try:
             Supervisor(
                 self._begin,
+                checkpoint=self._settings.checkpoint,
                 renew=self._renew,
                 report=self._report,
                 stop=self._stop,

@@ -107,8 +107,8 @@ def stopped_when(condition: Callable[[], None], done: threading.Event) -> Iterat
     assert failures == []
 
 
-def goes_on(stored: Stored, checkpoint: Path) -> None:
-    """Runs the job until it has applied what is written from now on.
+def goes_on(stored: Stored, checkpoint: Path, until: Callable[[], bool] = lambda: True) -> None:
+    """Runs the job until it has applied what is written from now on, and until this holds.
 
     Raises:
         GroupReplayError: what the job ended with.
@@ -122,7 +122,7 @@ def goes_on(stored: Stored, checkpoint: Path) -> None:
             return
         stored.commit()
         committed_ms = time.time_ns() // 1_000_000
-        wait_until(lambda: stored.caught_up(committed_ms), PATIENCE_SECONDS, pause=1.0)
+        wait_until(lambda: stored.caught_up(committed_ms) and until(), PATIENCE_SECONDS, pause=1.0)
 
     with stopped_when(commit_and_wait, done):
         assert run(stored.settings(checkpoint)) == 128 + signal.SIGTERM
@@ -155,7 +155,8 @@ def stored(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> 
     create_topics(admin, {ORDERS: 1})
     made = Stored(broker.bootstrap_servers, folder, topic_names("damaged"))
     goes_on(made, folder)
-    goes_on(made, folder)
+    # Spark makes one after ten batches, within a minute.
+    goes_on(made, folder, until=lambda: any(folder.glob("state/0/0/*.zip")))
     assert len(made.creations()) == len(GROUPS)
     # A batch that was planned and not finished would be planned again: its files are not needed.
     for file in (folder / "offsets").glob("*"):
@@ -170,9 +171,17 @@ def last(folder: Path, pattern: str = "*") -> Path:
     return max(files, key=lambda file: int(file.name.partition(".")[0]))
 
 
-def state_file(checkpoint: Path) -> Path:
-    """What the last finished batch changed in the state, which has one partition."""
-    return checkpoint / "state" / "0" / "0" / f"{batches(checkpoint) + 1}.changelog"
+def changes(checkpoint: Path) -> Path:
+    """What the last finished batch changed in the state, which has one partition; there is no newer snapshot."""
+    state = checkpoint / "state" / "0" / "0"
+    for file in state.glob("[0-9]*.zip"):
+        missing(file)
+    return state / f"{batches(checkpoint) + 1}.changelog"
+
+
+def snapshot(checkpoint: Path) -> Path:
+    """The latest snapshot of the state: it spares reading all changes from the beginning."""
+    return last(checkpoint / "state" / "0" / "0", "[0-9]*.zip")
 
 
 def without_checksum(file: Path) -> Path:
@@ -219,10 +228,14 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "half the last commit": (lambda folder: halve(last(folder / "commits")), "damaged"),
     "no last commit": (lambda folder: missing(last(folder / "commits")), None),
     "no commits at all": (lambda folder: shutil.rmtree(folder / "commits"), "damaged"),
-    "no last state file": (lambda folder: missing(state_file(folder)), "damaged"),
-    "half the last state file": (lambda folder: halve(state_file(folder)), "damaged"),
-    "empty last state file": (lambda folder: empty(state_file(folder)), "damaged"),
-    "flipped byte in the last state file": (lambda folder: flip(state_file(folder)), "damaged"),
+    "no last state file": (lambda folder: missing(changes(folder)), "damaged"),
+    "half the last state file": (lambda folder: halve(changes(folder)), "damaged"),
+    "empty last state file": (lambda folder: empty(changes(folder)), "damaged"),
+    "flipped byte in the last state file": (lambda folder: flip(changes(folder)), "damaged"),
+    "no snapshot of the state": (lambda folder: missing(snapshot(folder)), None),
+    "half a snapshot of the state": (lambda folder: halve(snapshot(folder)), "damaged"),
+    "flipped byte in a snapshot": (lambda folder: flip(snapshot(folder)), "damaged"),
+    "no files of a snapshot": (lambda folder: shutil.rmtree(folder / "state/0/0/SSTs"), "damaged"),
     "no state at all": (lambda folder: shutil.rmtree(folder / "state"), "damaged"),
 }
 
@@ -244,5 +257,5 @@ def test_a_damaged_checkpoint(stored: Stored, tmp_path: Path, what: str) -> None
         print(caught.value)  # noqa: T201
         assert caught.value.exit_code in (ExitCode.DATA, ExitCode.USAGE)
         assert str(copy) in str(caught.value)
-        assert str(caught.value.fix)
+        assert "checkpoint" in str(caught.value.fix)
     assert stored.creations() == before
