@@ -38,6 +38,7 @@ MOST_MEMBERS = 6
 TURN_SECONDS = 0.3
 PATIENCE_SECONDS = 300.0
 MANY_KILLS = 51
+OUTAGE_SECONDS = 60.0
 
 
 class Churn:
@@ -218,8 +219,9 @@ def said_of_groups(job: RunningJob, expected: dict[str, Json]) -> dict[str, Json
     }
 
 
-def survives(folder: Path, kills: Sequence[str], seed: int) -> None:
-    """Undergoes these kills, then compares."""
+@contextmanager
+def besieged(folder: Path, seed: int) -> Iterator[tuple[RunningJob, EmbeddedBroker]]:
+    """A job among churning groups; when the block ends and all is quiet again, its events are compared."""
     print(f"seed {seed}")  # noqa: T201
     topics = topic_names("kills")
     with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
@@ -229,8 +231,14 @@ def survives(folder: Path, kills: Sequence[str], seed: int) -> None:
         with running_job(server, folder / "checkpoint", topics, "--member-events") as job:
             job.wait_until(lambda: last_batch(job.checkpoint) >= 0)
             with churning(server, seed):
-                Ordeal(job, broker, seed).undergo(kills)
+                yield job, broker
             compare(job)
+
+
+def survives(folder: Path, kills: Sequence[str], seed: int) -> None:
+    """Undergoes these kills, then compares."""
+    with besieged(folder, seed) as (job, broker):
+        Ordeal(job, broker, seed).undergo(kills)
 
 
 def compare(job: RunningJob) -> None:
@@ -260,7 +268,23 @@ def test_one_kill_of_each_kind(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 def test_many_kills(tmp_path: Path) -> None:
-    """The same fifty times, in any order."""
+    """The same many times, in any order."""
     seed = random.randrange(1_000_000)
     kinds = ["driver", "worker", "worker", "broker"]
     survives(tmp_path, random.Random(seed).choices(kinds, k=MANY_KILLS), seed)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_an_outage_of_a_minute(tmp_path: Path) -> None:
+    """The same process goes on as soon as the broker is back; how soon is printed."""
+    with besieged(tmp_path, random.randrange(1_000_000)) as (job, broker):
+        job.wait_caught_up(time.time_ns() // 1_000_000)
+        pid = job.process.pid
+        broker.stop()
+        time.sleep(OUTAGE_SECONDS)  # what is tested is an outage of this length
+        broker.start()
+        back_ms = time.time_ns() // 1_000_000
+        job.wait_caught_up(back_ms)
+        print(f"caught up {time.time_ns() // 1_000_000 - back_ms} ms after the broker was back")  # noqa: T201
+        assert (job.process.pid, job.process.exit_code) == (pid, None)
