@@ -155,11 +155,12 @@ class Ordeal:
     def _kill_driver(self) -> None:
         """Python and JVM at once, or one of them: the other has to end by itself."""
         jvm = in_session(self._job, "java")
-        victims = [[self._job.process.pid], jvm, [self._job.process.pid, *jvm]]
-        for pid in self._random.choice(victims):
+        victims = self._random.choice([[self._job.process.pid], jvm, [self._job.process.pid, *jvm]])
+        for pid in victims:
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: self._job.process.exit_code is not None, PATIENCE_SECONDS)
-        assert self._job.process.exit_code != 0
+        assert self._job.process.exit_code == (1 if victims == jvm else -signal.SIGKILL)
+        assert victims != jvm or "the JVM of Spark has ended" in self._job.process.tail()
         self._job.restart()
 
     def _kill_worker(self) -> None:
