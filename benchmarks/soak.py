@@ -69,7 +69,12 @@ class Load:
         self._names = [f"soak-{number:05}" for number in range(groups)]
         self._places = [partition_for(name, PARTITIONS) for name in self._names]
         # The broker lets only Kafka's own administration client write to this topic.
-        settings = {"bootstrap.servers": server, "client.id": "__admin_client", "linger.ms": 20}
+        settings = {
+            "bootstrap.servers": server,
+            "client.id": "__admin_client",
+            "linger.ms": 20,
+            "log_level": 0,
+        }
         self._producer = Producer({**settings, "queue.buffering.max.messages": 1_000_000})
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
