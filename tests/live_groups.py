@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -42,6 +43,7 @@ Story = Iterator[Condition]
 
 #: All stories together; the longest waits for a session timeout of 45 s.
 DEADLINE_SECONDS = 240.0
+CLOSING_SECONDS = 15.0
 _TURN_SECONDS = 0.1
 
 
@@ -58,11 +60,20 @@ class World:
     def __enter__(self) -> World:
         jvm, self.members = self.jvm()
         self.admin = KafkaAdmin(jvm.make(ADMIN_SOURCE, "AdminOracle"), self.servers)
-        self.exit.callback(lambda: [consumer.close() for consumer in self._consumers])
+        self.exit.callback(self._close_consumers)
         return self
 
     def __exit__(self, *error: object) -> None:
         self.exit.close()
+
+    def _close_consumers(self) -> None:
+        """All at once and not for ever: librdkafka may hang in it when a group is in the middle of a rebalance."""
+        closing = [threading.Thread(target=one.close, daemon=True) for one in self._consumers]
+        for thread in closing:
+            thread.start()
+        deadline = time.monotonic() + CLOSING_SECONDS
+        for thread in closing:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def jvm(self) -> tuple[Jvm, Any]:
         """A JVM that can be killed, and in it a starter of members (`kafka_members`)."""

@@ -92,7 +92,7 @@ class Flipping:
 
 
 def storm(world: World, group: str) -> Story:
-    """Fourteen rebalances, and nobody comes or goes: more than two slots explain."""
+    """Fourteen rebalances, and nobody comes or goes."""
     member = Flipping(world, group)
     yield member.works
     for _ in range(14):
@@ -231,7 +231,8 @@ def test_a_storm(ending: Heard) -> None:
     """Rebalances without a change; a warning while it is not known to be worse."""
     (fired,) = ending.of("storm", "rebalance.storm")
     assert ending.alarms("storm") == [("rebalance.storm", "WARN", "firing")]
-    assert (fired["slots_changed"], fired["generations"] > 12) == (1, True)
+    # At the first one beyond ten, which is what the only member's coming does not explain.
+    assert (fired["slots_changed"], fired["generations"]) == (1, 11)
 
 
 def test_a_storm_that_goes_on(ending: Heard) -> None:
