@@ -51,7 +51,7 @@ jars: .venv/.wheel
 	$(BIN)/python -I -m groupreplay.streaming.jars fetch
 
 bench: .venv/.wheel
-	@for script in benchmarks/*.py; do \
+	@for script in $(filter-out benchmarks/soak.py,$(wildcard benchmarks/*.py)); do \
 		[ -e "$$script" ] || { echo 'no benchmarks yet'; break; }; \
 		echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit; \
 	done

@@ -21,6 +21,7 @@ from groupreplay import __version__
 from groupreplay.state.job_events import JobGap
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.source import offsets_in
+from groupreplay.streaming.spark_files import SparkFiles, damage, has_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,7 +108,7 @@ class Checkpoint:
             GroupReplayError: the checkpoint belongs to something else, or is not whole.
         """
         known = self._read()
-        refuse_damage(known, self.location, started=self.started(), metadata=self._exists("metadata"))
+        refuse_damage(known, self.location, self._spark_files())
         if known is None:
             known = msgspec.structs.replace(
                 identity,
@@ -121,7 +122,7 @@ class Checkpoint:
 
     def started(self) -> bool:
         """Whether a query has run on it."""
-        return self._exists("offsets")
+        return has_run(self._spark_files())
 
     def latest(self) -> Checkpoint:
         """This one, or the one inside in which the state was begun anew last."""
@@ -168,6 +169,18 @@ class Checkpoint:
             return []
         names = [status.getPath().getName() for status in self._files.listStatus(self._child(folder))]
         return sorted(int(name) for name in names if name.isdigit())
+
+    def _spark_files(self) -> SparkFiles:
+        return SparkFiles(self._exists, self._numbers, self._readable)
+
+    def _readable(self, name: str) -> str:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return self._text(self._child(name))
+        except Py4JJavaError as error:
+            # Hadoop keeps checksums beside the files.
+            raise ValueError(str(error.java_exception.getMessage())) from None
 
     def _wait_for_lock(self, channel: Any) -> bool:
         """Whether we got the lock; the JVM of a killed job holds it for some seconds more."""
@@ -228,28 +241,20 @@ def decode_identity(text: str | bytes, where: str) -> Identity:
     try:
         return msgspec.json.decode(text, type=Identity)
     except msgspec.DecodeError as error:
-        raise _refused(
-            where,
-            f"the checkpoint's identity cannot be read: {error}",
-            "restore the file from a backup, or " + _NEW_CHECKPOINT,
-        ) from None
+        raise _damaged(where, f"the checkpoint's identity cannot be read: {error}") from None
 
 
-def refuse_damage(known: Identity | None, location: str, *, started: bool, metadata: bool) -> None:
-    """Whether what a checkpoint holds goes together: Spark has ``started`` in it, and its ``metadata`` is there.
+def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> None:
+    """Whether what a checkpoint holds goes together.
 
     Raises:
         GroupReplayError: it is not ours, or not whole.
     """
-    if known is None and started:
+    if known is None and has_run(files):
         raise _refused(location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
-    # Spark would take a new query id and begin again in silence.
-    if started and not metadata:
-        raise _refused(
-            location,
-            "the checkpoint has lost its metadata file",
-            "restore the whole folder from a backup, or " + _NEW_CHECKPOINT,
-        )
+    found = damage(files)
+    if found is not None:
+        raise _damaged(f"{location}/{found.name}", found.what)
 
 
 def check_identity(known: Identity, wanted: Identity, location: str) -> None:
@@ -270,6 +275,11 @@ def check_identity(known: Identity, wanted: Identity, location: str) -> None:
     for before, now, what, fix in differences:
         if before != now:
             raise _refused(location, f"the checkpoint {what} ({before}, not {now})", fix)
+
+
+def _damaged(where: str, what: str) -> GroupReplayError:
+    fix = "restore the whole folder from a backup, or " + _NEW_CHECKPOINT
+    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.DATA)
 
 
 def _refused(where: str, what: str, fix: str) -> GroupReplayError:

@@ -19,6 +19,7 @@ from groupreplay import __version__
 from groupreplay.streaming import checkpoint as checkpoints
 from groupreplay.streaming.check_result import Result, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.spark_files import in_folder
 
 #: Packages whose release matters; what is needed of each is written in our own package's metadata.
 _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
@@ -150,8 +151,7 @@ def _belongs(folder: Path, subject: Subject) -> Result:
     """
     path = folder / checkpoints.IDENTITY_FILE
     known = checkpoints.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
-    started, with_metadata = (folder / "offsets").exists(), (folder / "metadata").exists()
-    checkpoints.refuse_damage(known, str(folder), started=started, metadata=with_metadata)
+    checkpoints.refuse_damage(known, str(folder), in_folder(folder))
     if known is None:
         return ok("checkpoint", f"{folder} is empty: a first start, which builds the state in silence")
     topic = subject.offsets_topic

@@ -34,7 +34,7 @@ from groupreplay.streaming.query import observed, output_rows
 from groupreplay.streaming.retention import Retention, RetentionWatch
 from groupreplay.streaming.rights import require, sink_rights, source_rights
 from groupreplay.streaming.rules_file import RulesWatch
-from groupreplay.streaming.session import close, quiet, spark_session
+from groupreplay.streaming.session import close, jvm_has_ended, quiet, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.signals import StopRequest, stop_requests
 from groupreplay.streaming.sink import messages, start
@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 #: An event counts as late when it is emitted this long, or three triggers, after it happened.
 _LATE_MS: Final = 60_000
 _ANSWER_SECONDS: Final = 10.0
+#: The sockets of a JVM that is killed close before it is gone.
+_MOMENT_SECONDS: Final = 2.0
 
 
 def run(settings: RunSettings) -> int:
@@ -150,6 +152,7 @@ class _Run:
         try:
             Supervisor(
                 self._begin,
+                checkpoint=self._settings.checkpoint,
                 renew=self._renew,
                 report=self._report,
                 stop=self._stop,
@@ -273,12 +276,23 @@ class _Run:
 
 @contextmanager
 def _session(settings: RunSettings) -> Iterator[SparkSession]:
+    from py4j.protocol import Py4JError
+
     spark = spark_session(settings)
     try:
         yield spark
+    except (Py4JError, OSError) as error:
+        if not jvm_has_ended(spark, _MOMENT_SECONDS):
+            raise
+        raise GroupReplayError(
+            "the JVM of Spark has ended",
+            fix="start again: the job goes on after the last finished batch; if it was killed for its memory, "
+            "make that larger or set --spark-conf spark.driver.memory",
+        ) from error
     finally:
-        quiet(spark)
-        close(spark)
+        if not jvm_has_ended(spark):
+            quiet(spark)
+            close(spark)
 
 
 def _identity(topic: TopicIdentity, sink_id: str, settings: RunSettings) -> Identity:

@@ -191,10 +191,26 @@ def _need_connector(spark: SparkSession) -> None:
         ) from None
 
 
+def jvm_has_ended(spark: SparkSession, seconds: float = 0.0) -> bool:
+    """Whether the JVM that we started is gone, or goes within these seconds."""
+    process = _process(spark)
+    if process is None:
+        return False
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _process(spark: SparkSession) -> subprocess.Popen[bytes] | None:
+    """The JVM, when it was we who started it."""
+    return getattr(spark.sparkContext._gateway, "proc", None)
+
+
 def close(spark: SparkSession) -> None:
     """Ends the session, and the JVM when it was we who started it; waits for its end."""
-    gateway = spark.sparkContext._gateway
-    process = getattr(gateway, "proc", None)
+    process = _process(spark)
     stopping = threading.Thread(target=spark.stop, daemon=True)
     stopping.start()
     # A task that waits for a broker can hold it up.
@@ -202,7 +218,8 @@ def close(spark: SparkSession) -> None:
     if process is None:
         return
     # The JVM ends by itself when its standard input does.
-    process.stdin.close()
+    if process.stdin is not None:
+        process.stdin.close()
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:

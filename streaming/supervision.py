@@ -42,12 +42,13 @@ _OUTAGE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A kind of failure that will not get better by trying again."""
+    """A kind of failure that will not get better by trying again; ``stored``: it lies in the checkpoint."""
 
     pattern: re.Pattern[str]
     what: str
     fix: str
     exit_code: ExitCode
+    stored: bool = False
 
 
 _FAULTS: Final = (
@@ -74,6 +75,14 @@ _FAULTS: Final = (
         "the state in the checkpoint was written by another release",
         "run the release that wrote it, or start again with a new --checkpoint",
         ExitCode.DATA,
+        stored=True,
+    ),
+    _Fault(
+        re.compile(r"CANNOT_LOAD_STATE_STORE"),
+        "the state in the checkpoint is damaged",
+        "restore the whole folder from a backup, or start again with a new --checkpoint",
+        ExitCode.DATA,
+        stored=True,
     ),
 )
 
@@ -81,16 +90,17 @@ _FAULTS: Final = (
 class Supervisor:
     """Runs one query after the other until it is asked to stop.
 
-    ``begin`` starts the query; ``renew`` says that it has to end between two batches and begin again, with
-    what has changed; ``reachable`` asks both clusters whether they answer; ``lost`` gives the error if the log is
-    not the one any more that was read; ``quieten`` silences the JVM before
-    a batch is cancelled; ``tell`` shows a line to a person.
+    ``begin`` starts the query on the ``checkpoint``; ``renew`` says that it has to end between two batches and
+    begin again, with what has changed; ``reachable`` asks both clusters whether they answer; ``lost`` gives the
+    error if the log is not the one any more that was read; ``quieten`` silences the JVM before a batch is
+    cancelled; ``tell`` shows a line to a person.
     """
 
     def __init__(
         self,
         begin: Callable[[], Any],
         *,
+        checkpoint: str,
         renew: Callable[[], bool],
         report: JobReport,
         stop: StopRequest,
@@ -101,6 +111,7 @@ class Supervisor:
         clock: Callable[[], int],
     ) -> None:
         self._begin = begin
+        self._checkpoint = checkpoint
         self._renew = renew
         self._report = report
         self._stop = stop
@@ -178,7 +189,7 @@ class Supervisor:
         self._failures += 1
         log.warning("the query failed (%d of %d): %s", self._failures, _FAILURES, headline(text))
         if self._failures >= _FAILURES:
-            raise explained(text)
+            raise explained(text, self._checkpoint)
         self._wait()
 
     def _wait_for_cluster(self) -> None:
@@ -191,19 +202,22 @@ class Supervisor:
         self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
 
 
-def known_fault(text: str) -> GroupReplayError | None:
+def known_fault(text: str, checkpoint: str | None = None) -> GroupReplayError | None:
     """What the JVM's text means, where that is known and will not get better."""
     for fault in _FAULTS:
         if fault.pattern.search(text):
             return GroupReplayError(
-                f"{fault.what}: {headline(text)}", fix=fault.fix, exit_code=fault.exit_code
+                f"{fault.what}: {headline(text)}",
+                where=checkpoint if fault.stored else None,
+                fix=fault.fix,
+                exit_code=fault.exit_code,
             )
     return None
 
 
-def explained(text: str) -> GroupReplayError:
+def explained(text: str, checkpoint: str) -> GroupReplayError:
     """The error of a query that is given up."""
-    return known_fault(text) or GroupReplayError(
+    return known_fault(text, checkpoint) or GroupReplayError(
         f"the query failed {_FAILURES} times in a row: {headline(text)}",
         fix="--debug shows all of it; nothing is lost: a new start goes on after the last finished batch",
     )

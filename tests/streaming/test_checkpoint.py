@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from spark_notes import spark_files
 from spark_sessions import small_session
 
 from groupreplay import __version__
@@ -90,6 +91,20 @@ def test_a_checkpoint_without_its_metadata_is_refused(folder: Path) -> None:
     (folder / "offsets").mkdir()
     with pytest.raises(GroupReplayError, match="lost its metadata"):
         opened(folder).claim(WANTED)
+
+
+@pytest.mark.parametrize(("place", "content"), [("offsets/9", "v1"), ("commits/9", None)])
+def test_a_checkpoint_that_is_not_whole_is_refused(folder: Path, place: str, content: str | None) -> None:
+    """With the file, and the ways out."""
+    opened(folder).claim(WANTED)
+    spark_files(folder, planned=(8, 9, 10), finished=(8, 9))
+    assert opened(folder).claim(WANTED)
+    (folder / place).unlink() if content is None else (folder / place).write_text(content)
+    with pytest.raises(GroupReplayError, match="damaged") as caught:
+        opened(folder).claim(WANTED)
+    assert str(caught.value.where).endswith(place)
+    assert caught.value.exit_code == ExitCode.DATA
+    assert "backup" in str(caught.value.fix)
 
 
 def test_a_damaged_identity_is_refused(folder: Path) -> None:

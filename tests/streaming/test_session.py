@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from spark_sessions import small_session
 
-from groupreplay.streaming.session import SESSION_CONF
+from groupreplay.streaming.session import SESSION_CONF, jvm_has_ended
 
 
 @pytest.mark.spark
@@ -34,3 +36,18 @@ def test_a_missing_pyspark_is_told() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "pip install 'groupreplay[spark]'" in done.stderr
+
+
+def test_a_jvm_that_has_ended() -> None:
+    """Known for the JVM that we started; of one that was there before us nothing is said."""
+
+    def seen(process: object) -> bool:
+        spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(proc=process)))
+        return jvm_has_ended(spark)
+
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        assert not seen(process)
+        process.kill()
+        process.wait()
+        assert seen(process)
+    assert not seen(None)

@@ -71,6 +71,7 @@ class Stage:
         self._queries = list(queries)
         self.supervisor = Supervisor(
             self._begin,
+            checkpoint="/checkpoint",
             renew=renew,
             report=self.report,
             stop=self.stop,
@@ -142,27 +143,33 @@ def test_failures_count_anew_after_a_finished_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "exit_code"),
+    ("text", "what", "where", "exit_code"),
     [
         (
             "org.apache.kafka.common.errors.TopicAuthorizationException: no",
             "not authorised",
+            None,
             ExitCode.AUTHORISATION,
         ),
         (
             "org.apache.kafka.common.errors.SaslAuthenticationException: no",
             "the broker refused",
+            None,
             ExitCode.CONNECTION,
         ),
-        ("Some data may have been lost because", "a part of the log is gone", ExitCode.DATA),
-        ("groupreplay.state.saved.SnapshotError: snapshot version 9", "another release", ExitCode.DATA),
-        ("whatever", "failed 3 times in a row", ExitCode.UNEXPECTED),
+        ("Some data may have been lost because", "a part of the log is gone", None, ExitCode.DATA),
+        ("groupreplay.state.saved.SnapshotError: version 9", "another release", "/checkpoint", ExitCode.DATA),
+        ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", "is damaged", "/checkpoint", ExitCode.DATA),
+        ("whatever", "failed 3 times in a row", None, ExitCode.UNEXPECTED),
     ],
 )
-def test_what_cannot_get_better_is_explained(text: str, what: str, exit_code: ExitCode) -> None:
+def test_what_cannot_get_better_is_explained(
+    text: str, what: str, where: str | None, exit_code: ExitCode
+) -> None:
     """The last failure is told in our words, with what to do and an exit code for scripts."""
-    error = explained(text)
+    error = explained(text, "/checkpoint")
     assert what in error.what
+    assert error.where == where
     assert error.fix
     assert error.exit_code == exit_code
 

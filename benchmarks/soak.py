@@ -1,0 +1,217 @@
+"""Whether the job stays as it is: its memory, batches, checkpoint and lag over a long time under a steady load.
+
+    python benchmarks/soak.py [--minutes 30] [--rate 5000] [--groups 2000] [--trigger 10]
+
+Starts a broker, writes commits and rounds of that many groups straight into the log at that rate, and prints a
+line a minute and how fast each figure rises. Memory is that of all processes of the job together (resident); the
+first third is left out of the slopes: until then caches and heaps fill. Nothing is judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import psutil
+from confluent_kafka import Producer
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from builders import generation, member
+from jobs import RunningJob, read_topic, running_job, topic_names
+from raw_records import commit
+
+from groupreplay.codecs import GroupMetadataKey, encode_key, encode_value
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.hashing import partition_for
+from groupreplay.streaming.broker import EmbeddedBroker
+
+PARTITIONS = 8
+TOPIC_PARTITIONS = 3
+#: One group in this many records has a round.
+ROUND_EVERY = 500
+STEP_SECONDS = 0.1
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The job at one moment; ``minutes`` since the load began."""
+
+    minutes: float
+    driver_mib: float
+    jvm_mib: float
+    workers_mib: float
+    batch_seconds: float
+    lag: int
+    state_rows: int
+    events: int
+    checkpoint_mib: float
+    checkpoint_files: int
+
+
+class Load:
+    """Commits and rounds at a steady rate, in a thread, until it is stopped."""
+
+    def __init__(self, server: str, rate: int, groups: int) -> None:
+        self._rate, self._random = rate, random.Random(1)
+        self._names = [f"soak-{number:05}" for number in range(groups)]
+        self._places = [partition_for(name, PARTITIONS) for name in self._names]
+        # The broker lets only Kafka's own administration client write to this topic.
+        settings = {
+            "bootstrap.servers": server,
+            "client.id": "__admin_client",
+            "linger.ms": 20,
+            "log_level": 0,
+        }
+        self._producer = Producer({**settings, "queue.buffering.max.messages": 1_000_000})
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.written = 0
+
+    def __enter__(self) -> Load:
+        for number in range(len(self._names)):
+            self._round(number)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+        self._producer.flush(30)
+
+    def _run(self) -> None:
+        begin, first = time.monotonic(), self.written
+        while not self._stopped.wait(STEP_SECONDS):
+            due = first + round((time.monotonic() - begin) * self._rate)
+            while self.written < due:
+                self._commit()
+            self._producer.poll(0)
+
+    def _commit(self) -> None:
+        number = self._random.randrange(len(self._names))
+        if self.written % ROUND_EVERY == 0:
+            self._round(number)
+            return
+        now_ms = time.time_ns() // 1_000_000
+        part, offset = self._random.randrange(TOPIC_PARTITIONS), self.written
+        self._write(
+            number,
+            *commit(self._names[number], "orders", part, offset=offset, commit_timestamp_ms=now_ms),
+            now_ms,
+        )
+
+    def _round(self, number: int) -> None:
+        """A generation that follows the one before; two members, one of them new."""
+        now_ms, name = time.time_ns() // 1_000_000, self._names[number]
+        members = member("kept", [0]), member(f"new-{self.written}", [1, 2])
+        value = generation(self.written + 1, *members, at=now_ms).value
+        self._write(number, encode_key(GroupMetadataKey(group=name)), encode_value(value), now_ms)
+
+    def _write(self, number: int, key: bytes, value: bytes, now_ms: int) -> None:
+        self._producer.produce(
+            OFFSETS_TOPIC, key=key, value=value, partition=self._places[number], timestamp=now_ms
+        )
+        self.written += 1
+
+
+def sample(job: RunningJob, begin: float) -> Sample | None:
+    """The job now; None before its first batch."""
+    documents = [json.loads(one.value or b"{}") for one in read_topic(job.server, job.topics.job)[-50:]]
+    known = [one for one in documents if one.get("batch")]
+    if not known:
+        return None
+    memory = {"driver": 0, "java": 0, "python": 0}
+    for process in psutil.process_iter(["name", "memory_info"]):
+        with suppress(ProcessLookupError):
+            if os.getsid(process.pid) == job.process.pid:
+                name = "driver" if process.pid == job.process.pid else process.info["name"]
+                kind = next((one for one in memory if name.startswith(one)), "python")
+                memory[kind] += process.info["memory_info"].rss
+    sizes = []
+    for file in job.checkpoint.rglob("*"):
+        with suppress(OSError):  # Spark tidies up
+            sizes.append(file.stat().st_size)
+    last = known[-1]
+    return Sample(
+        minutes=(time.monotonic() - begin) / 60,
+        driver_mib=memory["driver"] / MIB,
+        jvm_mib=memory["java"] / MIB,
+        workers_mib=memory["python"] / MIB,
+        batch_seconds=last["batch"]["seconds"],
+        lag=last["lag"]["offsets"],
+        state_rows=last["state_rows"],
+        events=last["counters"]["events"],
+        checkpoint_mib=sum(sizes) / MIB,
+        checkpoint_files=len(sizes),
+    )
+
+
+def slope(samples: Sequence[Sample], name: str) -> float:
+    """Percent an hour, by a straight line through the figures."""
+    values = [float(getattr(one, name)) for one in samples]
+    line = statistics.linear_regression([one.minutes for one in samples], values)
+    return 100 * 60 * line.slope / (statistics.fmean(values) or 1)
+
+
+def show(one: Sample) -> None:
+    """One line of the table."""
+    print(" ".join(f"{getattr(one, column.name):>16,.1f}" for column in fields(Sample)), flush=True)
+
+
+def soak(asked: argparse.Namespace) -> list[Sample]:
+    """Runs the job under load, and prints a line a minute."""
+    samples: list[Sample] = []
+    print(" ".join(f"{column.name:>16}" for column in fields(Sample)))
+    with tempfile.TemporaryDirectory() as folder, EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+        flags = ("--trigger", str(asked.trigger))
+        job_at = (broker.bootstrap_servers, Path(folder) / "job", topic_names("soak"))
+        with (
+            running_job(*job_at, *flags) as job,
+            Load(broker.bootstrap_servers, asked.rate, asked.groups) as load,
+        ):
+            begin = time.monotonic()
+            shown = 0.0
+            while (passed := time.monotonic() - begin) < 60 * asked.minutes:
+                time.sleep(5)
+                assert job.process.exit_code is None, job.process.tail(40)
+                if (one := sample(job, begin)) is not None:
+                    samples.append(one)
+                    if passed - shown >= 60:
+                        show(one)
+                        shown = passed
+            print(f"{load.written:,} records, {load.written / (time.monotonic() - begin):,.0f} a second")
+    return samples
+
+
+def main() -> None:
+    """Prints the table and the slopes."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--rate", type=int, default=5_000, help="records a second")
+    parser.add_argument("--groups", type=int, default=2_000)
+    parser.add_argument("--trigger", type=float, default=10.0)
+    asked = parser.parse_args()
+    samples = soak(asked)
+    settled = [one for one in samples if one.minutes >= asked.minutes / 3]
+    for column in fields(Sample)[1:]:
+        if column.name != "events":
+            middle = statistics.median(float(getattr(one, column.name)) for one in settled)
+            print(f"{column.name}: median {middle:,.1f}, {slope(settled, column.name):+.1f} % an hour")
+
+
+if __name__ == "__main__":
+    main()
