@@ -23,6 +23,7 @@ COVERED_BY = {
     "state/catalogue.py": "state/test_envelope.py",
     "state/conditions.py": "state/test_alarms.py",
     "state/context.py": "state/test_group.py",
+    "state/coordinator_requests.py": "state/test_coordinator.py",
     "state/document.py": "state/test_group.py",
     "state/events.py": "state/test_envelope.py",
     "state/observations.py": "state/test_group.py",
