@@ -34,14 +34,17 @@ class Committed:
 
 @dataclass(slots=True)
 class CommittedOffsets:
-    """The offsets of one group; ``pending`` are those of open transactions, by producer id."""
+    """The offsets of one group; ``pending`` are those of open transactions, by producer id.
+
+    A producer stays in there until its transaction ends, though it may have nothing pending any more.
+    """
 
     committed: dict[Place, Committed] = field(default_factory=dict)
     pending: dict[int, dict[Place, Committed]] = field(default_factory=dict)
     _written: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.committed or self.pending)
+        return bool(self.committed) or any(self.pending.values())
 
     def commit(
         self, group_id: str, request: OffsetCommit, commits: Iterable[Commit], now_ms: int
@@ -63,7 +66,7 @@ class CommittedOffsets:
     def end_transaction(self, producer_id: int, *, committed: bool) -> bool:
         """Commit or drop what a producer has pending; a later commit of the same partition stays.
 
-        False when the producer has nothing here.
+        False when the producer has written nothing here.
         """
         pending = self.pending.pop(producer_id, None)
         for place, one in (pending or {}).items() if committed else ():
@@ -80,7 +83,6 @@ class CommittedOffsets:
             for pending in self.pending.values():
                 pending.pop(place, None)
             records.append((_key(group_id, place), None))
-        self.pending = {producer_id: places for producer_id, places in self.pending.items() if places}
         return records
 
     def places(self) -> list[Place]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from builders import GROUP, Raw
@@ -73,6 +74,10 @@ class Clients:
     log: list[Raw] = field(default_factory=list)
     changes: list[StateChange] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    #: The request that made the group.
+    maker: Request | None = None
+    #: Called after everything that changed something.
+    listener: Callable[[], None] = lambda: None
     _open: dict[int, list[Raw]] = field(default_factory=dict)
     _held: list[Raw] = field(default_factory=list)
     _next: int = 100
@@ -97,6 +102,8 @@ class Clients:
                 written.append(Raw(key, value, offset=self._next, at=operation.timestamp_ms))
                 self._next += 1
             self._write(written, operation.producer_id, operation.marker)
+        if outcome.operations or outcome.changes:
+            self.listener()
 
     def _write(self, written: list[Raw], producer_id: int | None, marker: Marker | None) -> None:
         if producer_id is None:
@@ -114,6 +121,7 @@ class Clients:
         """Its answer; None when it has to wait."""
         self.wait(after_ms)
         known = len(self.answers)
+        self.maker = request if self.coordinator.group is None else self.maker
         self.take(self.coordinator.handle(request, self.now))
         return self.answer(request, known)
 
