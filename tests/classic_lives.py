@@ -64,6 +64,7 @@ class Life:
     _shown: dict[str, Any] | None = None
     #: Made of offsets, and no generation has been written since.
     _simple: bool = False
+    _born_ms: int = 0
     _read: int = 0
     _told: int = 0
     _probed_ms: int = 0
@@ -84,10 +85,12 @@ class Life:
         for change in self.clients.changes[self._told :]:
             self._note(change.before, change.after, change.generation, change.at_ms)
         self._told = len(self.clients.changes)
+        fresh = [_read(raw) for raw in self.clients.log[self._read :]]
+        if self._simple and any(raw.value is not None and raw.at >= self._born_ms for raw in fresh):
+            self._shown = dict(_SIMPLE)
         expected = self._expected()
         if self.clients.in_transaction:
             return
-        fresh = [_read(raw) for raw in self.clients.log[self._read :]]
         self._read = len(self.clients.log)
         self.events += self.replayed.apply(replace(observed(fresh), seen_to=1 << 40), 0)
         replayed = _picture(self.replayed.describe())
@@ -114,7 +117,7 @@ class Life:
             self._simple = False
             self.truth.append(("rebalance.completed", generation, at_ms))
         elif before is Phase.DEAD:
-            self._simple = not isinstance(self.clients.maker, JoinGroup)
+            self._simple, self._born_ms = not isinstance(self.clients.maker, JoinGroup), at_ms
             if not self._simple:
                 self._shown = {**_SIMPLE, "generation": 0}
                 self.truth.append(("group.created", generation, at_ms))
@@ -125,7 +128,7 @@ class Life:
         elif after is Phase.DEAD:
             end = ("group.deleted", None if shown is None else shown["generation"], at_ms)
             (self.truth if shown is not None else self.unclear).append(end)
-            self._shown = None
+            self._shown, self._simple = None, False
 
     def _expected(self) -> dict[str, Any] | None:
         group = self.clients.coordinator.group
@@ -134,10 +137,7 @@ class Life:
         }
         if group is None:
             return None
-        if self._simple:
-            if offsets or self._shown is not None:
-                self._shown = dict(_SIMPLE)
-        elif group.state not in REBALANCING:
+        if not self._simple and group.state not in REBALANCING:
             self._shown = {
                 "state": group.state.value,
                 "generation": group.generation,
