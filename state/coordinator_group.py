@@ -69,8 +69,8 @@ class GroupMember:
 class ClassicGroup:
     """One group. ``previous_state`` is Empty for as long as a new group's first rebalance lasts.
 
-    ``changes`` is where changes of its state are noted. ``subscribed_topics`` None: not known, since a member's subscription cannot be read or the group is none
-    of consumers.
+    ``changes`` is where changes of its state are noted. ``subscribed_topics`` None: not known, since a member's
+    subscription cannot be read or the group is none of consumers.
     """
 
     group_id: str
