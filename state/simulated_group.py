@@ -21,6 +21,7 @@ from groupreplay.codecs import (
     encode_assignment,
     encode_subscription,
 )
+from groupreplay.state.client_scripts import Script, Verb
 from groupreplay.state.coordinator import Coordinator
 from groupreplay.state.coordinator_requests import (
     Answer,
@@ -37,7 +38,6 @@ from groupreplay.state.coordinator_requests import (
     SyncGroup,
 )
 from groupreplay.state.phases import Phase
-from groupreplay.state.scenarios import Script, Verb
 
 _HEARTBEAT_INTERVAL_MS: Final = 3_000
 #: How long a client waits before it tries again.

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from groupreplay.codecs import Key, Value
+from groupreplay.state.client_scripts import SCENARIOS
 from groupreplay.state.coordinator_requests import GroupSummary, Outcome, Settings, StateChange
 from groupreplay.state.hashing import DEFAULT_PARTITIONS, partition_for
 from groupreplay.state.phases import REBALANCING
-from groupreplay.state.scenarios import SCENARIOS
 from groupreplay.state.simulated_group import SimulatedGroup
 
 #: When a simulation begins: 2026-01-01T00:00:00Z. A fixed time, so that a seed says everything.

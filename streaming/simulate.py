@@ -12,7 +12,7 @@ import click
 
 from groupreplay.streaming.options import display_options, option
 
-#: The scenarios of ``state.scenarios``, which is too much to load for a help text; a test holds them together.
+#: The scenarios of ``state.client_scripts``, which is too much to load for a help text; a test holds them together.
 SCENARIO_NAMES: Final = ("mixed", "rolling-restart", "autoscale", "stuck", "storm", "expiry")
 
 

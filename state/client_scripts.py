@@ -62,10 +62,12 @@ def _deployed(numbers: random.Random, members: int, duration_ms: int) -> list[Ac
 
 
 def _script(numbers: random.Random, acts: list[Act], *, static: bool = False) -> Script:
+    members = 1 + max(act.client for act in acts)
     return Script(
         acts=tuple(sorted(acts, key=lambda act: (act.at_ms, act.client))),
         static=static,
-        partitions=numbers.choice((3, 6, 12)),
+        # Nobody deploys more members than there are partitions, or hears of it.
+        partitions=max(members, numbers.choice((3, 6, 12))),
         commit_interval_ms=numbers.choice((5_000, 10_000, 30_000, 30_000)),
     )
 
