@@ -19,7 +19,6 @@ from groupreplay.state.coordinator_offsets import CommittedOffsets, Place
 from groupreplay.state.coordinator_rebalance import Journal, Rebalance, Timers
 from groupreplay.state.coordinator_requests import (
     Answer,
-    Commit,
     DeleteGroup,
     EndTransaction,
     Error,
@@ -60,16 +59,6 @@ class Coordinator:
         self._timers = Timers()
         self._journal = Journal()
         self._committed_by: set[str] = set()
-        self._handlers: Mapping[type[Request], Callable[[Any, int], Answer | None]] = {
-            JoinGroup: self._join,
-            SyncGroup: self._sync,
-            Heartbeat: self._heartbeat,
-            LeaveGroup: self._leave,
-            OffsetCommit: self._commit,
-            EndTransaction: self._end_transaction,
-            DeleteGroup: self._delete,
-            OffsetDelete: self._delete_offsets,
-        }
 
     @property
     def state(self) -> Phase:
@@ -83,7 +72,7 @@ class Coordinator:
         """
         self._serve(now_ms)
         try:
-            answer = self._handlers[type(request)](request, now_ms)
+            answer = _HANDLERS[type(request)](self, request, now_ms)
         except Refused as refused:
             answer = Answer(error=refused.error)
         if answer is not None:
@@ -317,20 +306,15 @@ class Coordinator:
         if member is not None and group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE):
             self._rebalance().keep_alive(member, now_ms)
         self._warn_of_mixed_commits(request)
-        fits = [one for one in request.commits if self._fits(one)]
+        most = self.settings.offset_metadata_max_bytes
+        refused = [one for one in request.commits if len(one.metadata.encode()) > most]
+        fits = [one for one in request.commits if one not in refused] if refused else request.commits
         records = self.offsets.commit(self.group_id, request, fits, now_ms)
         if records:
             self._journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
-            refused=tuple(
-                (one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE)
-                for one in request.commits
-                if not self._fits(one)
-            )
+            refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)
         )
-
-    def _fits(self, commit: Commit) -> bool:
-        return len(commit.metadata.encode()) <= self.settings.offset_metadata_max_bytes
 
     def _warn_of_mixed_commits(self, request: OffsetCommit) -> None:
         by = "consumers" if request.producer_id is None else "producers"
@@ -397,3 +381,15 @@ def _returned(answer: Answer, request: JoinGroup, former_leader: str | None) -> 
         protocol=answer.protocol,
         leader=former_leader or "",
     )
+
+
+_HANDLERS: Final[Mapping[type[Request], Callable[[Coordinator, Any, int], Answer | None]]] = {
+    JoinGroup: Coordinator._join,
+    SyncGroup: Coordinator._sync,
+    Heartbeat: Coordinator._heartbeat,
+    LeaveGroup: Coordinator._leave,
+    OffsetCommit: Coordinator._commit,
+    EndTransaction: Coordinator._end_transaction,
+    DeleteGroup: Coordinator._delete,
+    OffsetDelete: Coordinator._delete_offsets,
+}

@@ -73,11 +73,10 @@ class Life:
         self.replayed = Group(GROUP, CONTEXT)
         self.clients.listener = self.check
 
-    def step(self, happening: int, who: int, wait: int) -> None:
-        """One thing happens, and a while passes."""
-        happenings = list(HAPPENINGS.values())
-        happenings[happening % len(happenings)](self.clients, who)
-        self.clients.wait(WAITS_MS[wait % len(WAITS_MS)])
+    def step(self, happening: str, who: int, wait_ms: int) -> None:
+        """One of ``HAPPENINGS``, and a while passes."""
+        HAPPENINGS[happening](self.clients, who)
+        self.clients.wait(wait_ms)
         self.check()
 
     def check(self) -> None:

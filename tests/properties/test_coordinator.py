@@ -8,14 +8,16 @@ from collections import Counter
 import pytest
 from classic_clients import Clients
 from classic_lives import HAPPENINGS, WAITS_MS, Life
-from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from groupreplay.state.coordinator_group import VALID_PREVIOUS_STATES
 from groupreplay.state.coordinator_requests import Error
 from groupreplay.state.phases import Phase
 
 STEPS = 50
+_SHORT_MS = 3_000
 
 
 def lived(seed: int) -> Life:
@@ -23,9 +25,9 @@ def lived(seed: int) -> Life:
     numbers = random.Random(seed)
     life = Life(Clients(gap=1 + seed % 3), probing=seed % 2 == 1)
     # Long waits empty a group: most of the time they are short.
-    waits = [number for number in range(len(WAITS_MS)) for _ in range(4 if number < 4 else 1)]
+    waits_ms = [wait_ms for wait_ms in WAITS_MS for _ in range(4 if wait_ms <= _SHORT_MS else 1)]
     for _ in range(STEPS):
-        life.step(numbers.randrange(len(HAPPENINGS)), numbers.randrange(6), numbers.choice(waits))
+        life.step(numbers.choice(list(HAPPENINGS)), numbers.randrange(6), numbers.choice(waits_ms))
     life.end()
     return life
 
@@ -34,7 +36,7 @@ def test_the_replay_of_many_histories_is_the_truth() -> None:
     """State, generation, members, protocol, leader and offsets after every step; at the end every event."""
     changes: set[tuple[Phase, Phase]] = set()
     answers: Counter[Error] = Counter()
-    for seed in range(400):
+    for seed in range(500):
         try:
             life = lived(seed)
         except AssertionError as error:
@@ -58,10 +60,29 @@ def test_the_replay_of_very_many_histories_is_the_truth(part: int) -> None:
         lived(seed)
 
 
-@given(st.lists(st.tuples(*[st.integers(0, 40)] * 3), max_size=30), st.booleans())
-def test_short_histories(steps: list[tuple[int, int, int]], probing: bool) -> None:
+class Machine(RuleBasedStateMachine):
     """The same with histories that Hypothesis makes, and makes small where one fails."""
-    life = Life(probing=probing)
-    for step in steps:
-        life.step(*step)
-    life.end()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.life = Life()
+
+    @initialize(probing=st.booleans(), gap=st.integers(1, 3))
+    def begin(self, probing: bool, gap: int) -> None:
+        """A group that nobody knows yet."""
+        self.life = Life(Clients(gap=gap), probing=probing)
+
+    @rule(
+        happening=st.sampled_from(list(HAPPENINGS)), who=st.integers(0, 5), wait_ms=st.sampled_from(WAITS_MS)
+    )
+    def happens(self, happening: str, who: int, wait_ms: int) -> None:
+        """Something happens, and every operation that comes of it is compared."""
+        self.life.step(happening, who, wait_ms)
+
+    def teardown(self) -> None:
+        """Every event is held against the truth."""
+        self.life.end()
+
+
+TestMachine = Machine.TestCase
+TestMachine.settings = settings(max_examples=20, stateful_step_count=STEPS)
