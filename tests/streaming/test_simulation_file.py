@@ -101,10 +101,11 @@ def test_alarms_of_half_an_hour(tmp_path: Path, scenario: str, condition: str | 
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(("scenario", "condition"), ALARMS)
 def test_alarms_of_a_day(tmp_path: Path, scenario: str, condition: str | None) -> None:
     """The same for 24 hours."""
-    alarmed(written(tmp_path, scenario, 8, DAY_MS, seed=2), 8, condition)
+    alarmed(written(tmp_path, scenario, 4, DAY_MS, seed=2), 4, condition)
 
 
 def test_one_seed_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
