@@ -54,6 +54,11 @@ COMMANDS: Final[Mapping[str, _Entry]] = {
     ),
     "decode": _Entry(_READING, "decode", "Records as the JSON that Kafka's formatters print."),
     "capture": _Entry(_CLUSTER, "capture", "Copy the offsets topic into a file."),
+    "simulate": _Entry(
+        "groupreplay.streaming.simulate",
+        "simulate",
+        "A capture of simulated groups, and the truth about them.",
+    ),
     "coordinator": _Entry(_CLUSTER, "coordinator", "Where a group's records are and who leads them."),
     "schema": _Entry(_CLUSTER, "schema", "The JSON Schemas of the events."),
 }

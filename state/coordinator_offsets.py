@@ -1,0 +1,144 @@
+"""Committed offsets of a classic group as its coordinator holds them (``OffsetMetadataManager``).
+
+Knows commits, open transactions and when an offset may be removed; must not know how a group rebalances. The
+rules of removal are written down here once more than in `retention`, from the coordinator's side: a test holds
+the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from groupreplay.codecs import Key, OffsetCommitKey, OffsetCommitValue, Value
+from groupreplay.state.coordinator_group import ClassicGroup
+from groupreplay.state.coordinator_requests import Commit, OffsetCommit
+from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE
+from groupreplay.state.phases import Phase
+
+#: A topic and a partition of it.
+Place = tuple[str, int]
+_VERSION: Final = 4
+#: Written for clients that ask for a retention time: the only version that has an expiry.
+_VERSION_WITH_EXPIRY: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed offset and its place in the order of writing."""
+
+    order: int
+    value: OffsetCommitValue
+
+
+@dataclass(slots=True)
+class CommittedOffsets:
+    """The offsets of one group; ``pending`` are those of open transactions, by producer id.
+
+    A producer stays in there until its transaction ends, though it may have nothing pending any more.
+    """
+
+    committed: dict[Place, Committed] = field(default_factory=dict)
+    pending: dict[int, dict[Place, Committed]] = field(default_factory=dict)
+    _written: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.committed) or any(self.pending.values())
+
+    def commit(
+        self, group_id: str, request: OffsetCommit, commits: Iterable[Commit], now_ms: int
+    ) -> list[tuple[Key, Value | None]]:
+        """Take offsets over and return their records; those of a transaction wait for its end."""
+        table = (
+            self.committed
+            if request.producer_id is None
+            else self.pending.setdefault(request.producer_id, {})
+        )
+        records: list[tuple[Key, Value | None]] = []
+        for one in commits:
+            self._written += 1
+            value = _value(one, request.retention_ms, now_ms)
+            table[one.topic, one.partition] = Committed(self._written, value)
+            records.append((_key(group_id, (one.topic, one.partition)), value))
+        return records
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> bool:
+        """Commit or drop what a producer has pending; a later commit of the same partition stays.
+
+        False when the producer has written nothing here.
+        """
+        pending = self.pending.pop(producer_id, None)
+        for place, one in (pending or {}).items() if committed else ():
+            known = self.committed.get(place)
+            if known is None or one.order > known.order:
+                self.committed[place] = one
+        return pending is not None
+
+    def remove(self, group_id: str, places: Iterable[Place]) -> list[tuple[Key, Value | None]]:
+        """Forget offsets, pending ones too, and return their tombstones."""
+        records: list[tuple[Key, Value | None]] = []
+        for place in places:
+            self.committed.pop(place, None)
+            for pending in self.pending.values():
+                pending.pop(place, None)
+            records.append((_key(group_id, place), None))
+        return records
+
+    def places(self) -> list[Place]:
+        """Every partition with an offset, pending ones too."""
+        pending = (place for places in self.pending.values() for place in places)
+        return list(dict.fromkeys([*self.committed, *pending]))
+
+    def expired(self, group: ClassicGroup, retention_ms: int, now_ms: int) -> list[Place]:
+        """The partitions whose offsets the broker would remove now (``cleanupExpiredOffsets``)."""
+        if not _may_expire(group):
+            return []
+        since_emptied = group.protocol_type is not None and group.state is Phase.EMPTY
+        held = {place for places in self.pending.values() for place in places}
+        return [
+            place
+            for place, one in self.committed.items()
+            if place not in held
+            and not group.is_subscribed(place[0])
+            and now_ms
+            >= _deadline_ms(
+                one.value, retention_ms, group.current_state_timestamp_ms if since_emptied else None
+            )
+        ]
+
+
+def _may_expire(group: ClassicGroup) -> bool:
+    """Not in a rebalance, nor while others than consumers are members (``offsetExpirationCondition``)."""
+    if group.protocol_type is None or group.state is Phase.EMPTY:
+        return True
+    known = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.subscribed_topics is not None
+    return known and group.state is Phase.STABLE
+
+
+def _deadline_ms(value: OffsetCommitValue, retention_ms: int, emptied_ms: int | None) -> int:
+    if value.expire_timestamp_ms != -1:
+        return value.expire_timestamp_ms
+    return (value.commit_timestamp_ms if emptied_ms is None else emptied_ms) + retention_ms
+
+
+def _key(group_id: str, place: Place) -> OffsetCommitKey:
+    return OffsetCommitKey(group=group_id, topic=place[0], partition=place[1])
+
+
+def _value(commit: Commit, retention_ms: int | None, now_ms: int) -> OffsetCommitValue:
+    if retention_ms is not None:
+        return OffsetCommitValue(
+            version=_VERSION_WITH_EXPIRY,
+            offset=commit.offset,
+            metadata=commit.metadata,
+            commit_timestamp_ms=now_ms,
+            expire_timestamp_ms=now_ms + retention_ms,
+        )
+    return OffsetCommitValue(
+        version=_VERSION,
+        offset=commit.offset,
+        leader_epoch=commit.leader_epoch,
+        metadata=commit.metadata,
+        commit_timestamp_ms=now_ms,
+    )

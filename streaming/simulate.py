@@ -1,0 +1,86 @@
+"""The command ``simulate``: its flags, and the lines that hand them to the simulation.
+
+Must not import anything heavy at the top, because ``--help`` is made from here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from groupreplay.streaming.options import display_options, option
+
+#: The scenarios of ``state.client_scripts``, which is too much to load for a help text; a test holds them together.
+SCENARIO_NAMES: Final = ("mixed", "rolling-restart", "autoscale", "stuck", "storm", "expiry")
+
+
+@click.command()
+@option("--groups", type=click.IntRange(min=1), default=100, show_default=True, help="How many groups.")
+@option(
+    "--seconds",
+    type=click.IntRange(min=1, max=366 * 86_400),
+    default=600,
+    show_default=True,
+    help="How long, in their time.",
+)
+@option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same files.")
+@option("--scenario", type=click.Choice(SCENARIO_NAMES), default="mixed", show_default=True)
+@option(
+    "--partitions", type=click.IntRange(1, 1_000), default=50, show_default=True, help="Of the offsets topic."
+)
+@option(
+    "--probe-interval",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="SECONDS",
+    help="Between two rounds of a prober; 0: none looks on.",
+)
+@option(
+    "--retention-minutes",
+    type=click.IntRange(min=1),
+    default=7 * 24 * 60,
+    show_default=True,
+    help="How long the brokers keep offsets; replay wants to know it, too.",
+)
+@option("--scala", is_flag=True, help="The older coordinator: no generation 0, no tombstone of it.")
+@option(
+    "-o", "--output-file", type=click.Path(path_type=Path), metavar="FILE", required=True, help="The capture."
+)
+@display_options
+def simulate(
+    *,
+    groups: int,
+    seconds: int,
+    seed: int,
+    scenario: str,
+    partitions: int,
+    probe_interval: int,
+    retention_minutes: int,
+    scala: bool,
+    output_file: Path,
+) -> None:
+    """Write a capture of groups that a model of Kafka's coordinator has made, and the truth about them.
+
+    The truth is in FILE with .truth.jsonl in place of its ending: every change of state of every group, also
+    those that no record tells of. The capture can be read by replay, list, describe and decode.
+    """
+    from groupreplay.state.coordinator_requests import Settings
+    from groupreplay.state.simulation import Plan
+    from groupreplay.streaming.simulation_file import truth_path, write_simulation
+    from groupreplay.streaming.terminal import Progress
+
+    plan = Plan(
+        scenario=scenario,
+        groups=groups,
+        duration_ms=seconds * 1_000,
+        seed=seed,
+        partitions=partitions,
+        probe_interval_ms=probe_interval * 1_000 or None,
+        settings=Settings(retention_ms=retention_minutes * 60_000, scala=scala),
+    )
+    with Progress("groups simulated") as progress:
+        count = write_simulation(plan, output_file, progress)
+    click.echo(f"{count:,} records in {output_file}, the truth in {truth_path(output_file)}", err=True)

@@ -1,0 +1,139 @@
+"""Simulated groups of one partition: order, truth, probes, clean-up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+
+from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey
+from groupreplay.state.client_scripts import SCENARIOS
+from groupreplay.state.coordinator_group import VALID_PREVIOUS_STATES
+from groupreplay.state.coordinator_requests import Settings
+from groupreplay.state.hashing import partition_for
+from groupreplay.state.phases import REBALANCING, Phase
+from groupreplay.state.simulation import BEGIN_MS, Happened, Item, Observed, Plan, Written, simulate
+
+MINUTE_MS = 60_000
+
+
+def plan(
+    scenario: str = "mixed", *, groups: int = 6, minutes: int = 15, seed: int = 1, **fields: object
+) -> Plan:
+    """A small one, all groups in one partition."""
+    return Plan(
+        scenario=scenario,
+        groups=groups,
+        duration_ms=minutes * MINUTE_MS,
+        seed=seed,
+        partitions=1,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def simulated(one: Plan) -> list[Item]:
+    """Everything that happened."""
+    return list(simulate(one, one.group_ids()[0]))
+
+
+def at_ms(item: Item) -> int:
+    """When it was."""
+    if isinstance(item, Written):
+        return item.timestamp_ms
+    return item.taken_ms if isinstance(item, Observed) else item.change.at_ms
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_everything_is_in_order_and_legal(scenario: str) -> None:
+    """Offsets without gaps, times that never go back, states that follow each other; answers are the truth."""
+    one = plan(scenario)
+    items = simulated(one)
+    records = [item for item in items if isinstance(item, Written)]
+    assert [record.offset for record in records] == list(range(len(records)))
+    assert all(at_ms(before) <= at_ms(after) for before, after in pairwise(items))
+    assert at_ms(items[0]) >= BEGIN_MS
+    assert at_ms(items[-1]) < one.end_ms
+    state: dict[str, Phase] = defaultdict(lambda: Phase.DEAD)
+    for item in items:
+        if isinstance(item, Observed):
+            assert item.summary.state is state[item.group_id]
+        if isinstance(item, Happened):
+            legal = {**VALID_PREVIOUS_STATES, Phase.EMPTY: {Phase.PREPARING_REBALANCE, Phase.DEAD}}
+            assert item.change.before is state[item.group_id]
+            assert item.change.before in legal[item.change.after]
+            state[item.group_id] = item.change.after
+    assert set(state) == set(one.group_ids()[0])
+
+
+def test_clients_end_in_a_stable_group_with_every_partition_dealt_out() -> None:
+    """Members that come and stay: one generation, nobody idle, commits of all partitions."""
+    items = simulated(plan("rolling-restart", groups=3, minutes=30))
+    generations = [
+        item.value for item in items if isinstance(item, Written) and isinstance(item.key, GroupMetadataKey)
+    ]
+    restarts = [value for value in generations if value.members and value.generation > 1]  # type: ignore[union-attr]
+    assert len(restarts) > 10
+    commits = {
+        (item.key.group, item.key.partition)
+        for item in items
+        if isinstance(item, Written) and isinstance(item.key, OffsetCommitKey)
+    }
+    assert len(commits) >= 3 * 3
+
+
+def test_a_prober_asks_about_rebalances_until_they_are_over() -> None:
+    """Each of its series ends with an answer that is no rebalance, unless the simulation ends before."""
+    one = plan("storm", groups=2)
+    answers = [item for item in simulated(one) if isinstance(item, Observed)]
+    assert {answer.taken_ms % 10_000 for answer in answers} == {BEGIN_MS % 10_000}
+    for group_id in one.group_ids()[0]:
+        mine = [answer for answer in answers if answer.group_id == group_id]
+        for before, after in pairwise(mine):
+            if before.summary.state in REBALANCING:
+                assert after.taken_ms == before.taken_ms + 10_000
+
+
+def test_without_a_prober_nobody_asks() -> None:
+    """The log is the same."""
+    alone = simulated(plan(probe_interval_ms=None))
+    assert [item for item in simulated(plan()) if not isinstance(item, Observed)] == alone
+
+
+def test_abandoned_groups_expire_at_the_clean_up_after_their_retention() -> None:
+    """Offsets and group at once, no earlier than due and no later than the next look of the broker."""
+    one = plan("expiry", minutes=60, settings=Settings(retention_ms=15 * MINUTE_MS))
+    emptied: dict[str, int] = {}
+    deleted: dict[str, int] = {}
+    for item in simulated(one):
+        if isinstance(item, Happened) and item.change.after in (Phase.EMPTY, Phase.DEAD):
+            times = emptied if item.change.after is Phase.EMPTY else deleted
+            times[item.group_id] = item.change.at_ms
+    assert set(deleted) == set(one.group_ids()[0])
+    for group_id, at in deleted.items():
+        assert 15 * MINUTE_MS <= at - emptied[group_id] < 25 * MINUTE_MS
+
+
+def test_the_older_coordinator_writes_no_generation_0() -> None:
+    """The truth has the group's beginning all the same."""
+    items = simulated(plan("autoscale", groups=2, minutes=5, settings=Settings(scala=True)))
+    generations = {
+        item.value.generation  # type: ignore[union-attr]
+        for item in items
+        if isinstance(item, Written) and isinstance(item.key, GroupMetadataKey)
+    }
+    assert min(generations) == 1
+    assert any(isinstance(item, Happened) and item.change.before is Phase.DEAD for item in items)
+
+
+def test_groups_are_in_the_partitions_that_hold_them() -> None:
+    """As the broker would place them."""
+    placed = Plan(scenario="mixed", groups=200, duration_ms=1, seed=0).group_ids()
+    assert sum(map(len, placed)) == 200
+    assert all(partition_for(group_id) == place for place, ids in enumerate(placed) for group_id in ids)
+
+
+def test_a_seed_says_everything() -> None:
+    """The same one gives the same history, another one another."""
+    assert simulated(plan(minutes=5)) == simulated(plan(minutes=5))
+    assert simulated(plan(minutes=5)) != simulated(plan(minutes=5, seed=2))
