@@ -7,7 +7,7 @@ script is drawn from random numbers that are given, so the same numbers make the
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -62,14 +62,27 @@ def _deployed(numbers: random.Random, members: int, duration_ms: int) -> list[Ac
 
 
 def _script(numbers: random.Random, acts: list[Act], *, static: bool = False) -> Script:
-    members = 1 + max(act.client for act in acts)
+    ordered = tuple(sorted(acts, key=lambda act: (act.at_ms, act.client)))
     return Script(
-        acts=tuple(sorted(acts, key=lambda act: (act.at_ms, act.client))),
+        acts=ordered,
         static=static,
         # Nobody deploys more members than there are partitions, or hears of it.
-        partitions=max(members, numbers.choice((3, 6, 12))),
+        partitions=max(most_at_once(ordered), numbers.choice((3, 6, 12))),
         commit_interval_ms=numbers.choice((5_000, 10_000, 30_000, 30_000)),
     )
+
+
+def most_at_once(acts: Iterable[Act]) -> int:
+    """How many clients run at the same time, at most."""
+    running: set[int] = set()
+    most = 0
+    for act in acts:
+        if act.verb is Verb.START:
+            running.add(act.client)
+        elif act.verb is not Verb.HANG:
+            running.discard(act.client)
+        most = max(most, len(running))
+    return most
 
 
 def steady(numbers: random.Random, duration_ms: int) -> Script:
@@ -98,11 +111,16 @@ def rolling_restart(numbers: random.Random, duration_ms: int) -> Script:
 def autoscale(numbers: random.Random, duration_ms: int) -> Script:
     """Members come and go with the load."""
     acts = _deployed(numbers, 2, duration_ms)
-    members = 2
-    for at_ms in _times(numbers, acts[-1].at_ms + _MINUTE_MS, duration_ms, 5 * _MINUTE_MS):
-        grows = members == 1 or (members < _MOST_MEMBERS and numbers.random() < 0.5)
-        acts.append(Act(at_ms, Verb.START if grows else Verb.STOP, members if grows else members - 1))
-        members += 1 if grows else -1
+    running = [0, 1]
+    for started, at_ms in enumerate(
+        _times(numbers, acts[-1].at_ms + _MINUTE_MS, duration_ms, 5 * _MINUTE_MS), start=2
+    ):
+        if len(running) == 1 or (len(running) < _MOST_MEMBERS and numbers.random() < 0.5):
+            # Whoever is started is a new one, with a name and a host of its own.
+            running.append(started)
+            acts.append(Act(at_ms, Verb.START, started))
+        else:
+            acts.append(Act(at_ms, Verb.STOP, running.pop()))
     return _script(numbers, acts)
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from groupreplay.state.client_scripts import SCENARIOS, Script, Verb, simple, stuck
+from groupreplay.state.client_scripts import SCENARIOS, Act, Script, Verb, most_at_once, simple, stuck
 
 HOUR_MS = 3_600_000
 
@@ -29,7 +29,7 @@ def test_a_script_can_be_played(name: str) -> None:
                 running.add(act.client)
             elif act.verb is not Verb.HANG:
                 running.discard(act.client)
-        assert one.partitions > max(act.client for act in one.acts)
+        assert one.partitions >= most_at_once(one.acts)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -58,3 +58,17 @@ def test_a_stuck_group_hangs_before_another_member_comes() -> None:
     acts = stuck(random.Random(0), HOUR_MS).acts
     assert [act.verb for act in acts[-2:]] == [Verb.HANG, Verb.START]
     assert acts[-1].client not in {act.client for act in acts[:-1]}
+
+
+def test_who_runs_at_once_is_counted_while_it_runs() -> None:
+    """A client that hangs still runs; one that was stopped or killed does not."""
+    started = [Act(at_ms, Verb.START, at_ms) for at_ms in (0, 1)]
+    assert most_at_once([*started, Act(2, Verb.STOP, 0), Act(3, Verb.START, 2)]) == 2
+    assert most_at_once([*started, Act(2, Verb.HANG, 0), Act(3, Verb.START, 2)]) == 3
+
+
+def test_an_autoscaler_starts_new_members() -> None:
+    """One that comes back under its name and host would be taken for a crash loop."""
+    acts = script("autoscale", 3).acts
+    started = [act.client for act in acts if act.verb is Verb.START]
+    assert len(started) == len(set(started)) > 2
