@@ -205,6 +205,7 @@ def _walk(takeovers: Sequence[Takeover]) -> tuple[str, ...]:
 class RebalanceStormRule:
     """More generations in ``window_ms`` than max(``least``, ``per_slot`` · slots that changed + ``beyond``).
 
+    It is over when there are no more than half of ``least``: one that goes on must not end and begin all the time.
     An error when it has been so for ``windows`` windows, and the group does nothing else: more than half of the
     prober's rounds found it rebalancing, or no committed offset has moved.
     """
@@ -225,11 +226,13 @@ class RebalanceStormRule:
         marks = view.saved.habits.marks if view.saved.habits else []
         recent = [mark for mark in marks if mark.at_ms > view.now_ms - self.window_ms]
         generations = sum(mark.generations for mark in recent)
-        if generations <= self.least:
+        firing = RebalanceStorm.NAME in view.saved.firing
+        if generations <= (self.least // 2 if firing else self.least):
             return QUIET
         slots = len({slot for mark in recent for slot in mark.slots})
         # It begins with a generation, not because slots that explain the others have left the window.
-        if generations <= self._limit(slots) or not self._stormy(marks, marks[-1].at_ms):
+        begins = generations > self._limit(slots) and self._stormy(marks, marks[-1].at_ms)
+        if not firing and not begins:
             return QUIET
         next_ms = min(mark.at_ms for mark in recent) + self.window_ms
         details = {"generations": generations, "slots_changed": slots, "window_ms": self.window_ms}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -206,17 +207,27 @@ def test_a_storm_is_more_than_changes_explain(count: int, changing: int, fires: 
 
 
 def test_a_storm_from_firing_to_resolved() -> None:
-    """It ends when the window has no more than ten generations; what it tells is of when it began."""
+    """It ends when the window has no more than five generations; what it tells is of when it began."""
     old = [member("a", [0]), member("b", [1])]
     history = life((0, old), *((HOUR + number * 10_000, old) for number in range(1, 12)))
     found, events = said(history, "rebalance.storm")
     assert found == [
         ("rebalance.storm", "firing", START + HOUR + 110_000),
-        ("rebalance.storm", "resolved", START + HOUR + 10_000 + 10 * MINUTE),
+        ("rebalance.storm", "resolved", START + HOUR + 60_000 + 10 * MINUTE),
     ]
     fact: Any = events[0].fact
     assert (fact.generations, fact.slots_changed, fact.window_ms) == (11, 0, 10 * MINUTE)
     assert events[0].severity is Severity.WARN
+
+
+def test_a_storm_that_goes_on_is_said_once() -> None:
+    """A generation every 50 to 59 seconds for hours: eleven in one window, ten in the next, and still one storm."""
+    old = [member("a", [0]), member("b", [1])]
+    steps = itertools.accumulate(50_000 + 1_000 * (number * 7 % 10) for number in range(200))
+    history = life((0, old), *((HOUR + step, old) for step in steps))
+    found, events = said(history, "rebalance.storm")
+    assert [status for _, status, _ in found] in (["firing", "resolved"], ["firing", "firing", "resolved"])
+    assert [event.severity for event in events[1:-1]] == [Severity.ERROR] * (len(events) - 2)
 
 
 def test_skipped_generations_count() -> None:
