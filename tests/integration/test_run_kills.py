@@ -265,7 +265,7 @@ def compare(job: RunningJob) -> None:
     print(f"{len(expected)} events of {len(names)} groups, {repeats} said twice")  # noqa: T201
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_one_kill_of_each_kind(tmp_path: Path) -> None:
     """A worker, the driver, the broker: no event is lost, none is wrong."""
     survives(tmp_path, ["worker", "driver", "broker"], random.randrange(1_000_000))
