@@ -83,7 +83,15 @@ def test_a_blocked_rebalance_is_seen_until_it_ends(
     publisher = Publisher(cluster)
 
     def prober() -> Prober:
-        return open_prober(cluster, cluster, probes, cluster_id=cluster_id, job_id=None, clock=now_ms)
+        return open_prober(
+            cluster,
+            cluster,
+            probes,
+            cluster_id=cluster_id,
+            interval_seconds=1.0,
+            job_id=None,
+            clock=now_ms,
+        )
 
     def mine(asking: Prober) -> list[GroupAnswer]:
         taken = asking.take()
