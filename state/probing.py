@@ -88,8 +88,9 @@ def thrown_out(saved: Saved, member: Member, elapsed_ms: int | None, report: Rep
         return "unknown"
     timeout_ms = rebalance_timeout_ms(saved.members) or 0
     there = member.member_id in rebalance.seen or (member.instance_id or "") in rebalance.seen
-    waited_ms = report.timestamp_ms - rebalance.since_ms + 2 * saved.probe_interval_ms
-    if there and max(waited_ms, elapsed_ms or 0) >= timeout_ms:
+    # The rebalance was seen up to a round late, and the last commit may be of the moment after the last poll.
+    waited_ms = max(report.timestamp_ms - rebalance.since_ms, elapsed_ms or 0) + 2 * saved.probe_interval_ms
+    if there and waited_ms >= timeout_ms:
         return "rebalance_timeout"
     if rebalance.seen and not there and (elapsed_ms or 0) >= member.session_timeout_ms:
         return "session_timeout"

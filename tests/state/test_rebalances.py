@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from builders import (
     CONTEXT,
     GROUP,
@@ -236,12 +237,17 @@ def test_each_reason_is_said_once() -> None:
     ]
 
 
-def test_who_was_dropped_at_the_timeout() -> None:
-    """Still there at the last probe and not in the new generation: thrown out, a warning."""
+@pytest.mark.parametrize("late", [0, 30_000])
+def test_who_was_dropped_at_the_timeout(late: int) -> None:
+    """Still there at the last probe and not in the new generation: thrown out, a warning.
+
+    Also where the prober came late to it: then the member's last commit tells how long it was away.
+    """
     began = START + MINUTE
     over = began + 5 * MINUTE + 5_000
-    history = [TWO, generation(6, member("b", [0, 1]), member("c"), at=over, since=over - 10)]
-    _, events = told(history, rounds(began, over - 5_000), over + 1)
+    quiet = [commit("t", 0, 7, at=began + 10_000)] if late else []
+    history = [TWO, *quiet, generation(6, member("b", [0, 1]), member("c"), at=over, since=over - 10)]
+    _, events = told(history, rounds(began + late, over - 5_000), over + 1)
     (left,) = [event for event in events if event.fact.NAME == "member.left"]
     assert (left.fact.reason, left.evidence) == ("rebalance_timeout", Evidence.PROBE)  # type: ignore[attr-defined]
     assert left.severity is Severity.WARN
