@@ -20,7 +20,9 @@ from groupreplay.codecs import decode_key
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.streaming import rows
 from groupreplay.streaming.broker import EmbeddedBroker
+from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.replay import Replay
+from groupreplay.streaming.retention import RetentionFlags
 from groupreplay.streaming.settings import Cluster
 from groupreplay.streaming.step import Output
 
@@ -114,7 +116,8 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
             # The job has added no group of its own, and replay says the same as the job.
             assert groups_in_the_log(server) == {"old", "new", "after"}
             log = rows.read_topic(Cluster(bootstrap_servers=server))
-            replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era))
+            known = RetentionFlags().resolve(Connection(Cluster(bootstrap_servers=server))).for_context()
+            replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era, **known))
             events = [
                 json.loads(row.value or b"") for row in replayed.feed(log) if row.output is Output.EVENTS
             ]

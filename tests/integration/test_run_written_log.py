@@ -22,7 +22,9 @@ from groupreplay.codecs import ConsumerGroupMetadataKey, ConsumerGroupMetadataVa
 from groupreplay.state import Context
 from groupreplay.streaming import rows
 from groupreplay.streaming.broker import EmbeddedBroker
+from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.replay import Replay
+from groupreplay.streaming.retention import RetentionFlags
 from groupreplay.streaming.settings import Cluster
 from groupreplay.streaming.step import Output
 
@@ -82,7 +84,8 @@ def converted(begin: int) -> list[Raw]:
 def replay(server: str) -> dict[str, Json]:
     """The events that ``replay`` finds in the log, by id."""
     log = rows.read_topic(Cluster(bootstrap_servers=server))
-    replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era, member_events=True))
+    known = RetentionFlags().resolve(Connection(Cluster(bootstrap_servers=server))).for_context()
+    replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era, member_events=True, **known))
     events = [json.loads(row.value or b"") for row in replayed.feed(log) if row.output is Output.EVENTS]
     return {event["id"]: comparable(event) for event in events}
 
