@@ -193,6 +193,7 @@ def test_bad_records_become_dead_letters_and_the_job_goes_on(world: World) -> No
     ]
 
 
+@pytest.mark.long  # one kill of each kind is in test_run_kills.py
 def test_a_killed_job_loses_nothing_and_invents_nothing(world: World, tmp_path: Path) -> None:
     """Started slowly on a cold log, killed in the middle, started again: the events of the undisturbed run.
 
