@@ -105,12 +105,12 @@ def _name(event: Json) -> str:
 
 
 @contextmanager
-def producing(servers: str, topics: dict[str, int]) -> Iterator[None]:
+def producing(servers: str, topics: dict[str, int], every_seconds: float = 0.25) -> Iterator[None]:
     """Messages into every partition of these topics, so that there is something to commit."""
     producer, done = Producer({"bootstrap.servers": servers, "log_level": 0}), threading.Event()
 
     def run() -> None:
-        while not done.wait(0.25):
+        while not done.wait(every_seconds):
             for topic, partitions in topics.items():
                 for partition in range(partitions):
                     producer.produce(topic, b"x", partition=partition)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from captures import invoke
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from jobs import comparable, read_topic, running_job, topic_names
 from kafka_classes import Jvm
 from waiting import wait_until
+from watched import producing
 
 from groupreplay.streaming.jars import jar_paths
 from groupreplay.streaming.leash import Leashed
@@ -224,7 +224,7 @@ class World:
         create_topics(AdminClient({"bootstrap.servers": self.servers}), {self.topic: 6})
         with self.exit:
             self.exit.callback(self.loop.close)
-            self.exit.enter_context(producing(self.servers, self.topic, 6))
+            self.exit.enter_context(producing(self.servers, {self.topic: 6}, 0.05))
             jvm = self.exit.enter_context(Jvm(jar_paths("broker-4.3.1")))
             leader = jvm.make(SLEEPY, "SleepyLeader")
             self._rest(leader)
@@ -338,27 +338,6 @@ def world(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> W
 def now_ms() -> int:
     """By this machine's clock, which is the broker's."""
     return time.time_ns() // 1_000_000
-
-
-@contextmanager
-def producing(servers: str, topic: str, partitions: int) -> Iterator[None]:
-    """Messages to commit, as long as the block lasts."""
-    producer, done = Producer({"bootstrap.servers": servers, "log_level": 0}), threading.Event()
-
-    def run() -> None:
-        while not done.wait(0.05):
-            for partition in range(partitions):
-                producer.produce(topic, b"x", partition=partition)
-            producer.poll(0)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-        producer.flush(10)
 
 
 def check_blocked(world: World, one: Blocked) -> list[str]:
