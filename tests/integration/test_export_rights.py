@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import re
-import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from secured import free_ports
 from sink_messages import job_document
 from waiting import wait_until
 
@@ -34,18 +34,6 @@ PATIENCE_SECONDS = 120.0
 USER, PASSWORD = "exporter", "let-me-in"
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 TOPICS = {name: f"exported-{name}" for name in ("events", "states", "job")}
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses at this moment."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 @pytest.fixture
