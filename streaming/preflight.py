@@ -26,19 +26,6 @@ log = logging.getLogger(__name__)
 _READ_SECONDS: Final = 15.0
 
 
-def see_that_there_is_a_log(connection: Connection) -> None:
-    """Asks for the topic before anything about groups is asked: that question makes brokers create it.
-
-    Raises:
-        GroupReplayError: it is missing. Rights and silence are told better later.
-    """
-    try:
-        connection.identify(OFFSETS_TOPIC)
-    except GroupReplayError as error:
-        if error.exit_code is ExitCode.DATA:
-            raise
-
-
 def offsets_topic(connection: Connection) -> TopicIdentity:
     """Which life of the offsets topic this is, after one record of it was read.
 

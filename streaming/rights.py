@@ -99,7 +99,10 @@ def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | 
         GroupReplayError: the cluster cannot be asked.
     """
     topics = _topic_operations(connection, sorted({one.name for one in rights if one.kind == "topic"}))
-    groups = _visible_groups(connection, [one for one in rights if one.kind == "group"])
+    about_groups = [one for one in rights if one.kind == "group"]
+    # The question about a group makes brokers create the topic: without it there is no answer, and none is forced.
+    without_log = OFFSETS_TOPIC in topics and topics[OFFSETS_TOPIC] is None
+    groups = dict.fromkeys(about_groups) if without_log else _visible_groups(connection, about_groups)
 
     def holds(right: Right) -> bool | None:
         if right.kind == "group":
