@@ -41,7 +41,8 @@ class JobReport:
 
     ``ends`` are the ends of the log's partitions when they were last asked for. ``rules_changes`` is how often
     other rules were taken, ``rules_error`` why the present file of rules was refused. ``last_round`` is how
-    the prober's last round went, None before the first one and with ``--no-probe``.
+    the prober's last round went, None before the first one and with ``--no-probe``; ``prober_restarts`` is how
+    often its process had to be started again.
     """
 
     identity: JobIdentity
@@ -52,6 +53,7 @@ class JobReport:
     rules_changes: int = 0
     rules_error: str | None = None
     last_round: RoundSummary | None = None
+    prober_restarts: int = 0
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
@@ -135,6 +137,7 @@ class JobReport:
             "restarts": self.restarts,
             "last_error": self.last_error,
             "rules": {"changes": self.rules_changes, "error": self.rules_error},
+            "prober_restarts": self.prober_restarts,
             "prober": None if self.last_round is None else _prober(self.last_round),
         }
 

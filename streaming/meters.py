@@ -163,6 +163,9 @@ METERS: Final[tuple[Meter, ...]] = (
     ),
     Meter(f"{PREFIX_JOB}prober_groups", Kind.GAUGE, _JOB, "Groups that it found rebalancing."),
     Meter(
+        f"{PREFIX_JOB}prober_restarts_total", Kind.COUNTER, _JOB, "How often its process was started again."
+    ),
+    Meter(
         f"{PREFIX_JOB}build_info",
         Kind.KNOWN,
         ("component", "version"),

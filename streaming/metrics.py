@@ -208,6 +208,7 @@ def _measure_job(sheet: Sheet, picture: SinkPicture, job: JobDocument, now_ms: i
     add("restarts_total", job.restarts)
     add("rules_changes_total", job.rules.changes)
     add("rules_refused", job.rules.error is not None)
+    add("prober_restarts_total", job.prober_restarts)
     _measure_counters(sheet, picture, job)
     if job.prober is not None:
         answered = Counter(error is None for error in job.prober.brokers.values())

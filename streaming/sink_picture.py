@@ -104,6 +104,7 @@ class JobDocument(msgspec.Struct):
     restarts: int = 0
     rules: Rules = msgspec.field(default_factory=Rules)
     prober: ProberRound | None = None
+    prober_restarts: int = 0
 
 
 class JobConditions(msgspec.Struct):

@@ -41,13 +41,14 @@ def test_the_document_before_the_first_batch() -> None:
         },
         "restarts": 0,
         "last_error": None,
+        "prober_restarts": 0,
         "prober": None,
         "rules": {"changes": 0, "error": None},
     }
 
 
 def test_the_document_tells_of_the_prober() -> None:
-    """When it last looked, which brokers answered, whether it may see all groups."""
+    """When it last looked, which brokers answered, whether it may see all groups, how often it had to begin again."""
     last = RoundSummary(
         cluster_id="c",
         taken_ms=7,
@@ -57,7 +58,9 @@ def test_the_document_tells_of_the_prober() -> None:
         partition_count=None,
         groups=3,
     )
-    assert JobReport(IDENTITY, last_round=last).document(0)["prober"] == {
+    document = JobReport(IDENTITY, last_round=last, prober_restarts=2).document(0)
+    assert document["prober_restarts"] == 2
+    assert document["prober"] == {
         "round_ms": 7,
         "rights": "ok",
         "brokers": {"1": None, "2": "timed out"},

@@ -98,6 +98,7 @@ def test_the_job() -> None:
         "groupreplay_prober_round_timestamp_seconds": {"": (NOW - 2_000) / 1000},
         "groupreplay_prober_brokers": {"yes": 1, "no": 1},
         "groupreplay_prober_groups": {"": 1},
+        "groupreplay_prober_restarts_total": {"": 0},
         "groupreplay_build_info": {f"exporter {__version__}": 1, f"job {__version__}": 1},
         "groupreplay_exporter_ready": {"": 1},
         "groupreplay_exporter_groups_left_out": {"": 0},
