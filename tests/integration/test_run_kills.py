@@ -138,10 +138,11 @@ class Ordeal:
 
     def undergo(self, kills: Sequence[str]) -> None:
         """One kill after the other, each at a random moment after the batch that shows the job alive again."""
+        start = time.monotonic()
         for number, kind in enumerate(kills, 1):
             self._wait_for_a_batch()
             time.sleep(self._random.uniform(0, 2))  # the moment is what is random here; nothing waits for it
-            print(f"kill {number}: {kind}")  # noqa: T201
+            print(f"{time.monotonic() - start:.0f} s, kill {number}: {kind}")  # noqa: T201
             self._kinds[kind]()
         self._wait_for_a_batch()
 
