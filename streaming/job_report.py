@@ -6,6 +6,7 @@ know where either is written, nor a clock: the time is an argument.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,7 +15,8 @@ from groupreplay import __version__
 from groupreplay.state.context import OFFSETS_TOPIC
 from groupreplay.state.envelope import timestamp
 from groupreplay.streaming.probe_messages import RoundSummary
-from groupreplay.streaming.query import OBSERVED, UNMISSED
+from groupreplay.streaming.query import OBSERVED, OBSERVED_READ, UNMISSED
+from groupreplay.streaming.record_counts import as_counts
 from groupreplay.streaming.source import offsets_read
 from groupreplay.streaming.step import Output
 
@@ -60,6 +62,7 @@ class JobReport:
             ("batches", "records", *(one.value for one in Output), UNMISSED), 0
         )
     )
+    _record_types: Counter[str] = field(default_factory=Counter)
     _first_lag: int | None = None
 
     @property
@@ -89,6 +92,8 @@ class JobReport:
                 for source in progress["sources"]
                 if OFFSETS_TOPIC in str(source["endOffset"])
             )
+            read = progress["observedMetrics"].get(OBSERVED_READ)
+            self._record_types.update(as_counts(read.asDict()) if read else {})
             written = progress["observedMetrics"].get(OBSERVED)
             for name, count in written.asDict().items() if written else ():
                 self._counters[name] += count
@@ -134,6 +139,7 @@ class JobReport:
             else {"id": batch["batchId"], "seconds": _seconds(batch), "rows": batch["numInputRows"]},
             "state_rows": _state_rows(batch),
             "counters": dict(self._counters),
+            "record_types": dict(sorted(self._record_types.items())),
             "restarts": self.restarts,
             "last_error": self.last_error,
             "rules": {"changes": self.rules_changes, "error": self.rules_error},

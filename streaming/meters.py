@@ -126,7 +126,10 @@ METERS: Final[tuple[Meter, ...]] = (
     Meter(f"{PREFIX_JOB}batch_rows", Kind.GAUGE, _JOB, "Rows of the last batch."),
     Meter(f"{PREFIX_JOB}batches_total", Kind.COUNTER, _JOB, "Batches since the start of the job's process."),
     Meter(
-        f"{PREFIX_JOB}records_total", Kind.COUNTER, _JOB, "Records read since the start of the job's process."
+        f"{PREFIX_JOB}records_total",
+        Kind.COUNTER,
+        (*_JOB, "type"),
+        "Records read since the start of the job's process, by record type.",
     ),
     Meter(
         f"{PREFIX_JOB}written_total",
