@@ -6,7 +6,6 @@ taken.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import msgspec
 from groupreplay.state.envelope import timestamp
 from groupreplay.state.job_watch import GRANT_DESCRIBE
 from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.clock import now_ms
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.live_groups import LiveGroups
 from groupreplay.streaming.logs import tell
@@ -101,7 +101,7 @@ def keep_probing(
             cluster_id=cluster_id,
             interval_seconds=interval_seconds,
             job_id=job_id,
-            clock=_now_ms,
+            clock=now_ms,
         ),
         interval_seconds=interval_seconds,
         write=lambda messages: publisher.publish(topic, map(encode_message, messages)),
@@ -120,7 +120,7 @@ def probe_once(source: Cluster) -> Round:
         GroupReplayError: the cluster cannot be reached.
     """
     connection = Connection(source)
-    prober = Prober(LiveGroups(connection), cluster_id=connection.cluster_id(), clock=_now_ms)
+    prober = Prober(LiveGroups(connection), cluster_id=connection.cluster_id(), clock=now_ms)
     return prober.take()
 
 
@@ -174,7 +174,3 @@ def round_documents(taken: Round) -> list[Mapping[str, Any]]:
 
 def _members(answer: GroupAnswer) -> list[str]:
     return [one.instance_id or f"{one.client_id}{one.client_host}" for one in answer.members]
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -6,7 +6,6 @@ Knows the order of the parts and hands each what it needs; must not know how any
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from groupreplay.state.rules import Policy
 from groupreplay.streaming import preflight
 from groupreplay.streaming.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.clients import Connection, TopicIdentity
+from groupreplay.streaming.clock import now_ms
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobIdentity, JobReport
@@ -120,7 +120,7 @@ class _Run:
         self._probes_plan = probes_plan
         self._rules = rules
         self._retention = RetentionWatch(
-            settings.retention, lambda: Connection(settings.source), clock=_now_ms
+            settings.retention, lambda: Connection(settings.source), clock=now_ms
         )
         self._stop = stop
         self._query: StreamingQuery | None = None
@@ -131,7 +131,7 @@ class _Run:
                 job_id=identity.job_id,
                 run_id=str(uuid.uuid4()),
                 first_start_ms=identity.first_start_ms,
-                started_ms=_now_ms(),
+                started_ms=now_ms(),
                 trigger_seconds=settings.trigger_seconds,
             )
         )
@@ -159,7 +159,7 @@ class _Run:
                 lost=self._lost,
                 quieten=lambda: quiet(self._spark),
                 tell=tell,
-                clock=_now_ms,
+                clock=now_ms,
             ).run()
         finally:
             if self._probing is not None:
@@ -183,7 +183,7 @@ class _Run:
             return
         at_ms = self._identity.first_start_ms
         context = Context(cluster_id=self._identity.cluster_id, era=self._identity.event_era)
-        row = event_row(gap_event(gap, at_ms), context, _now_ms())
+        row = event_row(gap_event(gap, at_ms), context, now_ms())
         Publisher(settings.sink_cluster).publish(
             settings.topics.events, [(row.key, row.value or b"")], row.headers
         )
@@ -234,7 +234,7 @@ class _Run:
             ends=lambda: source.end_offsets(self._log_plan.topic, self._log_plan.partitions),
             progress=self._progress,
             publish=lambda topic, key, value: publisher.publish(topic, [(key, value)]),
-            clock=_now_ms,
+            clock=now_ms,
         )
 
     def _prober(self) -> ProberProcess:
@@ -298,7 +298,7 @@ def _identity(topic: TopicIdentity, sink_id: str, settings: RunSettings) -> Iden
         era=topic.era,
         partitions=topic.partitions,
         probes=f"{sink_id}/{settings.topics.probes}",
-        first_start_ms=_now_ms(),
+        first_start_ms=now_ms(),
     )
 
 
@@ -334,7 +334,3 @@ def _answers(cluster: Cluster) -> bool:
         log.debug("%s does not answer: %s", cluster.bootstrap_servers, error)
         return False
     return True
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

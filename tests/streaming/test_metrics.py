@@ -90,7 +90,7 @@ def test_the_job() -> None:
         "groupreplay_batches_total": {"": 1},
         "groupreplay_records_total": {
             **dict.fromkeys(RECORD_TYPES, 0),
-            "OffsetCommit": 3,
+            "OffsetCommit": 4,
             "GroupMetadata": 1,
         },
         "groupreplay_written_total": {"events": 0, "states": 0, "dead_letters": 0, "job": 0},
