@@ -50,7 +50,12 @@ def output_rows(
         # Fifty tasks would start Python fifty times; each task packs its partitions one after the other.
         .coalesce(spark.sparkContext.defaultParallelism)
         .mapInArrow(pack, PACKED_SCHEMA)
-        .unionByName(probes(spark, watch).mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA))
+        .unionByName(
+            # One task, which so sees the answers and the heartbeat of a batch together.
+            probes(spark, watch)
+            .coalesce(1)
+            .mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA)
+        )
         # No row is late with this kind of timeout; the watermark only tells every group how far we are.
         .withWatermark("caught_up", "0 seconds")
         .groupBy("key")
