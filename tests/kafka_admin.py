@@ -217,7 +217,8 @@ class KafkaAdmin:
         """Group -> state, epochs, members and, if wanted, committed offsets, of those that exist.
 
         Asked for by name and type. Classic groups and those of KIP-848 are one type here, ``consumer``: they
-        may become each other. ``classic`` is for groups that are not of consumers, such as Connect's. Share groups have no committed offsets.
+        may become each other. ``classic`` is for groups that are not of consumers, such as Connect's. Share
+        groups have no committed offsets.
         """
         from py4j.java_collections import ListConverter, MapConverter
 
