@@ -23,12 +23,11 @@ from groupreplay.streaming.clients import Connection, TopicIdentity
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobIdentity, JobReport
-from groupreplay.streaming.logs import tell
+from groupreplay.streaming.logs import log_settings, tell
 from groupreplay.streaming.lost_log import LogLostError, lost_log
-from groupreplay.streaming.probe_messages import Rights, encode_message
+from groupreplay.streaming.probe_messages import Rights, RoundSummary
 from groupreplay.streaming.probe_rows import Audience
-from groupreplay.streaming.prober import ProberThread, Round
-from groupreplay.streaming.probing import open_prober
+from groupreplay.streaming.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.query import observed, output_rows
 from groupreplay.streaming.retention import Retention, RetentionWatch
@@ -238,30 +237,28 @@ class _Run:
             clock=_now_ms,
         )
 
-    def _prober(self) -> ProberThread:
-        """The prober in a thread of its own, with connections of its own."""
-        settings, identity = self._settings, self._identity
-        publisher = Publisher(settings.sink_cluster)
-        return ProberThread(
-            lambda: open_prober(
-                settings.source,
-                settings.sink_cluster,
-                settings.topics.probes,
-                cluster_id=identity.cluster_id,
-                interval_seconds=settings.probe_interval_seconds,
-                job_id=identity.job_id,
-                clock=_now_ms,
-            ),
+    def _prober(self) -> ProberProcess:
+        settings, (level, form) = self._settings, log_settings()
+        task = ProberTask(
+            source=settings.source,
+            sink=settings.sink_cluster,
+            topic=settings.topics.probes,
+            cluster_id=self._identity.cluster_id,
             interval_seconds=settings.probe_interval_seconds,
-            write=lambda messages: publisher.publish(settings.topics.probes, map(encode_message, messages)),
-            tell=self._take_round,
+            job_id=self._identity.job_id,
+            log_level=level,
+            log_format=form,
         )
+        return ProberProcess(task, tell=self._take_round, died=self._count_prober_end)
 
-    def _take_round(self, taken: Round) -> None:
-        if taken.summary.rights == "missing" and self._rights != "missing":
+    def _take_round(self, taken: RoundSummary) -> None:
+        if taken.rights == "missing" and self._rights != "missing":
             log.warning("the prober cannot see all groups; grant it: %s", GRANT_DESCRIBE)
-        self._rights = taken.summary.rights
-        self._report.last_round = taken.summary
+        self._rights = taken.rights
+        self._report.last_round = taken
+
+    def _count_prober_end(self) -> None:
+        self._report.prober_restarts += 1
 
     def _progress(self) -> list[Mapping[str, Any]]:
         """The batches that were finished since the last one known to the report."""
