@@ -11,7 +11,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.bad_records import BadRecord
+from groupreplay.streaming.allocator import keep_freed_memory
 from groupreplay.streaming.binary_columns import BinaryColumn, Ints
 from groupreplay.streaming.commit_columns import CommitColumns, decode_regular
 from groupreplay.streaming.fold import ChunkRows, fold
@@ -59,6 +60,7 @@ def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     The batches have INPUT_COLUMNS (int32, int64, int64, binary, binary). Rows that cannot be used go to the
     key ``x:`` + partition.
     """
+    keep_freed_memory()
     for table in _chunks(batches):
         yield _packed_rows(_Chunk.of(table))
 
@@ -122,9 +124,16 @@ class _Chunk:
 
 def _in_log_order(partition: npt.NDArray[np.int32], offset: Ints) -> bool:
     """Whether one Kafka partition comes after the other, each in the order of its offsets; so Spark reads."""
+    ends = _ends(partition)
     same_partition = partition[1:] == partition[:-1]
-    stretches = 1 + np.count_nonzero(~same_partition)
-    return stretches == len(np.unique(partition)) and not np.any(same_partition & (offset[1:] <= offset[:-1]))
+    return len(set(partition[ends].tolist())) == len(ends) and not np.any(
+        same_partition & (offset[1:] <= offset[:-1])
+    )
+
+
+def _ends(partition: npt.NDArray[Any]) -> Ints:
+    """The last row of each stretch of one partition."""
+    return np.append(np.flatnonzero(partition[1:] != partition[:-1]), len(partition) - 1)
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
@@ -146,10 +155,8 @@ def _packed_rows(chunk: _Chunk) -> pa.RecordBatch:
     for run in fold(commits, rows, chunk.keys):
         items[run.stream].append((run.first_offset, run.packed))
 
-    seen_to = {
-        int(partition): int(chunk.offset[chunk.partition == partition].max())
-        for partition in np.unique(chunk.partition)
-    }
+    ends = _ends(chunk.partition)
+    seen_to = dict(zip(chunk.partition[ends].tolist(), chunk.offset[ends].tolist(), strict=True))
     keys: list[bytes] = []
     packed: list[bytes] = []
     for of_stream, pairs in items.items():
@@ -174,11 +181,16 @@ def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
 
     A group lives in one partition for good; a log that says otherwise gets one stream for each.
     """
-    group = chunk.keys.group[chunk.key_index]
     width = int(chunk.partition.max()) + 1
-    pairs, stream = np.unique(group * width + chunk.partition, return_inverse=True)
-    named = [(int(pair) // width, int(pair) % width) for pair in pairs]
-    return named, np.where(group < 0, -1, stream)
+    place, group = chunk.key_index, chunk.keys.group
+    partition = np.zeros(len(group), np.int64)
+    partition[place] = chunk.partition
+    if not np.array_equal(partition[place], chunk.partition):
+        pairs, place = np.unique(place * width + chunk.partition, return_inverse=True)
+        group, partition = group[pairs // width], pairs % width
+    # By key, of which there are few, not by row.
+    named, stream = np.unique(group * width + partition, return_inverse=True)
+    return [divmod(name, width) for name in named.tolist()], np.where(group < 0, -1, stream)[place]
 
 
 def _other_rows(

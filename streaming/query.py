@@ -56,7 +56,12 @@ def output_rows(
         .mapInArrow(pack, f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>")
         .observe(OBSERVED_READ, *added_up(RECORD_COUNTS))
         .drop(RECORD_COUNTS)
-        .unionByName(probes(spark, watch).mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA))
+        .unionByName(
+            # One task, which so sees the answers and the heartbeat of a batch together.
+            probes(spark, watch)
+            .coalesce(1)
+            .mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA)
+        )
         # No row is late with this kind of timeout; the watermark only tells every group how far we are.
         .withWatermark("caught_up", "0 seconds")
         .groupBy("key")
