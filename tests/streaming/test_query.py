@@ -15,7 +15,7 @@ from groupreplay.codecs import REGISTRY
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.rules import GroupRule, Policy
 from groupreplay.streaming.pack import pack
-from groupreplay.streaming.query import OUTPUT_SCHEMA, PACKED_SCHEMA, RECORD_COUNTS, counters
+from groupreplay.streaming.query import COUNTED_SCHEMA, OUTPUT_SCHEMA, counters
 from groupreplay.streaming.record_counts import added_up, as_counts
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.step import _headers_text
@@ -45,7 +45,7 @@ def test_losses_that_nobody_has_to_be_told() -> None:
 def test_records_by_type() -> None:
     """Every record counts once under the type that its key names; the sum is that of the chunks."""
     rows = random_log(11, 3_000)
-    spark, schema = small_session(), f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
+    spark, schema = small_session(), COUNTED_SCHEMA
     packed = [batch.to_pandas() for batch in pack(batches(rows, 500))]
     assert sum(len(frame) for frame in packed) > len(packed) > 0
     frame = spark.createDataFrame(pd.concat(packed), schema)
