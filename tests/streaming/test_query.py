@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-import pandas as pd
+import pyarrow as pa
 import pytest
 from builders import CONTEXT, commit, no_offset, replay
 from raw_records import batches, random_log
@@ -15,7 +15,7 @@ from groupreplay.codecs import REGISTRY
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.rules import GroupRule, Policy
 from groupreplay.streaming.pack import pack
-from groupreplay.streaming.query import COUNTED_SCHEMA, OUTPUT_SCHEMA, counters
+from groupreplay.streaming.query import COUNTED_SCHEMA, OUTPUT_SCHEMA, RECORD_COUNTS, counters
 from groupreplay.streaming.record_counts import added_up, as_counts
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.step import _headers_text
@@ -46,9 +46,9 @@ def test_records_by_type() -> None:
     """Every record counts once under the type that its key names; the sum is that of the chunks."""
     rows = random_log(11, 3_000)
     spark, schema = small_session(), COUNTED_SCHEMA
-    packed = [batch.to_pandas() for batch in pack(batches(rows, 500))]
-    assert sum(len(frame) for frame in packed) > len(packed) > 0
-    frame = spark.createDataFrame(pd.concat(packed), schema)
+    packed = list(pack(batches(rows, 500)))
+    assert sum(len(batch) for batch in packed) > len(packed) > 0
+    frame = spark.createDataFrame(pa.Table.from_batches(packed), schema)
     (summed,) = frame.agg(*added_up(RECORD_COUNTS)).collect()
     expected = Counter(type_of(key) for _, _, _, key, _ in rows)
     assert as_counts(summed.asDict()) == expected
