@@ -1,4 +1,4 @@
-"""Committed offsets of a classic group as its coordinator holds them (``OffsetMetadataManager``).
+"""Committed offsets of a group as its coordinator holds them (``OffsetMetadataManager``).
 
 Knows commits, open transactions and when an offset may be removed; must not know how a group rebalances. The
 rules of removal are written down here once more than in `retention`, from the coordinator's side: a test holds
@@ -9,13 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from groupreplay.codecs import Key, OffsetCommitKey, OffsetCommitValue, Value
-from groupreplay.state.coordinator_group import ClassicGroup
 from groupreplay.state.coordinator_requests import Commit, OffsetCommit
-from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE
-from groupreplay.state.phases import Phase
+
+
+class Group(Protocol):
+    """What decides whether offsets of a group may go: in its state at all, since when, and of which topics not."""
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether any may."""
+
+    @property
+    def emptied_ms(self) -> int | None:
+        """Since when retention counts; None: from each commit."""
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether offsets of the topic must stay."""
+
 
 #: A topic and a partition of it.
 Place = tuple[str, int]
@@ -90,30 +103,18 @@ class CommittedOffsets:
         pending = (place for places in self.pending.values() for place in places)
         return list(dict.fromkeys([*self.committed, *pending]))
 
-    def expired(self, group: ClassicGroup, retention_ms: int, now_ms: int) -> list[Place]:
+    def expired(self, group: Group, retention_ms: int, now_ms: int) -> list[Place]:
         """The partitions whose offsets the broker would remove now (``cleanupExpiredOffsets``)."""
-        if not _may_expire(group):
+        if not group.may_expire:
             return []
-        since_emptied = group.protocol_type is not None and group.state is Phase.EMPTY
         held = {place for places in self.pending.values() for place in places}
         return [
             place
             for place, one in self.committed.items()
             if place not in held
             and not group.is_subscribed(place[0])
-            and now_ms
-            >= _deadline_ms(
-                one.value, retention_ms, group.current_state_timestamp_ms if since_emptied else None
-            )
+            and now_ms >= _deadline_ms(one.value, retention_ms, group.emptied_ms)
         ]
-
-
-def _may_expire(group: ClassicGroup) -> bool:
-    """Not in a rebalance, nor while others than consumers are members (``offsetExpirationCondition``)."""
-    if group.protocol_type is None or group.state is Phase.EMPTY:
-        return True
-    known = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.subscribed_topics is not None
-    return known and group.state is Phase.STABLE
 
 
 def _deadline_ms(value: OffsetCommitValue, retention_ms: int, emptied_ms: int | None) -> int:

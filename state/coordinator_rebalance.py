@@ -43,6 +43,10 @@ class Timers:
         self._set += 1
         self._due[key] = (at_ms, self._set, action)
 
+    def is_set(self, key: tuple[str, str]) -> bool:
+        """Whether a timer is set."""
+        return key in self._due
+
     def cancel(self, key: tuple[str, str]) -> None:
         """Forget a timer, if it is set."""
         self._due.pop(key, None)

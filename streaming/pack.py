@@ -35,13 +35,16 @@ from groupreplay.streaming.packing import (
     pack_bad_records,
     pack_group,
 )
+from groupreplay.streaming.record_counts import count_types
 
 #: What ``pack`` reads. Times are milliseconds; a null value is a tombstone.
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value")
-#: What ``pack`` writes: the tagged key, the packed observations, and a column that only heartbeats fill.
+#: What reaches the function of a key: the tagged key, the packed observations, and a column that only heartbeats fill.
 OUTPUT_SCHEMA: Final = pa.schema(
     [("key", pa.binary()), ("packed", pa.binary()), ("caught_up", pa.timestamp("us", "UTC"))]
 )
+#: What ``pack`` writes: the first row of each chunk also has its ``record_counts``.
+COUNTED_SCHEMA: Final = OUTPUT_SCHEMA.append(pa.field("record_counts", pa.list_(pa.int64())))
 
 #: A chunk is folded as one. Larger ones fold better, and both limits keep the memory flat.
 _CHUNK_ROWS: Final = 200_000
@@ -52,7 +55,7 @@ _KEPT_BYTES: Final = {"malformed": 64 << 10, "skipped": 1 << 10}
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Packs records into rows of OUTPUT_SCHEMA: one per group, Kafka partition and chunk.
+    """Packs records into rows of COUNTED_SCHEMA: one per group, Kafka partition and chunk.
 
     The batches have INPUT_COLUMNS (int32, int64, int64, binary, binary). Rows that cannot be used go to the
     key ``x:`` + partition.
@@ -168,8 +171,9 @@ def _packed_rows(chunk: _Chunk) -> pa.RecordBatch:
         pa.array(keys, pa.binary()),
         pa.array(packed, pa.binary()),
         pa.nulls(len(keys), OUTPUT_SCHEMA.field("caught_up").type),
+        pa.array([count_types(chunk.keys.raw, chunk.key_index)] + [None] * (len(keys) - 1)),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=OUTPUT_SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=COUNTED_SCHEMA)
 
 
 def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:

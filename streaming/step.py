@@ -209,9 +209,16 @@ def step(
     PySpark keeps the timer of a call that writes nothing, and fires it again in every batch when the call was
     the timer's own: such a call must end with an update and a new timer, or with a removal.
     """
-    packed = [blob for frame in frames for blob in frame["packed"] if blob is not None]
+    packed: list[bytes] = []
+    caught_up_ms = state.getCurrentWatermarkMs()
+    for frame in frames:
+        blobs = frame["packed"].tolist()
+        packed += [blob for blob in blobs if blob is not None]
+        if None in blobs:
+            # The caught-up time, a batch before it is the watermark (see ``pack_probes``). NaT is less than any.
+            caught_up_ms = max(caught_up_ms, frame["caught_up"].max().value // 1_000_000)
     processing_ms = state.getCurrentProcessingTimeMs()
-    now_ms = min(processing_ms, state.getCurrentWatermarkMs())
+    now_ms = min(processing_ms, caught_up_ms)
     result = advance(
         key[0],
         state.get[0] if state.exists else None,

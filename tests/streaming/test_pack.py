@@ -24,7 +24,7 @@ from groupreplay.codecs import (
 from groupreplay.state.bad_records import BadRecord
 from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord
 from groupreplay.streaming import pack as pack_module
-from groupreplay.streaming.pack import OUTPUT_SCHEMA, pack
+from groupreplay.streaming.pack import COUNTED_SCHEMA, pack
 from groupreplay.streaming.packing import unpack_bad_records, unpack_group
 
 
@@ -32,7 +32,7 @@ def packed_by_key(rows: list[Raw], size: int = 10_000) -> dict[bytes, list[bytes
     """The packed blobs of each key, in the order in which they came."""
     blobs: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for batch in pack(batches(rows, size)):
-        assert batch.schema == OUTPUT_SCHEMA
+        assert batch.schema == COUNTED_SCHEMA
         assert batch["caught_up"].null_count == batch.num_rows
         for key, packed in zip(batch["key"].to_pylist(), batch["packed"].to_pylist(), strict=True):
             blobs[key].append(packed)

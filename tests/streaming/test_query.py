@@ -1,16 +1,22 @@
-"""What Spark counts of the rows that go to the sink."""
+"""What Spark counts of the rows that come from the log, and of those that go to the sink."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from builders import CONTEXT, commit, no_offset, replay
+from raw_records import batches, random_log
 from spark_sessions import small_session
 
+from groupreplay.codecs import REGISTRY
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.rules import GroupRule, Policy
-from groupreplay.streaming.query import OUTPUT_SCHEMA, counters
+from groupreplay.streaming.pack import pack
+from groupreplay.streaming.query import OUTPUT_SCHEMA, PACKED_SCHEMA, RECORD_COUNTS, counters
+from groupreplay.streaming.record_counts import added_up, as_counts
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.step import _headers_text
 
@@ -33,3 +39,23 @@ def test_losses_that_nobody_has_to_be_told() -> None:
     expected = {"events": len(rows) - 2, "states": 2, "dead_letters": 0, "job": 0, "unmissed_expired": 1}
     assert counted.asDict() == expected
     assert len(rows) > 4
+
+
+@pytest.mark.spark
+def test_records_by_type() -> None:
+    """Every record counts once under the type that its key names; the sum is that of the chunks."""
+    rows = random_log(11, 3_000)
+    spark, schema = small_session(), f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
+    packed = [batch.to_pandas() for batch in pack(batches(rows, 500))]
+    assert sum(len(frame) for frame in packed) > len(packed) > 0
+    frame = spark.createDataFrame(pd.concat(packed), schema)
+    (summed,) = frame.agg(*added_up(RECORD_COUNTS)).collect()
+    expected = Counter(type_of(key) for _, _, _, key, _ in rows)
+    assert as_counts(summed.asDict()) == expected
+    assert len(expected) > 2
+
+
+def type_of(key: bytes | None) -> str:
+    """The name of the type that the first two bytes of a key stand for."""
+    number = int.from_bytes(key[:2], "big", signed=True) if key is not None and len(key) >= 2 else -1
+    return REGISTRY[number][0].__name__.removesuffix("Key") if number in REGISTRY else "unknown"
