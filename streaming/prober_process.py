@@ -93,7 +93,10 @@ class ProberProcess:
     def _keep(self) -> None:
         pause = 0.0
         while not self._closed.wait(pause):
-            rounds, end = self._live()
+            try:
+                rounds, end = self._live()
+            except OSError as error:  # no process can be started at this moment
+                rounds, end = 0, str(error)
             if self._closed.is_set():
                 return
             pause = min(max(2 * pause, self._shortest_pause), _LONGEST_PAUSE_SECONDS)
