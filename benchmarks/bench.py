@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -258,6 +259,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Measures the shapes that were asked for."""
     asked = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     results = []
     for name in asked.shape or ["steady"]:
         given = {key: getattr(asked, key) for key in ("groups", "partitions", "commits")}
