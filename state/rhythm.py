@@ -105,7 +105,7 @@ def added(known: npt.NDArray[np.void], more: npt.NDArray[np.void]) -> npt.NDArra
         return known
     if len(known) and len(more) == 1 and known["span"][-1] == more["span"][0]:
         # Nearly always.
-        total = known.copy()
+        total: npt.NDArray[np.void] = known.copy()
         total["repeats"][-1] += more["repeats"][0]
         total["gaps"][-1] += more["gaps"][0]
         return total
