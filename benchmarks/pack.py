@@ -27,16 +27,20 @@ _SECOND_MS = 1_000
 _PASSES = 5
 
 
-def commits(groups: int, partitions: int, rounds: int, log_partitions: int) -> list[pa.RecordBatch]:
+def commits(
+    groups: int, partitions: int, rounds: int, log_partitions: int, *, batch: int = _BATCH
+) -> list[pa.RecordBatch]:
     """Batches in log order; in each round every group commits all its partitions."""
     return [
-        batch
+        rows
         for number in range(log_partitions)
-        for batch in _partition(range(number, groups, log_partitions), partitions, rounds, number)
+        for rows in _partition(range(number, groups, log_partitions), partitions, rounds, number, batch)
     ]
 
 
-def _partition(groups: range, partitions: int, rounds: int, number: int) -> Iterator[pa.RecordBatch]:
+def _partition(
+    groups: range, partitions: int, rounds: int, number: int, batch: int
+) -> Iterator[pa.RecordBatch]:
     keys = pa.array(
         [
             encode_key(OffsetCommitKey(group=f"group-{group:05}", topic="orders", partition=partition))
@@ -50,8 +54,8 @@ def _partition(groups: range, partitions: int, rounds: int, number: int) -> Iter
     chosen = (order[:, None] * partitions + np.arange(partitions)).ravel()
     at_ms = np.repeat(_START_MS + np.arange(len(order)) * _SECOND_MS, partitions)
     committed = np.repeat(np.repeat(np.arange(rounds) * 100, len(groups)), partitions)
-    for start in range(0, len(chosen), _BATCH):
-        rows = slice(start, start + _BATCH)
+    for start in range(0, len(chosen), batch):
+        rows = slice(start, start + batch)
         size = len(chosen[rows])
         columns = [
             pa.array(np.full(size, number, np.int32)),

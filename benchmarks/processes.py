@@ -1,6 +1,7 @@
 """What processes cost: CPU seconds and peak memory of the driver, its JVM and its Python workers.
 
-Memory is what is resident, workers together; pages that forks share count for each of them.
+Memory is what is resident. Workers are counted together, and pages that they share (all are forks of one process)
+count once (PSS, Linux only; elsewhere once for each).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import psutil
 
 KINDS: Final = ("driver", "jvm", "workers")
 _MIB: Final = 1 << 20
-_PAUSE_SECONDS: Final = 0.1
+_PAUSE_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,23 @@ class Meter:
     def _watch(self) -> None:
         while True:
             for kind, processes in self._processes().items():
-                resident = 0
-                for process in processes:
-                    with suppress(psutil.Error):
-                        resident += process.memory_info().rss
-                self._peaks[kind] = max(self._peaks[kind], resident / _MIB)
+                held = sum(map(_resident if kind != "workers" else _share, processes)) / _MIB
+                self._peaks[kind] = max(self._peaks[kind], held)
             if self._stop.wait(_PAUSE_SECONDS):
                 return
+
+
+def _resident(process: psutil.Process) -> int:
+    with suppress(psutil.Error):
+        return int(process.memory_info().rss)
+    return 0
+
+
+def _share(process: psutil.Process) -> int:
+    with suppress(psutil.Error):
+        memory = process.memory_full_info()
+        return int(getattr(memory, "pss", memory.rss))
+    return 0
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.probe_rows import Audience
-from groupreplay.streaming.query import PACKED_SCHEMA, observed, output_rows
+from groupreplay.streaming.query import COUNTED_SCHEMA, observed, output_rows
 from groupreplay.streaming.session import close, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.sink import messages, writer
@@ -73,7 +73,7 @@ class Queries:
     def count_packed(self, settings: RunSettings) -> DataStreamWriter:
         """Our packed rows by group, in Spark's operator, which only counts them."""
         cores = self.spark.sparkContext.defaultParallelism
-        packed = self._records(settings).coalesce(cores).mapInArrow(pack, PACKED_SCHEMA)
+        packed = self._records(settings).coalesce(cores).mapInArrow(pack, COUNTED_SCHEMA)
         return _noop(_counted(packed.select("key", "packed")), settings)
 
     def job(self, settings: RunSettings) -> DataStreamWriter:
