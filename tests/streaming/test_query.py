@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from builders import CONTEXT, commit, no_offset, replay
