@@ -16,7 +16,7 @@ from typing import Any, Final
 from groupreplay.codecs import GroupMetadataKey, Key, Value
 from groupreplay.state.coordinator_group import ClassicGroup, GroupMember
 from groupreplay.state.coordinator_offsets import CommittedOffsets, Place
-from groupreplay.state.coordinator_rebalance import Journal, Rebalance, Timers
+from groupreplay.state.coordinator_rebalance import Journal, Rebalance, Timers, returned
 from groupreplay.state.coordinator_requests import (
     Answer,
     DeleteGroup,
@@ -58,7 +58,6 @@ class Coordinator:
         self._numbers = numbers
         self._timers = Timers()
         self._journal = Journal()
-        self._committed_by: set[str] = set()
 
     @property
     def state(self) -> Phase:
@@ -106,6 +105,25 @@ class Coordinator:
         places = [place for place in self.offsets.places() if place[0] == topic]
         if places:
             self._journal.write(now_ms, *self.offsets.remove(self.group_id, places))
+        return self._journal.take()
+
+    def move(self, now_ms: int) -> Outcome:
+        """Another broker becomes the coordinator: it knows what is written, and nobody's unanswered question."""
+        self._serve(now_ms)
+        before = self.group
+        if before is not None:
+            for member in before.members.values():
+                for waiting in (member.joining, member.syncing):
+                    if waiting is not None:
+                        self._journal.reply(waiting, Answer(error=Error.NOT_COORDINATOR))
+            self._timers.clear()
+            known = self._journal.written is not None or bool(self.offsets)
+            self.group = before.reloaded(self._journal.written) if known else None
+            if self.state is not before.state:
+                generation = 0 if self.group is None else self.group.generation
+                self._journal.changes.append(StateChange(now_ms, before.state, self.state, generation))
+            for member in self.group.members.values() if self.group else ():
+                self._rebalance().keep_alive(member, now_ms)
         return self._journal.take()
 
     def overview(self) -> GroupOverview | None:
@@ -219,7 +237,7 @@ class Coordinator:
         follows = group.state is Phase.STABLE and group.leader != member.member_id
         if unchanged and (completing or follows):
             return self._rebalance().joined(member)
-        _update(member, request)
+        member.update(request)
         member.joining = request
         self._rebalance().prepare_or_complete(now_ms)
         return None
@@ -235,12 +253,12 @@ class Coordinator:
         rebalance = self._rebalance()
         self._timers.cancel(("session", old_id))
         member = group.replace_static_member(old_id, new_id)
-        _update(member, request)
+        member.update(request)
         rebalance.keep_alive(member, now_ms)
         if group.state is Phase.STABLE and group.selected_protocol() == group.protocol:
             # No rebalance: the new id is written under the same generation.
             self._journal.write(now_ms, (GroupMetadataKey(group=group.group_id), group.record()))
-            return _returned(rebalance.joined(member, skips_assignment=True), request, former_leader)
+            return returned(rebalance.joined(member, skips_assignment=True), request, former_leader)
         member.joining = request
         if group.state is Phase.COMPLETING_REBALANCE:
             rebalance.prepare(now_ms)
@@ -305,7 +323,8 @@ class Coordinator:
         member = group.members.get(request.member_id)
         if member is not None and group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE):
             self._rebalance().keep_alive(member, now_ms)
-        self._warn_of_mixed_commits(request)
+        if self.offsets.begins_to_mix(request):
+            self._journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
@@ -315,12 +334,6 @@ class Coordinator:
         return Answer(
             refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)
         )
-
-    def _warn_of_mixed_commits(self, request: OffsetCommit) -> None:
-        by = "consumers" if request.producer_id is None else "producers"
-        if len(self._committed_by | {by}) > len(self._committed_by) == 1:
-            self._journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
-        self._committed_by.add(by)
 
     def _end_transaction(self, request: EndTransaction, now_ms: int) -> Answer:
         if self.offsets.end_transaction(request.producer_id, committed=request.committed):
@@ -343,7 +356,8 @@ class Coordinator:
         """The group ceases to be; its tombstone."""
         group = self._existing()
         group.transition_to(Phase.DEAD, now_ms)
-        self.group, self._committed_by = None, set()
+        self.group = None
+        self.offsets.committed_by.clear()
         self._timers.clear()
         if self.settings.scala and group.generation == 0:
             return []
@@ -362,25 +376,6 @@ class Coordinator:
 
     def _in_use(self, group: ClassicGroup, place: Place) -> bool:
         return group.state is not Phase.EMPTY and group.is_subscribed(place[0])
-
-
-def _update(member: GroupMember, request: JoinGroup) -> None:
-    member.protocols = request.protocols
-    member.rebalance_timeout_ms = request.rebalance_timeout_ms
-    member.session_timeout_ms = request.session_timeout_ms
-
-
-def _returned(answer: Answer, request: JoinGroup, former_leader: str | None) -> Answer:
-    """What a replaced static member is told: an old client that leads must not begin to assign."""
-    if request.skips_assignment:
-        return answer
-    return Answer(
-        member_id=answer.member_id,
-        generation=answer.generation,
-        protocol_type=answer.protocol_type,
-        protocol=answer.protocol,
-        leader=former_leader or "",
-    )
 
 
 _HANDLERS: Final[Mapping[type[Request], Callable[[Coordinator, Any, int], Answer | None]]] = {
