@@ -196,6 +196,22 @@ class ConsumerProtocol:
 
     # -- time
 
+    def reload(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Another broker finds the group as it is, all of it being written (``onLoaded``).
+
+        Sessions begin anew, and so does the time in which a member has to give partitions up; that a member of
+        the classic protocol was told to join or to sync is forgotten.
+        """
+        for member in group.members.values():
+            self._begin_session(member, now_ms)
+            if member.classic is None:
+                self._await_revocation(member, now_ms)
+
+    def _begin_session(self, member: ConsumerMember, now_ms: int) -> None:
+        classic, settings = member.classic, self.books.settings
+        timeout_ms = settings.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+        self.await_session(member.member_id, now_ms + timeout_ms)
+
     def await_session(self, member_id: str, until_ms: int) -> None:
         """Whoever has not been heard of until then is fenced."""
         self.await_sign("session", member_id, until_ms)
