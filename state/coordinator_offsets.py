@@ -56,7 +56,16 @@ class CommittedOffsets:
 
     committed: dict[Place, Committed] = field(default_factory=dict)
     pending: dict[int, dict[Place, Committed]] = field(default_factory=dict)
+    #: Kinds of clients that have committed to the group.
+    committed_by: set[str] = field(default_factory=set)
     _written: int = 0
+
+    def begins_to_mix(self, request: OffsetCommit) -> bool:
+        """Whether this is the first commit that makes the group one of consumers and of producers."""
+        by = "consumers" if request.producer_id is None else "producers"
+        others = len(self.committed_by)
+        self.committed_by.add(by)
+        return others == 1 < len(self.committed_by)
 
     def __bool__(self) -> bool:
         return bool(self.committed) or any(self.pending.values())

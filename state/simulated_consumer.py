@@ -88,6 +88,14 @@ class ConsumerSide:
         """A client ends in order: a static one is away for a while."""
         if client.member_id and client.generation > 0:
             self.ask(client, self._heartbeat(client, LEFT if client.instance_id is None else AWAY), now_ms)
+            client.member_id, client.generation, client.owned = "", -1, ()
+
+    def wake(self, client: Any, now_ms: int) -> None:
+        """A client polls again: it is a member still, or begins anew."""
+        if client.generation > 0:
+            self.beat(client, now_ms)
+        else:
+            self.begin(client, now_ms)
 
     def beat(self, client: Any, now_ms: int) -> None:
         """A heartbeat of a client, in the protocol that it speaks."""
