@@ -319,3 +319,5 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "kip848": kip848,
     "migration": migration,
 }
+#: Scenarios of which the groups are consumer groups, all the time or for a while.
+CONSUMER_SCENARIOS: Final = ("kip848", "migration")

@@ -41,9 +41,14 @@ Plan = Callable[[Any, int, Callable[[Any, int], None]], None]
 Ask = Callable[[Any, Request, int], None]
 
 
+def topic_id(name: str) -> bytes:
+    """The id of a simulated topic."""
+    return hashlib.blake2b(name.encode(), digest_size=16).digest()
+
+
 def input_topic(name: str, partitions: int) -> dict[str, Topic]:
     """The one topic of the cluster that a simulated group reads."""
-    return {name: Topic(hashlib.blake2b(name.encode(), digest_size=16).digest(), partitions)}
+    return {name: Topic(topic_id(name), partitions)}
 
 
 @dataclass(slots=True, kw_only=True)
