@@ -210,6 +210,8 @@ def main() -> None:
     asked = parser.parse_args()
     samples = soak(asked)
     settled = [one for one in samples if one.minutes >= asked.minutes / 3]
+    if len(settled) < 2:
+        sys.exit("too few batches have ended for a slope: give it more --minutes, or a quieter machine")
     for column in fields(Sample)[1:]:
         if column.name != "events":
             middle = statistics.median(float(getattr(one, column.name)) for one in settled)

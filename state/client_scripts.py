@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -16,6 +16,8 @@ _SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60_000
 #: As many members as a group grows to.
 _MOST_MEMBERS: Final = 8
+#: The starts of a client that never speaks the classic protocol.
+EVERY_START: Final = range(1, 1 << 30)
 #: Most crashes close the connection in order.
 _ORDERLY: Final = 0.8
 
@@ -40,11 +42,15 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """The life of one group. ``alone``: its client commits offsets without being a member."""
+    """The life of one group. ``alone``: its client commits offsets without being a member.
+
+    ``consumer_starts``: the starts of a client, from 1, after which it speaks KIP-848.
+    """
 
     acts: tuple[Act, ...]
     static: bool = False
     alone: bool = False
+    consumer_starts: range = range(0)
     partitions: int = 6
     commit_interval_ms: int = 5_000
     session_timeout_ms: int = 45_000
@@ -149,6 +155,19 @@ def expiry(numbers: random.Random, duration_ms: int) -> Script:
     return _script(numbers, [*acts, *(Act(end + act.client, verb, act.client) for act in acts)])
 
 
+def kip848(numbers: random.Random, duration_ms: int) -> Script:
+    """Consumer groups of KIP-848: restarts, members by load, crashes, and one that hangs while another one comes."""
+    chosen: Scenario = numbers.choice((rolling_restart, autoscale, storm, stuck, expiry))
+    return replace(chosen(numbers, duration_ms), consumer_starts=EVERY_START)
+
+
+def migration(numbers: random.Random, duration_ms: int) -> Script:
+    """Classic groups that move to KIP-848 with one rolling restart; every third one moves back with the next."""
+    script = rolling_restart(numbers, duration_ms)
+    back = numbers.random() < 1 / 3
+    return replace(script, consumer_starts=range(2, 3) if back else range(2, len(script.acts)))
+
+
 def mixed(numbers: random.Random, duration_ms: int) -> Script:
     """What a cluster is like: most groups are well."""
     chosen: Scenario = numbers.choices(
@@ -172,4 +191,6 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "stuck": stuck,
     "storm": storm,
     "expiry": expiry,
+    "kip848": kip848,
+    "migration": migration,
 }

@@ -199,7 +199,8 @@ class Coordinator:
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
-        records = self.offsets.commit(self.group_id, request, fits, now_ms)
+        topic_ids = {name: topic.topic_id for name, topic in self.books.topics.items()}
+        records = self.offsets.commit(self.group_id, request, fits, now_ms, topic_ids)
         if records:
             self._journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(

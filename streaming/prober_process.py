@@ -27,13 +27,14 @@ from groupreplay.streaming.probe_messages import RoundSummary
 from groupreplay.streaming.prober import Round
 from groupreplay.streaming.probing import keep_probing
 from groupreplay.streaming.settings import Cluster
-from groupreplay.streaming.signals import stop_requests
+from groupreplay.streaming.signals import StopRequest, stop_requests
 
 log = logging.getLogger(__name__)
 
 _COMMAND: Final = (sys.executable, "-m", "groupreplay.streaming.prober_process")
 _SHORTEST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
+_MOMENT_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,8 @@ class ProberTask:
 class ProberProcess:
     """Keeps a prober going in the background, until it is closed: one that has died is started again.
 
-    ``tell`` gets the summary of every round that was written, ``died`` is called when the process has ended by itself.
+    ``tell`` gets the summary of every round that was written, ``died`` is called when the process has ended by itself;
+    one that ends when a ``stop`` was asked for is not missed.
     The pause before the next one grows as long as it dies without having taken a round.
     """
 
@@ -63,12 +65,14 @@ class ProberProcess:
         *,
         tell: Callable[[RoundSummary], None],
         died: Callable[[], None],
+        stop: StopRequest,
         command: Sequence[str] = _COMMAND,
         shortest_pause_seconds: float = _SHORTEST_PAUSE_SECONDS,
     ) -> None:
         self._task = msgspec.json.encode(task)
         self._tell = tell
         self._died = died
+        self._stop = stop
         self._command = command
         self._shortest_pause = shortest_pause_seconds
         self._closed = threading.Event()
@@ -93,8 +97,12 @@ class ProberProcess:
     def _keep(self) -> None:
         pause = 0.0
         while not self._closed.wait(pause):
-            rounds, end = self._live()
-            if self._closed.is_set():
+            try:
+                rounds, end = self._live()
+            except OSError as error:  # no process can be started at this moment
+                rounds, end = 0, str(error)
+            # A service manager may ask all of a job's processes to end at once.
+            if self._closed.wait(_MOMENT_SECONDS) or self._stop.made:
                 return
             pause = min(max(2 * pause, self._shortest_pause), _LONGEST_PAUSE_SECONDS)
             if rounds:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 #: The column that ``pack.COUNTED_SCHEMA`` has more.
 RECORD_COUNTS: Final = "record_counts"
-#: ``pack.OUTPUT_SCHEMA``, the schema of both sources once they are packed.
+#: ``pack.OUTPUT_SCHEMA``, the schema of both sources once they are packed; the log's has the counts as well.
 PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
+COUNTED_SCHEMA: Final = f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
 #: One column, because arrays and maps crash in some releases, and never to be changed: the first batch of a
 #: checkpoint freezes it. What is inside has a version of its own.
 STATE_SCHEMA: Final = "state binary"
@@ -53,7 +54,7 @@ def output_rows(
         log_records(spark, log, max_offsets_per_trigger)
         # Fifty tasks would start Python fifty times; each task packs its partitions one after the other.
         .coalesce(spark.sparkContext.defaultParallelism)
-        .mapInArrow(pack, f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>")
+        .mapInArrow(pack, COUNTED_SCHEMA)
         .observe(OBSERVED_READ, *added_up(RECORD_COUNTS))
         .drop(RECORD_COUNTS)
         .unionByName(

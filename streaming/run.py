@@ -249,7 +249,7 @@ class _Run:
             log_level=level,
             log_format=form,
         )
-        return ProberProcess(task, tell=self._take_round, died=self._count_prober_end)
+        return ProberProcess(task, tell=self._take_round, died=self._count_prober_end, stop=self._stop)
 
     def _take_round(self, taken: RoundSummary) -> None:
         if taken.rights == "missing" and self._rights != "missing":

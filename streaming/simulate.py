@@ -13,7 +13,16 @@ import click
 from groupreplay.streaming.options import display_options, option
 
 #: The scenarios of ``state.client_scripts``, which is too much to load for a help text; a test holds them together.
-SCENARIO_NAMES: Final = ("mixed", "rolling-restart", "autoscale", "stuck", "storm", "expiry")
+SCENARIO_NAMES: Final = (
+    "mixed",
+    "rolling-restart",
+    "autoscale",
+    "stuck",
+    "storm",
+    "expiry",
+    "kip848",
+    "migration",
+)
 
 
 @click.command()

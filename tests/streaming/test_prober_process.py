@@ -20,6 +20,7 @@ from waiting import wait_until
 from groupreplay.streaming.probe_messages import RoundSummary
 from groupreplay.streaming.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.settings import Cluster
+from groupreplay.streaming.signals import StopRequest
 
 SECRET = "0pen-Sesame"
 #: A prober that says one round, leaves what it was told and its process id, and waits.
@@ -56,8 +57,14 @@ class Watched:
     def __init__(self, command: Sequence[str], pause: float = 0.01) -> None:
         self.rounds: list[RoundSummary] = []
         self.deaths = 0
+        self.stop = StopRequest()
         self.process = ProberProcess(
-            task(), tell=self.rounds.append, died=self._died, command=command, shortest_pause_seconds=pause
+            task(),
+            tell=self.rounds.append,
+            died=self._died,
+            stop=self.stop,
+            command=command,
+            shortest_pause_seconds=pause,
         )
 
     def _died(self) -> None:
@@ -141,6 +148,16 @@ def test_no_word_of_the_secret_is_seen_from_outside(tmp_path: Path) -> None:
         seen = [*process.cmdline(), *process.environ().values()]
         assert SECRET in (tmp_path / "task").read_text()
         assert [text for text in seen if SECRET in text] == []
+
+
+def test_one_that_ends_with_us_is_not_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A service manager asks all processes of a job to end, and the prober is the quicker one."""
+    with watched(one_round(b""), str(tmp_path)) as prober:
+        pid = pid_in(tmp_path)
+        prober.stop.make(signal.SIGTERM)
+        os.kill(pid, signal.SIGTERM)
+        prober.process._thread.join(60)
+    assert (prober.deaths, caplog.records) == (0, [])
 
 
 def test_closed_before_it_was_started() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from builders import CONTEXT, commit, no_offset, replay
 from raw_records import batches, random_log
@@ -20,6 +21,7 @@ from groupreplay.state.envelope import cloud_event
 from groupreplay.state.rules import GroupRule, Policy
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.query import (
+    COUNTED_SCHEMA,
     OUTPUT_SCHEMA,
     PACKED_SCHEMA,
     RECORD_COUNTS,
@@ -60,10 +62,10 @@ def test_losses_that_nobody_has_to_be_told() -> None:
 def test_records_by_type() -> None:
     """Every record counts once under the type that its key names; the sum is that of the chunks."""
     rows = random_log(11, 3_000)
-    spark, schema = small_session(), f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
-    packed = [batch.to_pandas() for batch in pack(batches(rows, 500))]
-    assert sum(len(frame) for frame in packed) > len(packed) > 0
-    frame = spark.createDataFrame(pd.concat(packed), schema)
+    spark, schema = small_session(), COUNTED_SCHEMA
+    packed = list(pack(batches(rows, 500)))
+    assert sum(len(batch) for batch in packed) > len(packed) > 0
+    frame = spark.createDataFrame(pa.Table.from_batches(packed), schema)
     (summed,) = frame.agg(*added_up(RECORD_COUNTS)).collect()
     expected = Counter(type_of(key) for _, _, _, key, _ in rows)
     assert as_counts(summed.asDict()) == expected
