@@ -18,7 +18,7 @@ help:
 	@echo 'make test-fast   tests that need neither broker nor JVM'
 	@echo 'make test-long   the rest'
 	@echo 'make lint        ruff, mypy and the layer contracts'
-	@echo 'make bench       benchmarks'
+	@echo 'make bench       how fast it is beside the bare connector and others (ARGS="--shape many")'
 	@echo 'make docs        the generated pages anew'
 	@echo 'make dev         an editable install instead of the wheel'
 	@echo 'make clean       back to the fresh clone'
@@ -50,11 +50,8 @@ layers: .venv/.wheel
 jars: .venv/.wheel
 	$(BIN)/python -I -m groupreplay.streaming.jars fetch
 
-bench: .venv/.wheel
-	@for script in $(filter-out benchmarks/soak.py,$(wildcard benchmarks/*.py)); do \
-		[ -e "$$script" ] || { echo 'no benchmarks yet'; break; }; \
-		echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit; \
-	done
+bench: .venv/.wheel jars
+	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 docs: .venv/.wheel
 	$(BIN)/python docs/refresh.py

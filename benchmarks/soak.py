@@ -53,6 +53,7 @@ class Sample:
     driver_mib: float
     jvm_mib: float
     workers_mib: float
+    prober_mib: float
     batch_seconds: float
     lag: int
     state_rows: int
@@ -133,6 +134,7 @@ def sample(job: RunningJob, begin: float) -> Sample | None:
     if not known:
         return None
     memory = {"driver": 0, "java": 0, "python": 0}
+    prober = psutil.Process(job.prober()).memory_info().rss  # in a session of its own
     for process in psutil.process_iter(["name", "memory_info"]):
         with suppress(ProcessLookupError):
             if os.getsid(process.pid) == job.process.pid:
@@ -149,6 +151,7 @@ def sample(job: RunningJob, begin: float) -> Sample | None:
         driver_mib=memory["driver"] / MIB,
         jvm_mib=memory["java"] / MIB,
         workers_mib=memory["python"] / MIB,
+        prober_mib=prober / MIB,
         batch_seconds=last["batch"]["seconds"],
         lag=last["lag"]["offsets"],
         state_rows=last["state_rows"],
@@ -207,6 +210,8 @@ def main() -> None:
     asked = parser.parse_args()
     samples = soak(asked)
     settled = [one for one in samples if one.minutes >= asked.minutes / 3]
+    if len(settled) < 2:
+        sys.exit("too few batches have ended for a slope: give it more --minutes, or a quieter machine")
     for column in fields(Sample)[1:]:
         if column.name != "events":
             middle = statistics.median(float(getattr(one, column.name)) for one in settled)

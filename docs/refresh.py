@@ -18,6 +18,7 @@ PAGES = {
     "records.md": "groupreplay.codecs.records_page",
     "events.md": "groupreplay.state.events_page",
     "states.md": "groupreplay.state.states_page",
+    "configuration.md": "groupreplay.streaming.configuration_page",
     "../deploy/rules.toml": "groupreplay.streaming.rules_page",
 }
 

@@ -20,6 +20,8 @@ _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 #: As many members as a group grows to.
 _MOST_MEMBERS: Final = 8
+#: The starts of a client that never speaks the classic protocol.
+EVERY_START: Final = range(1, 1 << 30)
 #: Most crashes close the connection in order.
 _ORDERLY: Final = 0.8
 #: From the stop of one member to that of the next, in a rolling restart.
@@ -260,6 +262,30 @@ def expiry(numbers: random.Random, duration_ms: int) -> Script:
     return _script(numbers, [*acts, *(Act(end + act.client, verb, act.client) for act in acts)])
 
 
+def kip848(numbers: random.Random, duration_ms: int) -> Script:
+    """Consumer groups of KIP-848: restarts, members by load, crashes, and one that hangs while another one comes."""
+    chosen: Scenario = numbers.choice((rolling_restart, autoscale, storm, stuck, expiry))
+    return _modern(chosen, numbers, duration_ms)
+
+
+def migration(numbers: random.Random, duration_ms: int) -> Script:
+    """Classic groups that move to KIP-848 with one rolling restart; every third one moves back with the next."""
+    script = rolling_restart(numbers, duration_ms)
+    back = numbers.random() < 1 / 3
+    return replace(script, consumer_starts=range(2, 3) if back else range(2, len(script.acts)))
+
+
+def _modern(scenario: Scenario, numbers: random.Random, duration_ms: int) -> Script:
+    return replace(scenario(numbers, duration_ms), consumer_starts=EVERY_START)
+
+
+#: Scenarios of one kind, where those of the table draw one of several.
+VARIANTS: Final[Mapping[str, Scenario]] = {
+    **ROLLING_RESTARTS,
+    "rolling-restart-10-kip848": partial(_modern, ROLLING_RESTARTS["rolling-restart-10-dynamic-eager"]),
+    "stuck-kip848": partial(_modern, stuck),
+}
+
 _MIXTURE: Final[Mapping[Scenario, int]] = {
     steady: 50,
     simple: 10,
@@ -301,4 +327,6 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "silent": silent,
     "poison": poison,
     "expiry": expiry,
+    "kip848": kip848,
+    "migration": migration,
 }

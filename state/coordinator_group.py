@@ -105,6 +105,25 @@ class ClassicGroup:
         self.current_state_timestamp_ms = now_ms
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it is Empty; somebody may have been given an id all the same."""
+        return self.state is Phase.EMPTY
+
+    @property
+    def may_expire(self) -> bool:
+        """Offsets stay in a rebalance, and while others than consumers are members (``offsetExpirationCondition``)."""
+        if self.protocol_type is None or self.is_empty:
+            return True
+        known = self.protocol_type == CONSUMER_PROTOCOL_TYPE and self.subscribed_topics is not None
+        return known and self.state is Phase.STABLE
+
+    @property
+    def emptied_ms(self) -> int | None:
+        """Since when retention counts; None: from each commit."""
+        since_emptied = self.protocol_type is not None and self.is_empty
+        return self.current_state_timestamp_ms if since_emptied else None
+
+    @property
     def can_rebalance(self) -> bool:
         """Whether a rebalance may begin now."""
         return self.state in VALID_PREVIOUS_STATES[Phase.PREPARING_REBALANCE]
@@ -229,6 +248,11 @@ class ClassicGroup:
         self.subscribed_topics = self._subscribed_topics()
         self.transition_to(Phase.COMPLETING_REBALANCE if self.members else Phase.EMPTY, now_ms)
         self.pending_syncs.clear()
+
+    def resume(self, protocol: str) -> None:
+        """Go on in a generation that was made elsewhere."""
+        self.protocol = protocol
+        self.subscribed_topics = self._subscribed_topics()
 
     def _subscribed_topics(self) -> frozenset[str] | None:
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE:

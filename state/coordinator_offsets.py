@@ -1,4 +1,4 @@
-"""Committed offsets of a classic group as its coordinator holds them (``OffsetMetadataManager``).
+"""Committed offsets of a group as its coordinator holds them (``OffsetMetadataManager``).
 
 Knows commits, open transactions and when an offset may be removed; must not know how a group rebalances. The
 rules of removal are written down here once more than in `retention`, from the coordinator's side: a test holds
@@ -7,18 +7,33 @@ the two together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
-from groupreplay.codecs import Key, OffsetCommitKey, OffsetCommitValue, Value
-from groupreplay.state.coordinator_group import ClassicGroup
+from groupreplay.codecs import ZERO_UUID, Key, OffsetCommitKey, OffsetCommitValue, Value
 from groupreplay.state.coordinator_requests import Commit, OffsetCommit
-from groupreplay.state.members import CONSUMER_PROTOCOL_TYPE
-from groupreplay.state.phases import Phase
+
+
+class Group(Protocol):
+    """What decides whether offsets of a group may go: in its state at all, since when, and of which topics not."""
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether any may."""
+
+    @property
+    def emptied_ms(self) -> int | None:
+        """Since when retention counts; None: from each commit."""
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether offsets of the topic must stay."""
+
 
 #: A topic and a partition of it.
 Place = tuple[str, int]
+#: No topic of which the id is known.
+NO_TOPICS: Final[Mapping[str, bytes]] = {}
 _VERSION: Final = 4
 #: Written for clients that ask for a retention time: the only version that has an expiry.
 _VERSION_WITH_EXPIRY: Final = 1
@@ -56,9 +71,17 @@ class CommittedOffsets:
         return bool(self.committed) or any(self.pending.values())
 
     def commit(
-        self, group_id: str, request: OffsetCommit, commits: Iterable[Commit], now_ms: int
+        self,
+        group_id: str,
+        request: OffsetCommit,
+        commits: Iterable[Commit],
+        now_ms: int,
+        topic_ids: Mapping[str, bytes] = NO_TOPICS,
     ) -> list[tuple[Key, Value | None]]:
-        """Take offsets over and return their records; those of a transaction wait for its end."""
+        """Take offsets over and return their records; those of a transaction wait for its end.
+
+        The broker adds the id of a topic that it knows, but not in a transaction (before 4.4).
+        """
         table = (
             self.committed
             if request.producer_id is None
@@ -67,7 +90,9 @@ class CommittedOffsets:
         records: list[tuple[Key, Value | None]] = []
         for one in commits:
             self._written += 1
-            value = _value(one, request.retention_ms, now_ms)
+            known = request.producer_id is None and request.retention_ms is None
+            topic_id = topic_ids.get(one.topic, ZERO_UUID) if known else ZERO_UUID
+            value = _value(one, request.retention_ms, now_ms, topic_id)
             table[one.topic, one.partition] = Committed(self._written, value)
             records.append((_key(group_id, (one.topic, one.partition)), value))
         return records
@@ -99,30 +124,18 @@ class CommittedOffsets:
         pending = (place for places in self.pending.values() for place in places)
         return list(dict.fromkeys([*self.committed, *pending]))
 
-    def expired(self, group: ClassicGroup, retention_ms: int, now_ms: int) -> list[Place]:
+    def expired(self, group: Group, retention_ms: int, now_ms: int) -> list[Place]:
         """The partitions whose offsets the broker would remove now (``cleanupExpiredOffsets``)."""
-        if not _may_expire(group):
+        if not group.may_expire:
             return []
-        since_emptied = group.protocol_type is not None and group.state is Phase.EMPTY
         held = {place for places in self.pending.values() for place in places}
         return [
             place
             for place, one in self.committed.items()
             if place not in held
             and not group.is_subscribed(place[0])
-            and now_ms
-            >= _deadline_ms(
-                one.value, retention_ms, group.current_state_timestamp_ms if since_emptied else None
-            )
+            and now_ms >= _deadline_ms(one.value, retention_ms, group.emptied_ms)
         ]
-
-
-def _may_expire(group: ClassicGroup) -> bool:
-    """Not in a rebalance, nor while others than consumers are members (``offsetExpirationCondition``)."""
-    if group.protocol_type is None or group.state is Phase.EMPTY:
-        return True
-    known = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.subscribed_topics is not None
-    return known and group.state is Phase.STABLE
 
 
 def _deadline_ms(value: OffsetCommitValue, retention_ms: int, emptied_ms: int | None) -> int:
@@ -135,7 +148,7 @@ def _key(group_id: str, place: Place) -> OffsetCommitKey:
     return OffsetCommitKey(group=group_id, topic=place[0], partition=place[1])
 
 
-def _value(commit: Commit, retention_ms: int | None, now_ms: int) -> OffsetCommitValue:
+def _value(commit: Commit, retention_ms: int | None, now_ms: int, topic_id: bytes) -> OffsetCommitValue:
     if retention_ms is not None:
         return OffsetCommitValue(
             version=_VERSION_WITH_EXPIRY,
@@ -150,4 +163,5 @@ def _value(commit: Commit, retention_ms: int | None, now_ms: int) -> OffsetCommi
         leader_epoch=commit.leader_epoch,
         metadata=commit.metadata,
         commit_timestamp_ms=now_ms,
+        topic_id=topic_id,
     )

@@ -53,6 +53,10 @@ class Timers:
         if len(self._heap) > 4 * len(self._due) + _FEW:
             self._heap = sorted((at_ms, number, key) for key, (at_ms, number, _) in self._due.items())
 
+    def is_set(self, key: _Key) -> bool:
+        """Whether a timer is set."""
+        return key in self._due
+
     def cancel(self, key: _Key) -> None:
         """Forget a timer, if it is set."""
         self._due.pop(key, None)

@@ -1,4 +1,4 @@
-"""What is asked of a classic group's coordinator and what it answers, in the words of Kafka's protocol.
+"""What is asked of a group's coordinator and what it answers, in the words of Kafka's protocol.
 
 Knows the fields that decide something; must not know a decision. An answer may come later than its request: a
 member that joins waits until the others have joined, too.
@@ -11,7 +11,10 @@ from enum import Enum
 from typing import TypeAlias
 
 from groupreplay.codecs import Key, Value
-from groupreplay.state.phases import Phase
+from groupreplay.state.phases import ConsumerPhase, Phase
+
+#: A partition of a topic, by the topic's id.
+Place: TypeAlias = tuple[bytes, int]
 
 
 class Error(str, Enum):
@@ -19,19 +22,25 @@ class Error(str, Enum):
 
     NONE = "NONE"
     FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
+    FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
     GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
     GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
     GROUP_SUBSCRIBED_TO_TOPIC = "GROUP_SUBSCRIBED_TO_TOPIC"
     ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
     INCONSISTENT_GROUP_PROTOCOL = "INCONSISTENT_GROUP_PROTOCOL"
     INVALID_GROUP_ID = "INVALID_GROUP_ID"
+    INVALID_REQUEST = "INVALID_REQUEST"
     INVALID_SESSION_TIMEOUT = "INVALID_SESSION_TIMEOUT"
     MEMBER_ID_REQUIRED = "MEMBER_ID_REQUIRED"
     NON_EMPTY_GROUP = "NON_EMPTY_GROUP"
     NOT_COORDINATOR = "NOT_COORDINATOR"
     OFFSET_METADATA_TOO_LARGE = "OFFSET_METADATA_TOO_LARGE"
     REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
+    STALE_MEMBER_EPOCH = "STALE_MEMBER_EPOCH"
     UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
+    UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
+    UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
+    UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
 
 
 class Refused(Exception):  # noqa: N818 -- it never leaves the coordinator, which answers with it
@@ -44,10 +53,11 @@ class Refused(Exception):  # noqa: N818 -- it never leaves the coordinator, whic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The broker's settings that decide about classic groups, with Kafka's defaults.
+    """The broker's settings that decide about groups, with Kafka's defaults.
 
     ``scala``: the older coordinator, which writes nothing when a group is first asked for and no tombstone of a
-    group that never had a generation.
+    group that never had a generation; it knows classic groups only. Those named ``consumer_*`` are settings of
+    consumer groups; ``migrates``: both ways between the two kinds are open.
     """
 
     initial_rebalance_delay_ms: int = 3_000
@@ -57,6 +67,10 @@ class Settings:
     new_member_join_timeout_ms: int = 300_000
     offset_metadata_max_bytes: int = 4_096
     retention_ms: int = 7 * 24 * 3_600_000
+    consumer_session_timeout_ms: int = 45_000
+    consumer_assignment_interval_ms: int = 1_000
+    consumer_max_size: int = 2**31 - 1
+    migrates: bool = True
     scala: bool = False
 
 
@@ -118,6 +132,26 @@ class LeaveGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupHeartbeat:
+    """A member of the consumer protocol (KIP-848) joins (epoch 0), is there, leaves (-1), or is away (-2).
+
+    What is None or -1 has not changed since it was last told. ``owned`` are (topic id, partition). ``client_id``
+    and ``client_host`` come with every request.
+    """
+
+    member_id: str
+    member_epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int = -1
+    topics: tuple[str, ...] | None = None
+    assignor: str | None = None
+    owned: frozenset[Place] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """One offset to commit."""
 
@@ -130,7 +164,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommit:
-    """Offsets of a member, or (generation -1) of somebody outside the group.
+    """Offsets of a member, or (generation -1) of somebody outside the group; a generation may be a member epoch.
 
     ``retention_ms`` is what old clients ask for (v2 to v4). With a ``producer_id`` it is a TxnOffsetCommit.
     """
@@ -168,6 +202,7 @@ Request: TypeAlias = (
     | SyncGroup
     | Heartbeat
     | LeaveGroup
+    | ConsumerGroupHeartbeat
     | OffsetCommit
     | EndTransaction
     | DeleteGroup
@@ -180,7 +215,8 @@ class Answer:
     """The answer to any request; what does not concern it keeps its default.
 
     ``members`` (member id, instance id, metadata) are told to the leader only. ``refused`` has the partitions
-    of an OffsetCommit or OffsetDelete that were refused although the request was not.
+    of an OffsetCommit or OffsetDelete that were refused although the request was not. ``generation`` is a member
+    epoch where members have one, and ``assigned`` what a consumer group's member owns, when it is told.
     """
 
     error: Error = Error.NONE
@@ -192,6 +228,7 @@ class Answer:
     members: tuple[tuple[str, str | None, bytes], ...] = ()
     skip_assignment: bool = False
     assignment: bytes = b""
+    assigned: frozenset[Place] | None = None
     refused: tuple[tuple[str, int, Error], ...] = ()
 
 
@@ -225,11 +262,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """The truth about the group, most of which is never written: its state from this moment on."""
+    """The truth about the group, most of which is never written: its state from this moment on.
+
+    A change from a ``Phase`` to a ``ConsumerPhase``, or back, is a conversion; ``generation`` is a group epoch then.
+    """
 
     at_ms: int
-    before: Phase
-    after: Phase
+    before: Phase | ConsumerPhase
+    after: Phase | ConsumerPhase
     generation: int
 
 
@@ -249,7 +289,7 @@ class GroupOverview:
 
     group_id: str
     protocol_type: str
-    state: Phase
+    state: Phase | ConsumerPhase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,7 +161,9 @@ def _next_expiry_ms(saved: Saved, offsets: Offsets, context: Context) -> int | N
     return None if first is None else first // step_ms * step_ms
 
 
-def group_document(group_id: str, saved: Saved, offsets: Offsets, context: Context) -> dict[str, Any]:
+def group_document(
+    group_id: str, saved: Saved, offsets: Offsets, context: Context, labels: Mapping[str, str]
+) -> dict[str, Any]:
     """The document of ``group-states``: members with ranges (at most 200), offsets in summary."""
     seen = picture(saved)
     known = names(offsets, saved.modern, context.topic_names)
@@ -173,7 +175,7 @@ def group_document(group_id: str, saved: Saved, offsets: Offsets, context: Conte
         "subscribed_topics": _topics(saved, seen),
         "offsets": {**offsets.summary(), "next_expiry_ms": _next_expiry_ms(saved, offsets, context)},
         "conditions": told(saved.firing),
-        "labels": {**context.labels, **context.policy.of(group_id).labels},
+        "labels": {**context.labels, **labels},
         "log_position": {
             "partition": saved.partition,
             "offset": saved.last_offset,

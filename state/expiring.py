@@ -48,14 +48,15 @@ class OffsetsExpiringRule:
         if not len(view.offsets):
             return Outlook()
         due = retention.deadlines(view.saved, view.offsets, retention_ms)
-        soon = due <= view.now_ms + limit_ms
-        first_later, next_ms = retention.first(due[~soon]), None
-        if first_later is not None:
-            # Commits move the deadline without a look; a look that comes too early costs little.
-            again_ms = view.now_ms + max(_DAY_MS, retention_ms // _LOOKS)
-            next_ms = min(first_later - limit_ms, again_ms)
-        raised = (self._raised(view, due, soon, limit_ms),) if soon.any() else ()
-        return Outlook(raised, next_ms)
+        first_later, raised = retention.first(due), tuple[Raised, ...]()
+        if first_later is not None and first_later <= view.now_ms + limit_ms:
+            soon = due <= view.now_ms + limit_ms
+            first_later, raised = retention.first(due[~soon]), (self._raised(view, due, soon, limit_ms),)
+        if first_later is None:
+            return Outlook(raised)
+        # Commits move the deadline without a look; a look that comes too early costs little.
+        again_ms = view.now_ms + max(_DAY_MS, retention_ms // _LOOKS)
+        return Outlook(raised, min(first_later - limit_ms, again_ms))
 
     def _raised(
         self, view: View, due: retention.Times, soon: np.ndarray[Any, np.dtype[np.bool_]], limit_ms: int

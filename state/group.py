@@ -82,7 +82,9 @@ class Group:
         events: list[Event] = []
         self._recorded_ms = recorded_ms
         self._hold(observations.probes)
-        for item in sorted(observations.items, key=lambda item: item.first_offset):
+        items = observations.items
+        # Most calls are given one run only, and to ask it for its place costs something.
+        for item in sorted(items, key=lambda item: item.first_offset) if len(items) > 1 else items:
             if isinstance(item, CommitRun):
                 events += self._apply_run(item)
             elif item.offset > self._saved.last_offset:
@@ -187,12 +189,12 @@ class Group:
         return report.events
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
-        fresh = run.rows["log_offset"] > self._saved.last_offset
-        if not fresh.any():
+        log_offset, timestamp_ms = run.last
+        if log_offset <= self._saved.last_offset:
             return []
-        first = run.rows[run.rows["first_log_offset"].argmin()]
-        events = self._serve(int(first["first_timestamp_ms"])) + self._close()
-        report = self._report(run.partition, int(first["first_log_offset"]), int(first["first_timestamp_ms"]))
+        first_offset, first_ms = run.first
+        events = self._serve(first_ms) + self._close()
+        report = self._report(run.partition, first_offset, first_ms)
         if self._saved.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._saved, report)
         self._born(report.timestamp_ms)
@@ -200,18 +202,15 @@ class Group:
         life.note_commits(self._saved.life, int(run.rows["count"].sum()), len(self._offsets))
         if applied.fallen or len(run.decreases) or self._saved.lost:
             self._saved.changes += tuple(losses.changes(self._saved, run, applied))
-        last = run.rows[run.rows["log_offset"].argmax()]
         minute = self._saved.last_timestamp_ms // _MINUTE_MS
-        self._advance(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
+        self._advance(run.partition, log_offset, timestamp_ms)
         # What became due while these commits were made comes before what they end.
-        events += report.events + self._serve(int(last["timestamp_ms"]))
+        events += report.events + self._serve(timestamp_ms)
         # Habits come with commits, and nobody is called for each of them.
         unforeseen = minute != self._saved.last_timestamp_ms // _MINUTE_MS or applied.grown
         unforeseen |= bool((run.rows["expire_timestamp_ms"] >= 0).any())
         if unforeseen or self._saved.alarm_ms is None or self._listening():
-            events += self._look(
-                self._report(run.partition, int(last["log_offset"]), int(last["timestamp_ms"]))
-            )
+            events += self._look(self._report(run.partition, log_offset, timestamp_ms))
         return events
 
     def _listening(self) -> bool:
@@ -370,7 +369,9 @@ class Group:
             known, self._saved.document = self._saved.document, b""
             self.changed |= bool(known)
             return DELETED if known else None
-        document = group_document(self.group_id, self._saved, self._offsets, self._context)
+        document = group_document(
+            self.group_id, self._saved, self._offsets, self._context, self._rules.labels
+        )
         mark = digest(document)
         if mark == self._saved.document:
             return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 DEFAULT_PARTITIONS = 50
 _INT_MIN = -(2**31)
 
@@ -23,3 +25,17 @@ def partition_for(group_id: str, partitions: int = DEFAULT_PARTITIONS) -> int:
     """
     value = java_hash(group_id)
     return (0 if value == _INT_MIN else abs(value)) % partitions
+
+
+def hash_map_order(names: Iterable[str]) -> list[str]:
+    """The order in which Java's ``HashMap`` hands out these keys; of a collision the one that came first."""
+    keys = list(dict.fromkeys(names))
+    size = 16
+    while len(keys) > size * 3 // 4:
+        size *= 2
+
+    def bucket(name: str) -> int:
+        value = java_hash(name) & 0xFFFFFFFF
+        return (value ^ value >> 16) & (size - 1)
+
+    return sorted(keys, key=bucket)

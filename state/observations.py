@@ -90,6 +90,18 @@ class CommitRun:
         """Where the run begins in the log."""
         return int(self.rows["first_log_offset"].min())
 
+    @property
+    def first(self) -> tuple[int, int]:
+        """Place in the log and timestamp of the first commit."""
+        at = self.rows["first_log_offset"].argmin()
+        return int(self.rows["first_log_offset"][at]), int(self.rows["first_timestamp_ms"][at])
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """Place in the log and timestamp of the last commit."""
+        at = self.rows["log_offset"].argmax()
+        return int(self.rows["log_offset"][at]), int(self.rows["timestamp_ms"][at])
+
 
 class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
     """A member of a classic group as DescribeGroups shows it; who has rejoined is not told."""

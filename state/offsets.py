@@ -91,15 +91,9 @@ class Offsets:
         recreated = self._recreated(run)
         places = self._topic_places(run)
         keys = _keys(places[run.rows["topic"]], run.rows["partition"])
-        order = np.argsort(keys)
+        order = keys.argsort()
         keys = keys[order]
-        known = _keys(self.rows["topic"], self.rows["partition"])
-        at = np.searchsorted(known, keys)
-        found = np.zeros(len(keys), bool)
-        inside = at < len(known)
-        found[inside] = known[at[inside]] == keys[inside]
-        newer = found.copy()
-        newer[found] = run.rows["log_offset"][order[found]] > self.rows["log_offset"][at[found]]
+        at, found, newer = self._find(keys, run.rows["log_offset"][order])
         # Column by column: to gather whole rows costs several times as much.
         source, at = order[newer], at[newer]
         known_offsets = self.rows["offset"][at]
@@ -113,6 +107,19 @@ class Offsets:
         self._take_sparse(run, keys, order, newer | ~found)
         falls = (source[fallen].tolist(), known_offsets[fallen].tolist())
         return Applied(*falls, recreated, grown=not found.all())
+
+    def _find(
+        self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """(where each key belongs, which are there, which of those were last committed before ``log_offset``)."""
+        if not len(self.rows):
+            nowhere = np.zeros(len(keys), bool)
+            return np.zeros(len(keys), np.intp), nowhere, nowhere
+        known = _keys(self.rows["topic"], self.rows["partition"])
+        at = known.searchsorted(keys)
+        found = known.take(at, mode="clip") == keys
+        newer = found & (log_offset > self.rows["log_offset"].take(at, mode="clip"))
+        return at, found, newer
 
     def _recreated(self, run: CommitRun) -> frozenset[str]:
         if not run.topic_ids:
@@ -131,16 +138,18 @@ class Offsets:
         if not len(at):
             self.rhythm = added(self.rhythm, run.rhythm)
             return
-        repeated = run.rows["first_offset"][source] == self.rows["offset"][at]
+        fresh = run.rows["first_offset"][source] != self.rows["offset"][at]
         first_ms = run.rows["first_commit_timestamp_ms"][source]
         gaps = gaps_ms(self.rows["commit_timestamp_ms"][at], first_ms)
-        between = counted_together(run.rows["first_timestamp_ms"][source], gaps, repeated)
+        between = counted_together(run.rows["first_timestamp_ms"][source], gaps, ~fresh)
         self.rhythm = added(added(self.rhythm, run.rhythm), between)
         changed_ms = run.rows["changed_ms"][source]
-        moved = np.flatnonzero((changed_ms >= 0) | ~repeated)
-        since_ms = np.where(changed_ms >= 0, changed_ms, first_ms)
-        self.moved["since_ms"][at[moved]] = since_ms[moved]
-        self.moved["generation"][at[moved]] = generation
+        inside = changed_ms >= 0
+        moved = inside | fresh
+        since_ms = np.where(inside, changed_ms, first_ms)
+        at = at[moved]
+        self.moved["since_ms"][at] = since_ms[moved]
+        self.moved["generation"][at] = generation
 
     def _insert(self, keys: npt.NDArray[np.int64], incoming: npt.NDArray[np.void], generation: int) -> None:
         """Rows for topic partitions that had none."""
@@ -151,6 +160,10 @@ class Offsets:
         inside = incoming["changed_ms"] >= 0
         moved["since_ms"] = np.where(inside, incoming["changed_ms"], incoming["first_commit_timestamp_ms"])
         moved["generation"] = np.where(inside, generation, -1)
+        if not len(self.rows):
+            # The keys are in order.
+            self.rows, self.moved = fresh, moved
+            return
         rows, moves = np.concatenate([self.rows, fresh]), np.concatenate([self.moved, moved])
         order = np.argsort(_keys(rows["topic"], rows["partition"]))
         self.rows, self.moved = rows[order], moves[order]
@@ -173,17 +186,19 @@ class Offsets:
         taken: npt.NDArray[np.bool_],
     ) -> None:
         expires = run.rows["expire_timestamp_ms"][order]
+        has_expiry = taken & (expires >= 0)
         if self.metadata or self.expire_timestamps_ms:
             for key in keys[taken].tolist():
                 self.metadata.pop(key, None)
                 self.expire_timestamps_ms.pop(key, None)
-        for place in np.flatnonzero(taken & (expires >= 0)).tolist():
-            self.expire_timestamps_ms[int(keys[place])] = int(expires[place])
+        if has_expiry.any():
+            self.expire_timestamps_ms.update(
+                zip(keys[has_expiry].tolist(), expires[has_expiry].tolist(), strict=True)
+            )
         if run.metadata:
-            for place in np.flatnonzero(taken).tolist():
-                text = run.metadata.get(int(order[place]))
-                if text:
-                    self.metadata[int(keys[place])] = text
+            for place, key in zip(order[taken].tolist(), keys[taken].tolist(), strict=True):
+                if text := run.metadata.get(place):
+                    self.metadata[key] = text
 
     def remove(self, gone: Iterable[tuple[str, int]]) -> None:
         """Forget topic partitions; unknown ones are no error (a tombstone may outlive its value)."""

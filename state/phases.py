@@ -25,6 +25,19 @@ class Phase(str, Enum):
     DEAD = "Dead"
 
 
+class ConsumerPhase(Enum):
+    """States of a consumer group (KIP-848), spelled as Kafka spells them (``ConsumerGroupState``).
+
+    No texts, as those of a classic group are: Empty there is another state than Empty here.
+    """
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
 class Seen(str, Enum):
     """What an observation proves about a classic group."""
 

@@ -88,18 +88,18 @@ def deadlines(saved: Saved, offsets: Offsets, retention_ms: int) -> Times:
 
     At that moment it may: the broker compares with ``>=``.
     """
-    rule = rule_of(saved)
-    due = np.full(len(offsets), NEVER, np.int64)
-    if rule.base is None or not len(offsets):
-        return due
-    due[:] = offsets.rows["commit_timestamp_ms"]
-    if rule.base is Base.EMPTIED and saved.emptied_ms is not None:
-        due[:] = saved.emptied_ms
-    due = np.clip(due, -_LATEST, _LATEST) + min(retention_ms, _LATEST)
+    base = rule_of(saved).base
+    if base is None or not len(offsets):
+        return np.full(len(offsets), NEVER, np.int64)
+    since = offsets.rows["commit_timestamp_ms"]
+    if base is Base.EMPTIED and saved.emptied_ms is not None:
+        since = np.full(len(offsets), saved.emptied_ms, np.int64)
+    due: Times = np.minimum(np.maximum(since, -_LATEST), _LATEST) + min(retention_ms, _LATEST)
     places, expiries = offsets.own_expiries()
-    due[places] = expiries
+    if places:
+        due[places] = expiries
     subscribed = subscribed_topics(saved)
-    kept = [place for place, topic in enumerate(offsets.topics) if topic in subscribed]
+    kept = [place for place, topic in enumerate(offsets.topics) if topic in subscribed] if subscribed else []
     if kept:
         due[np.isin(offsets.rows["topic"], kept)] = NEVER
     return due

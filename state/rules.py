@@ -6,9 +6,10 @@ nor what a number means.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Any, ClassVar, Final, Protocol, get_type_hints
 
 from groupreplay.state.alarms import Detector
@@ -100,15 +101,18 @@ class Policy:
     numbers: Numbers = field(default_factory=dict)
     groups: tuple[GroupRule, ...] = EPHEMERAL
     runbook: str = "docs/runbook.md"
-    _known: dict[str, Rules] = field(default_factory=dict, repr=False, compare=False)
+    _patterns: list[re.Pattern[str]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _known: dict[tuple[int, ...], Rules] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def of(self, group_id: str) -> Rules:
         """The rules of a group."""
-        matching = tuple(one for one in self.groups if fnmatchcase(group_id, one.groups))
-        place = "\0".join(str(self.groups.index(one)) for one in matching)
-        if place not in self._known:
-            self._known[place] = self._folded(matching)
-        return self._known[place]
+        if self.groups and not self._patterns:
+            # Compiled once: every call of every group comes along here.
+            self._patterns.extend(re.compile(translate(one.groups)) for one in self.groups)
+        places = tuple(place for place, one in enumerate(self._patterns) if one.match(group_id))
+        if places not in self._known:
+            self._known[places] = self._folded(tuple(self.groups[place] for place in places))
+        return self._known[places]
 
     def _folded(self, matching: tuple[GroupRule, ...]) -> Rules:
         rules = Rules(detectors=_with(DETECTORS, self.numbers))

@@ -19,6 +19,7 @@ from groupreplay.state.coordinator import Coordinator
 from groupreplay.state.coordinator_requests import (
     Answer,
     Commit,
+    ConsumerGroupHeartbeat,
     EndTransaction,
     Error,
     Heartbeat,
@@ -30,11 +31,15 @@ from groupreplay.state.coordinator_requests import (
     Settings,
     SyncGroup,
 )
-from groupreplay.state.phases import Phase
+from groupreplay.state.phases import ConsumerPhase, Phase
+from groupreplay.state.simulated_consumer import ConsumerSide, input_topic
 
 _HEARTBEAT_INTERVAL_MS: Final = 3_000
 #: How long a client waits before it tries again.
 _RETRY_MS: Final = 1_000
+#: States that a consumer group leaves when there is something new for its members, those of the classic group too that
+#: it was.
+_AT_REST: Final = (ConsumerPhase.STABLE, Phase.STABLE, Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE)
 #: Where commits are irregular: how many times the usual distance may be.
 _LONGEST: Final = 240
 #: The share of transactions that fail, and when the brokers give up one whose producer is gone.
@@ -49,6 +54,8 @@ class SimulatedClient:
     name: str
     host: str
     instance_id: str | None
+    #: Whether it speaks KIP-848.
+    modern: bool = False
     alive: bool = False
     hangs: bool = False
     member_id: str = ""
@@ -58,6 +65,7 @@ class SimulatedClient:
     commits_at_ms: int = 0
     turn: int = 0
     life: int = 0
+    starts: int = 0
 
 
 class SimulatedGroup:
@@ -67,7 +75,8 @@ class SimulatedGroup:
         self, group_id: str, script: Script, settings: Settings, begin_ms: int, numbers: random.Random
     ) -> None:
         self.group_id = group_id
-        self.coordinator = Coordinator(group_id, settings, numbers)
+        topics = input_topic(f"{group_id}-input", script.partitions)
+        self.coordinator = Coordinator(group_id, settings, numbers, topics)
         self._script = script
         self._numbers = numbers
         self._topic = f"{group_id}-input"
@@ -79,6 +88,14 @@ class SimulatedGroup:
         self._planned = 0
         self._outcomes: list[Outcome] = []
         self._waiting: dict[int, tuple[Request, SimulatedClient]] = {}
+        self._consumers = ConsumerSide(
+            coordinator=self.coordinator,
+            topic=self._topic,
+            rebalance_timeout_ms=script.rebalance_timeout_ms,
+            numbers=numbers,
+            ask=self._ask,
+            plan=self._plan_for,
+        )
         for act in script.acts:
             self._plan(begin_ms + act.at_ms, self._performer(act.verb, act.client))
 
@@ -148,13 +165,18 @@ class SimulatedGroup:
         client.alive, client.hangs, client.member_id, client.generation = True, False, "", -1
         client.owned = ()
         client.life += 1
+        client.starts += 1
+        client.modern = client.starts in self._script.consumer_starts
         self._plan_tick(client, now_ms)
         if not self._script.alone:
-            self._plan_for(client, now_ms + self._numbers.randrange(50), self._join)
+            begin = self._consumers.begin if client.modern else self._join
+            self._plan_for(client, now_ms + self._numbers.randrange(50), begin)
 
     def _stop(self, number: int, now_ms: int) -> None:
         client = self._clients[number]
-        if client.alive and client.member_id and client.instance_id is None:
+        if client.alive and client.modern:
+            self._consumers.leave(client, now_ms)
+        elif client.alive and client.member_id and client.instance_id is None:
             self._ask(client, LeaveGroup(member_id=client.member_id), now_ms)
         self._kill(number, now_ms)
 
@@ -170,7 +192,9 @@ class SimulatedGroup:
 
         def give_up(at_ms: int) -> None:
             """What ``max.poll.interval.ms`` is for; it is also the rebalance timeout."""
-            if client.life == life and client.hangs and client.member_id and client.instance_id is None:
+            if client.life == life and client.hangs and client.modern:
+                self._consumers.leave(client, at_ms)
+            elif client.life == life and client.hangs and client.member_id and client.instance_id is None:
                 self._ask(client, LeaveGroup(member_id=client.member_id), at_ms)
                 client.member_id, client.generation, client.owned = "", -1, ()
 
@@ -180,7 +204,9 @@ class SimulatedGroup:
         client = self._clients[number]
         client.hangs = False
         called = self.coordinator.state is not Phase.STABLE or not client.member_id
-        if client.alive and called and not client.waits:
+        if client.alive and client.modern:
+            self._plan_for(client, now_ms + 1, self._consumers.wake)
+        elif client.alive and called and not client.waits:
             self._plan_for(client, now_ms + 1, self._join)
 
     # -- what a client does
@@ -221,6 +247,8 @@ class SimulatedGroup:
             return
         owned = (0,) if alone else client.owned
         if client.hangs or not owned or now_ms < client.commits_at_ms:
+            if client.modern:
+                return
             beat = Heartbeat(
                 member_id=client.member_id, instance_id=client.instance_id, generation=client.generation
             )
@@ -308,6 +336,10 @@ class SimulatedGroup:
                 _ANSWERED[type(reply.request)](self, client, reply.answer, now_ms)
         if any(change.after is Phase.PREPARING_REBALANCE for change in outcome.changes):
             self._call_back(now_ms)
+        if any(change.before in _AT_REST for change in outcome.changes) and self._consumers.busy:
+            for other in self._clients.values():
+                if other.alive and other.generation > 0 and not other.waits:
+                    self._consumers.call(other, now_ms)
 
     def _call_back(self, now_ms: int) -> None:
         """Members hear of the rebalance with their next heartbeat; who waits for an answer is in it already."""
@@ -347,12 +379,22 @@ class SimulatedGroup:
             if self._script.cooperative and not set(before) <= set(client.owned):
                 # What was given up can be dealt out now.
                 self._plan_for(client, now_ms + 1 + self._numbers.randrange(50), self._join)
+            if self._consumers.in_charge:
+                self._consumers.call(client, now_ms)
 
     def _acknowledged(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         """The answer to a commit or a heartbeat."""
         known = (Error.NONE, Error.REBALANCE_IN_PROGRESS)
+        if client.modern:
+            # Whatever is wrong with a commit, the next heartbeat tells.
+            return
+        if answer.error is Error.REBALANCE_IN_PROGRESS and self._consumers.in_charge and not client.waits:
+            self._plan_for(client, now_ms + 1 + self._numbers.randrange(100), self._join)
         if answer.error not in known and not client.hangs and not client.waits:
             self._begin_again(client, answer.error, now_ms)
+
+    def _told_by_heartbeat(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
+        self._consumers.answered(client, answer, now_ms)
 
     def _begin_again(self, client: SimulatedClient, error: Error, now_ms: int) -> None:
         """Join again, under another id unless it was only the generation that was wrong, or the broker."""
@@ -379,4 +421,5 @@ _ANSWERED: Final[Mapping[type[Request], Callable[[SimulatedGroup, SimulatedClien
     SyncGroup: SimulatedGroup._synced,
     Heartbeat: SimulatedGroup._acknowledged,
     OffsetCommit: SimulatedGroup._acknowledged,
+    ConsumerGroupHeartbeat: SimulatedGroup._told_by_heartbeat,
 }

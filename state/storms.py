@@ -23,6 +23,8 @@ from groupreplay.state.habits import KEPT_MS, MOST_TIMES, Mark, Slot, Takeover, 
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
+#: Client ids of the tasks of Connect's sinks begin so (``ConnectUtils.clientIdBase`` and ``Worker``).
+_CONNECT_TASK: Final = "connector-consumer-"
 
 
 def check_memory(name: str, window_ms: int, times: int = 1) -> None:
@@ -70,7 +72,11 @@ def _member(slot: Slot) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberFlappingRule:
-    """A slot returned under a new member id ``times`` times in ``window_ms``."""
+    """A slot returned under a new member id ``times`` times in ``window_ms``.
+
+    The tasks of Connect's sinks do not count: the workers move them at each of their own rebalances. A worker that
+    flaps is seen in the group of the workers.
+    """
 
     NAME: ClassVar[str] = MemberFlapping.NAME
     ON_COMMITS: ClassVar[bool] = False
@@ -84,6 +90,8 @@ class MemberFlappingRule:
         """See ``alarms.Detector``."""
         found = []
         for name, slot in _slots(view):
+            if slot.client_id.startswith(_CONNECT_TASK):
+                continue
             often = _often(slot.returned_ms, self.window_ms, self.times, view.now_ms)
             if often is not None:
                 details = {**_member(slot), "returned_ms": often.times_ms}

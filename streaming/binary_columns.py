@@ -5,7 +5,7 @@ Knows Arrow's buffers and big-endian numbers; must not know what the bytes mean.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,14 +44,26 @@ class BinaryColumn(NamedTuple):
         return None if self.is_null[row] else self.data[self.start[row] : self.end[row]].tobytes()
 
 
-def integers(data: Bytes, at: Ints, dtype: str) -> npt.NDArray[np.int64]:
-    """The integers of ``dtype`` (such as ``>i4``) that begin at the bytes ``at``."""
+def structures(data: Bytes, at: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """What begins at each of the bytes ``at``, read as ``dtype``; all of it must lie in the data.
+
+    A view where the distance from one to the next is always the same, as it is in most logs.
+    """
     if not len(at):
-        return np.zeros(0, np.int64)
-    # One number beginning at each byte, overlapping; only those asked for are ever read.
-    beginnings = len(data) - np.dtype(dtype).itemsize + 1
-    everywhere: npt.NDArray[np.int64] = np.ndarray((beginnings,), dtype, data, strides=(1,))
-    return everywhere[at].astype(np.int64)
+        return np.zeros(0, dtype)
+    step = int(at[1] - at[0]) if len(at) > 1 else 1
+    if step > 0 and np.array_equal(at, np.arange(int(at[0]), int(at[0]) + step * len(at), step)):
+        even: npt.NDArray[Any] = np.ndarray((len(at),), dtype, data, offset=int(at[0]), strides=(step,))
+        return even
+    # One beginning at each byte, overlapping; only those asked for are ever read.
+    everywhere: npt.NDArray[Any] = np.ndarray((len(data) - dtype.itemsize + 1,), dtype, data, strides=(1,))
+    gathered: npt.NDArray[Any] = everywhere[at]
+    return gathered
+
+
+def integers(data: Bytes, at: Ints, dtype: str) -> Ints:
+    """The integers of ``dtype`` (such as ``>i4``) that begin at the bytes ``at``."""
+    return structures(data, at, np.dtype(dtype)).astype(np.int64)
 
 
 def is_ascii(data: Bytes, start: Ints, length: Ints) -> Flags:

@@ -25,10 +25,10 @@ from types import TracebackType
 from typing import Any, Final
 
 from groupreplay.streaming.errors import GroupReplayError
-from groupreplay.streaming.guarded import GuardedProcess
 from groupreplay.streaming.ivy import Progress
 from groupreplay.streaming.jars import jar_paths
 from groupreplay.streaming.java import find_java
+from groupreplay.streaming.leash import Leashed
 
 DEFAULT_VERSION: Final = "4.3.1"
 
@@ -139,7 +139,7 @@ class EmbeddedBroker:
         self._wait_for_coordinator = wait_for_coordinator
         self._ivy_settings = ivy_settings
         self._progress = progress
-        self._process: GuardedProcess | None = None
+        self._process: Leashed | None = None
 
     def __enter__(self) -> EmbeddedBroker:
         try:
@@ -162,7 +162,7 @@ class EmbeddedBroker:
     @property
     def pid(self) -> int | None:
         """The JVM's process id, also the id of its process group; None when it is not running."""
-        return self._process.pid if self._process is not None and self._process.running else None
+        return self._process.pid if self._process is not None and self._process.exit_code is None else None
 
     def start(self) -> None:
         """Starts the broker and returns when clients can use it. Does nothing when it runs.
@@ -185,14 +185,14 @@ class EmbeddedBroker:
 
     def stop(self, seconds: float = 20.0) -> None:
         """Ends the broker cleanly, then hard when it takes longer than that; port and data are kept."""
-        self._end(signal.SIGTERM, seconds)
+        self._end(seconds)
 
     def kill(self) -> None:
         """Ends the broker as a power cut would; port and data are kept.
 
         The next start takes about 12 s: the controller waits until the dead broker's session has run out.
         """
-        self._end(signal.SIGKILL, 0)
+        self._end(0)
 
     def restart(self) -> None:
         """Stops cleanly and starts again on the same port and data."""
@@ -232,13 +232,12 @@ class EmbeddedBroker:
         if not (self.folder / "data" / "meta.properties").exists():
             self._format([*java, "kafka.tools.StorageTool", "format"], properties)
         log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
-        with self.log_path.open("ab") as log:
-            self._process = GuardedProcess(
-                [*java, "kafka.Kafka", str(properties)],
-                output=log,
-                cwd=self.folder,
-                orphan_folder=None if self._keep_data else self.folder,
-            )
+        self._process = Leashed(
+            [*java, "kafka.Kafka", str(properties)],
+            self.log_path,
+            cwd=self.folder,
+            orphan_folder=None if self._keep_data else self.folder,
+        )
         try:
             self._wait_until_ready(log_start)
         except BaseException:
@@ -279,9 +278,9 @@ class EmbeddedBroker:
                 f"Kafka {self.version} cannot format its folder: {said}", where=str(self.folder)
             )
 
-    def _end(self, sign: signal.Signals, seconds: float) -> None:
+    def _end(self, seconds: float) -> None:
         if self._process is not None:
-            self._process.end(sign, seconds)
+            self._process.end(seconds)
             self._process = None
 
     def _wait_until_ready(self, log_start: int) -> None:

@@ -149,11 +149,18 @@ def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     ctx.default_map = load_defaults(path, settings)
 
 
-def _settings(ctx: click.Context, program: click.Group, name: str) -> frozenset[str]:
+def _settings(ctx: click.Context, program: click.Group, name: str) -> dict[str, str]:
+    """The flags of a command, as the file names them, and what click calls their values."""
     command = program.get_command(ctx, name)
     assert command is not None
     shared = {param.name for param in program.params}
-    return frozenset(str(param.name) for param in command.params if param.name not in shared)
+    return {
+        next(flag for flag in param.opts if flag.startswith("--")).lstrip("-").replace("-", "_"): str(
+            param.name
+        )
+        for param in command.params
+        if isinstance(param, click.Option) and param.name not in shared
+    }
 
 
 @click.command(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})

@@ -17,6 +17,7 @@ from groupreplay.streaming import preflight
 from groupreplay.streaming import rights as all_rights
 from groupreplay.streaming.check_result import Result, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.clock import now_ms
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.live_groups import LiveGroups
 from groupreplay.streaming.rights import Right, grant_line
@@ -229,7 +230,7 @@ def _retention_rights() -> list[Right]:
 def _age_ms(connection: Connection, partition: int, offset: int) -> int:
     """How long ago the first record of an open transaction was written; 0 when it has ended meanwhile."""
     message = preflight.record_at(connection, partition, offset, "read_uncommitted")
-    return 0 if message is None else max(0, _now_ms() - message.timestamp()[1])
+    return 0 if message is None else max(0, now_ms() - message.timestamp()[1])
 
 
 def _broker_id(leader: str) -> str:
@@ -244,15 +245,15 @@ def _skew(subject: Subject) -> tuple[int, int] | None:
     proves nothing, and one from our future proves that the brokers are ahead.
     """
     partitions = subject.offsets_topic.partitions
-    started_ms = asked_ms = _now_ms()
+    started_ms = asked_ms = now_ms()
     first_ms = subject.source.newest_ms(OFFSETS_TOPIC, partitions)
     deadline = time.monotonic() + _CLOCK_SECONDS
     while time.monotonic() < deadline:
         time.sleep(_CLOCK_POLL_SECONDS)
-        asking_ms = _now_ms()
+        asking_ms = now_ms()
         newest_ms = subject.source.newest_ms(OFFSETS_TOPIC, partitions)
         if newest_ms is not None and newest_ms != first_ms:
-            return newest_ms - _now_ms(), newest_ms - asked_ms
+            return newest_ms - now_ms(), newest_ms - asked_ms
         asked_ms = asking_ms
     if first_ms is not None and first_ms > started_ms:
         return first_ms - started_ms, first_ms - started_ms
@@ -271,7 +272,3 @@ def _settings_text(settings: object) -> str:
         return "settings hidden from this login"
     shown = ("cleanup.policy", "retention.ms", "max.message.bytes", "min.insync.replicas")
     return ", ".join(f"{name}={settings[name]}" for name in shown if name in settings)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

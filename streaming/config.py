@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,10 +33,11 @@ def default_path() -> Path:
     return Path(home) / "groupreplay" / "config.toml"
 
 
-def load_defaults(path: Path, commands: Mapping[str, frozenset[str]]) -> dict[str, Any]:
+def load_defaults(path: Path, commands: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """The defaults of each command, as click's ``default_map``.
 
-    ``commands`` names every command's settings, so that a misspelt one is an error and not silence.
+    ``commands`` names every command's settings, so that a misspelt one is an error and not silence: as the file
+    does, after the flag, and as click does.
 
     Raises:
         GroupReplayError: the file cannot be read, is no TOML, or names an unknown table or setting.
@@ -45,12 +46,13 @@ def load_defaults(path: Path, commands: Mapping[str, frozenset[str]]) -> dict[st
     tables = {name: table for name, table in values.items() if isinstance(table, dict)}
     shared = {name: value for name, value in values.items() if name not in tables}
     _require_known(path, "top of the file", shared, SHARED)
-    _require_known(path, "tables", tables, frozenset(commands))
+    _require_known(path, "tables", tables, commands)
     defaults: dict[str, Any] = dict(shared)
     for command, known in commands.items():
         table = _names(tables.get(command, {}))
         _require_known(path, f"[{command}]", table, known)
-        defaults[command] = {name: value for name, value in shared.items() if name in known} | table
+        both = {name: value for name, value in shared.items() if name in known} | table
+        defaults[command] = {known[name]: value for name, value in both.items()}
     return defaults
 
 
@@ -68,7 +70,7 @@ def _names(table: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("-", "_"): value for name, value in table.items()}
 
 
-def _require_known(path: Path, where: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
+def _require_known(path: Path, where: str, given: Mapping[str, Any], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
             names = ", ".join(sorted(known))

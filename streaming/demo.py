@@ -141,12 +141,12 @@ def _start_job(bootstrap_servers: str, folder: Path, flags: Sequence[str]) -> Le
 
     scratch = folder / "scratch"
     scratch.mkdir()
-    command = [sys.executable, "-m", "groupreplay.streaming.leash", "run"]
+    command = [sys.executable, "-m", "groupreplay.streaming", "run"]
     command += ["--bootstrap-server", bootstrap_servers, "--checkpoint", str(folder / "checkpoint")]
     command += ["--trigger", "1", "--shuffle-partitions", "2", "--member-events", *flags]
     java = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -Djava.io.tmpdir={scratch}".strip()
     places = {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch), "JAVA_TOOL_OPTIONS": java}
-    return Leashed(command, folder / "job.log", {**os.environ, **places})
+    return Leashed(command, folder / "job.log", environment={**os.environ, **places})
 
 
 def _await_job(job: Leashed, reader: SinkReader) -> None:

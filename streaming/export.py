@@ -78,7 +78,8 @@ def export(
     and writes nothing. Several may run at once. docs/monitoring.md lists the metrics.
     """
     from groupreplay.streaming.clients import Connection
-    from groupreplay.streaming.exporter import Exporter, SinkFeed, now_ms, open_server
+    from groupreplay.streaming.clock import now_ms
+    from groupreplay.streaming.exporter import Exporter, SinkFeed, open_server
     from groupreplay.streaming.metrics import Limits
     from groupreplay.streaming.settings import TopicNames
     from groupreplay.streaming.signals import stop_requests

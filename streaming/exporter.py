@@ -269,8 +269,3 @@ def open_server(exporter: Exporter, host: str, port: int) -> ThreadingHTTPServer
             fix="choose an address of this machine and a free port with --listen HOST:PORT",
             exit_code=ExitCode.USAGE,
         ) from None
-
-
-def now_ms() -> int:
-    """By this machine's clock."""
-    return time.time_ns() // 1_000_000

@@ -6,10 +6,9 @@ of that stream between; inside a run each topic partition becomes one row. Must 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,115 +43,132 @@ class Run(NamedTuple):
     packed: PackedRun
 
 
+class _Sorted(NamedTuple):
+    """The commits sorted by run, by slot and in log order, which makes a stretch of each folded row.
+
+    By commit: ``row`` is its row in the chunk, ``stretch`` its stretch, ``is_later`` says that it is not the
+    first one there. By stretch: ``begins`` is its first commit, ``sizes`` how many it has, ``slot`` and ``run``
+    (dense and rising) what they have in common. ``run_begins`` are the first stretches of the runs.
+    """
+
+    row: Ints
+    stretch: Ints
+    is_later: Flags
+    begins: Ints
+    sizes: Ints
+    slot: Ints
+    run: Ints
+    run_begins: Ints
+
+    @property
+    def last_row(self) -> Ints:
+        """The row of the chunk with the last commit of each stretch."""
+        rows: Ints = self.row[self.begins + self.sizes - 1]
+        return rows
+
+
 def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]:
     """The runs of a chunk; those of one stream in the order of the log."""
-    commit_rows, run_of = _commits_by_run(rows, commits.is_commit)
-    if not len(commit_rows):
+    by_run = _by_run(rows, commits.is_commit, len(keys.slot_topic))
+    if by_run is None:
         return []
-    # Stable: the log order stays inside each topic partition of a run.
-    order = np.argsort(run_of * len(keys.slot_topic) + rows.slot[commit_rows], kind="stable")
-    commit_rows, run_of = commit_rows[order], run_of[order]
-    slot = rows.slot[commit_rows]
-    begins = np.flatnonzero(np.r_[True, (run_of[1:] != run_of[:-1]) | (slot[1:] != slot[:-1])])
-    sizes = np.diff(np.r_[begins, len(commit_rows)])
-
-    run_of_row = run_of[begins]
-    run_begins = np.flatnonzero(np.r_[True, run_of_row[1:] != run_of_row[:-1]])
-    folded = _folded(commits, rows, commit_rows, begins, sizes)
-    folded["partition"] = keys.slot_partition[slot[begins]]
-    # Every commit with one before it in its row.
-    later = np.delete(np.arange(len(commit_rows)), begins)
-    offset = commits.fields["offset"][commit_rows]
-    folded["changed_ms"] = _changed_ms(
-        commits, commit_rows, begins, later[offset[later] != offset[later - 1]]
-    )
-    rhythm_run, rhythm = _rhythm(commits, rows, commit_rows, run_of, later)
-    decreases = _decreases(rows, commit_rows, offset, later[offset[later] < offset[later - 1]])
-    row_of_decrease = np.searchsorted(begins, decreases["row"], side="right") - 1
-    decreases["row"] = row_of_decrease - run_begins[run_of_row[row_of_decrease]]
-
-    topics = _run_topics(keys.slot_topic[slot[begins]], run_of_row, run_begins, len(keys.topics))
-    folded["topic"] = topics.place
-    topic_id_rows = _topic_id_rows(commits, commit_rows, np.repeat(topics.entry, sizes), len(topics.topic))
+    offset, committed_ms = commits.offset[by_run.row], commits.commit_timestamp_ms[by_run.row]
+    topics = _run_topics(keys.slot_topic[by_run.slot], by_run, len(keys.topics))
+    folded = _folded(commits, rows, by_run)
+    folded["topic"], folded["partition"] = topics.place, keys.slot_partition[by_run.slot]
+    folded["changed_ms"] = _changed_ms(by_run, offset, committed_ms)
     return _runs(
-        commits=commits,
-        folded=folded,
-        last_rows=commit_rows[begins + sizes - 1],
-        run_begins=run_begins,
-        streams=rows.stream[commit_rows[begins[run_begins]]],
-        decreases=decreases,
-        decrease_begins=np.searchsorted(row_of_decrease, run_begins),
-        topics=topics,
-        topic_names=keys.topics,
-        topic_id_rows=topic_id_rows,
-        rhythm=rhythm,
-        rhythm_begins=np.searchsorted(rhythm_run, np.arange(len(run_begins))),
+        commits,
+        by_run,
+        rows.stream[by_run.row[by_run.begins[by_run.run_begins]]],
+        folded,
+        _decreases(rows, by_run, offset),
+        _rhythm(rows, by_run, offset, committed_ms),
+        topics,
+        keys.topics,
     )
 
 
-def _commits_by_run(rows: ChunkRows, is_commit: Flags) -> tuple[Ints, Ints]:
-    """(rows of commits by stream and log order, number of the run that each belongs to, dense and rising)."""
-    by_stream = np.argsort(rows.stream, kind="stable")
-    cuts_before = np.cumsum(rows.cuts[by_stream])
-    chosen = is_commit[by_stream]
-    commit_rows, cuts_before = by_stream[chosen], cuts_before[chosen]
-    stream = rows.stream[commit_rows]
-    new_run = np.r_[False, (stream[1:] != stream[:-1]) | (cuts_before[1:] != cuts_before[:-1])]
-    return commit_rows, np.cumsum(new_run[: len(commit_rows)])
+def _by_run(rows: ChunkRows, is_commit: Flags, slots: int) -> _Sorted | None:
+    """None when there is no commit."""
+    commits = np.flatnonzero(is_commit)
+    if not len(commits):
+        return None
+    run, count = rows.stream[commits], len(is_commit)
+    cuts = np.flatnonzero(rows.cuts)
+    if len(cuts):
+        # A number that rises with every stream and with every cut inside one.
+        run = run + np.searchsorted(np.sort(rows.stream[cuts] * count + cuts), run * count + commits)
+    # Run, slot and row in one number: to sort those is much quicker than to sort rows by two keys.
+    bits = count.bit_length()
+    sorted_ = (run * slots + rows.slot[commits]) << bits | commits
+    sorted_.sort()
+    row, place = sorted_ & ((1 << bits) - 1), sorted_ >> bits
+    is_later = np.zeros(len(row), bool)
+    np.equal(place[1:], place[:-1], out=is_later[1:])
+    begins = np.flatnonzero(~is_later)
+    run, slot = np.divmod(place[begins], slots)
+    is_next = np.r_[False, run[1:] != run[:-1]]
+    run_begins = np.r_[0, np.flatnonzero(is_next)]
+    sizes = np.diff(begins, append=len(row))
+    stretch = np.repeat(np.arange(len(begins)), sizes)
+    return _Sorted(row, stretch, is_later, begins, sizes, slot, np.cumsum(is_next), run_begins)
 
 
-def _folded(
-    commits: CommitColumns, rows: ChunkRows, commit_rows: Ints, begins: Ints, sizes: Ints
-) -> npt.NDArray[np.void]:
-    """One row for each topic partition of a run, still without its topic and partition."""
-    first, last = commit_rows[begins], commit_rows[begins + sizes - 1]
-    folded = np.zeros(len(begins), COMMITS)
-    folded["count"] = sizes
-    for name in ("offset", "leader_epoch", "commit_timestamp_ms", "expire_timestamp_ms"):
-        folded[name] = commits.fields[name][last]
-    folded["log_offset"], folded["timestamp_ms"] = rows.offset[last], rows.timestamp_ms[last]
-    folded["first_offset"] = commits.fields["offset"][first]
-    folded["first_log_offset"], folded["first_timestamp_ms"] = rows.offset[first], rows.timestamp_ms[first]
-    folded["first_commit_timestamp_ms"] = commits.fields["commit_timestamp_ms"][first]
+def _folded(commits: CommitColumns, rows: ChunkRows, by_run: _Sorted) -> npt.NDArray[np.void]:
+    """One row for each topic partition of a run, still without its topic, its partition and its last change."""
+    first, last = by_run.row[by_run.begins], by_run.last_row
+    folded = np.zeros(len(first), COMMITS)
+    folded["count"] = by_run.sizes
+    folded["offset"], folded["first_offset"] = commits.offset[last], commits.offset[first]
+    folded["leader_epoch"] = commits.leader_epoch[last]
+    folded["expire_timestamp_ms"] = commits.expire_timestamp_ms[last]
+    folded["commit_timestamp_ms"] = commits.commit_timestamp_ms[last]
+    folded["first_commit_timestamp_ms"] = commits.commit_timestamp_ms[first]
+    folded["log_offset"], folded["first_log_offset"] = rows.offset[last], rows.offset[first]
+    folded["timestamp_ms"], folded["first_timestamp_ms"] = rows.timestamp_ms[last], rows.timestamp_ms[first]
     return folded
 
 
-def _decreases(rows: ChunkRows, commit_rows: Ints, offset: Ints, fell: Ints) -> npt.NDArray[np.void]:
-    """Every commit below the one before it; ``row`` is still its place among the sorted commits."""
-    decreases = np.zeros(len(fell), DECREASES)
-    decreases["row"] = fell
-    decreases["old_offset"], decreases["new_offset"] = offset[fell - 1], offset[fell]
-    decreases["log_offset"] = rows.offset[commit_rows[fell]]
-    decreases["timestamp_ms"] = rows.timestamp_ms[commit_rows[fell]]
-    return decreases
+def _changed_ms(by_run: _Sorted, offset: Ints, committed_ms: Ints) -> Ints:
+    """For each stretch the time of its last commit with another offset than the one before, else -1."""
+    changed = np.flatnonzero(offset[1:] != offset[:-1]) + 1
+    changed = changed[by_run.is_later[changed]]
+    last = np.full(len(by_run.begins), -1, np.int64)
+    # They rise; of several assignments to one place NumPy keeps the last.
+    last[by_run.stretch[changed]] = changed
+    return np.where(last < 0, -1, committed_ms[last])
 
 
-def _changed_ms(commits: CommitColumns, commit_rows: Ints, begins: Ints, changed: Ints) -> Ints:
-    """For each row the time of its last commit with another offset than the one before, else -1."""
-    last = np.full(len(commit_rows), -1, np.int64)
-    last[changed] = changed
-    last = np.maximum.reduceat(last, begins)
-    return np.where(last < 0, -1, commits.fields["commit_timestamp_ms"][commit_rows[last]])
-
-
-def _rhythm(
-    commits: CommitColumns, rows: ChunkRows, commit_rows: Ints, run_of: Ints, later: Ints
-) -> tuple[Ints, npt.NDArray[np.void]]:
-    """(run of each row of RHYTHM, the rows) for the gaps before all ``later`` commits."""
-    offset, committed_ms = (commits.fields[name][commit_rows] for name in ("offset", "commit_timestamp_ms"))
-    return counted(
-        run_of[later],
-        rows.timestamp_ms[commit_rows[later]],
-        gaps_ms(committed_ms[later - 1], committed_ms[later]),
-        offset[later] == offset[later - 1],
+def _rhythm(rows: ChunkRows, by_run: _Sorted, offset: Ints, committed_ms: Ints) -> _Parts:
+    """Rows of RHYTHM by run, for the gaps before all later commits."""
+    later = by_run.is_later[1:]
+    of, rhythm = counted(
+        np.repeat(by_run.run, by_run.sizes - 1),
+        rows.timestamp_ms[by_run.row[1:][later]],
+        gaps_ms(committed_ms[:-1], committed_ms[1:])[later],
+        (offset[1:] == offset[:-1])[later],
     )
+    return _Parts(rhythm, np.searchsorted(of, np.arange(len(by_run.run_begins))))
+
+
+def _decreases(rows: ChunkRows, by_run: _Sorted, offset: Ints) -> _Parts:
+    """Every commit below the one before it, by run; ``row`` is its row in the run."""
+    fell = np.flatnonzero(by_run.is_later[1:] & (offset[1:] < offset[:-1])) + 1
+    decreases = np.zeros(len(fell), DECREASES)
+    decreases["old_offset"], decreases["new_offset"] = offset[fell - 1], offset[fell]
+    decreases["log_offset"] = rows.offset[by_run.row[fell]]
+    decreases["timestamp_ms"] = rows.timestamp_ms[by_run.row[fell]]
+    stretch = by_run.stretch[fell]
+    decreases["row"] = stretch - by_run.run_begins[by_run.run[stretch]]
+    return _Parts(decreases, np.searchsorted(stretch, by_run.run_begins))
 
 
 class _RunTopics(NamedTuple):
     """The topic tables of all runs, one behind the other.
 
-    ``topic`` are the entries, ``begins`` where each run's table begins, ``entry`` the entry of each folded
-    row and ``place`` the same, counted inside its run.
+    ``topic`` are the entries, ``begins`` where each run's table begins, ``entry`` the entry of each stretch
+    and ``place`` the same, counted inside its run.
     """
 
     topic: Ints
@@ -161,71 +177,84 @@ class _RunTopics(NamedTuple):
     place: Ints
 
 
-def _run_topics(topic: Ints, run: Ints, run_begins: Ints, topics: int) -> _RunTopics:
-    pairs, entry = np.unique(run * topics + topic, return_inverse=True)
-    begins = np.searchsorted(pairs // topics, np.arange(len(run_begins)))
-    return _RunTopics(pairs % topics, begins, entry, entry - begins[run])
+def _run_topics(topic: Ints, by_run: _Sorted, topics: int) -> _RunTopics:
+    pairs, entry = np.unique(by_run.run * topics + topic, return_inverse=True)
+    begins = np.searchsorted(pairs // topics, np.arange(len(by_run.run_begins)))
+    return _RunTopics(pairs % topics, begins, entry, entry - begins[by_run.run])
 
 
-def _topic_id_rows(commits: CommitColumns, commit_rows: Ints, entry: Ints, entries: int) -> Ints:
-    """For each entry of the topic tables the row of its last commit with a topic id, else -1."""
-    entry_of = np.zeros(len(commits.is_commit), np.int64)
-    entry_of[commit_rows] = entry
-    with_id = np.flatnonzero(commits.is_commit & commits.topic_ids.any(axis=1))
-    last = np.full(entries, -1, np.int64)
-    # In log order; of several assignments to one place NumPy keeps the last.
-    last[entry_of[with_id]] = with_id
-    return last
+def _topic_ids(commits: CommitColumns, by_run: _Sorted, topics: _RunTopics) -> list[bytes | None]:
+    """For each entry of the topic tables the id that the last commit of the topic with one has."""
+    last = np.full(len(topics.topic), -1, np.int64)
+    with_id = np.flatnonzero((commits.topic_id_at >= 0)[by_run.row])
+    # Stretch by stretch: inside one they are in log order, and the last assignment stays.
+    of_stretch = np.full(len(by_run.begins), -1, np.int64)
+    of_stretch[by_run.stretch[with_id]] = by_run.row[with_id]
+    np.maximum.at(last, topics.entry, of_stretch)
+    return [None if row < 0 else commits.topic_id(row) for row in last.tolist()]
+
+
+def _metadata(commits: CommitColumns, by_run: _Sorted) -> list[dict[int, str]]:
+    """For each run the metadata of its rows that have some."""
+    metadata: list[dict[int, str]] = [{} for _ in by_run.run_begins]
+    last_row = by_run.last_row
+    filled = np.flatnonzero(commits.metadata_length[last_row] > 0)
+    run = by_run.run[filled]
+    for of_run, place, row in zip(
+        run.tolist(), (filled - by_run.run_begins[run]).tolist(), last_row[filled].tolist(), strict=True
+    ):
+        metadata[of_run][place] = commits.metadata(row)
+    return metadata
+
+
+class _Parts(NamedTuple):
+    """An array of which each run has the part from its place in ``begins`` on."""
+
+    whole: npt.NDArray[np.void]
+    begins: Ints
+
+    def packed(self) -> list[bytes]:
+        """The bytes of each part."""
+        size, data = self.whole.itemsize, self.whole.tobytes()
+        places = [*(self.begins * size).tolist(), len(data)]
+        return [data[begin:end] for begin, end in pairwise(places)]
 
 
 def _runs(
-    *,
     commits: CommitColumns,
-    folded: npt.NDArray[np.void],
-    last_rows: Ints,
-    run_begins: Ints,
+    by_run: _Sorted,
     streams: Ints,
-    decreases: npt.NDArray[np.void],
-    decrease_begins: Ints,
+    folded: npt.NDArray[np.void],
+    decreases: _Parts,
+    rhythm: _Parts,
     topics: _RunTopics,
-    topic_names: Sequence[str],
-    topic_id_rows: Ints,
-    rhythm: npt.NDArray[np.void],
-    rhythm_begins: Ints,
+    topic_names: list[str],
 ) -> list[Run]:
-    metadata: list[dict[int, str]] = [{} for _ in run_begins]
-    with_metadata = np.flatnonzero(commits.metadata_length[last_rows] > 0)
-    run_with_metadata = np.searchsorted(run_begins, with_metadata, side="right") - 1
-    for place, run in zip(with_metadata.tolist(), run_with_metadata.tolist(), strict=True):
-        metadata[run][place - int(run_begins[run])] = commits.metadata(int(last_rows[place]))
-
-    first_offsets = np.minimum.reduceat(folded["first_log_offset"], run_begins).tolist()
-    spans = (
-        _spans(run_begins, folded),
-        _spans(decrease_begins, decreases),
-        _spans(topics.begins, topics.topic),
-        _spans(rhythm_begins, rhythm),
-    )
-    entry_topics, id_rows = topics.topic.tolist(), topic_id_rows.tolist()
-    runs = []
-    for run, (stream, rows, falls, entries, gaps) in enumerate(zip(streams.tolist(), *spans, strict=True)):
-        packed = PackedRun(
-            [topic_names[topic] for topic in entry_topics[entries]],
-            folded[rows].tobytes(),
-            decreases[falls].tobytes(),
-            metadata[run],
-            {
-                place: commits.topic_ids[row].tobytes()
-                for place, row in enumerate(id_rows[entries])
-                if row >= 0
-            },
-            rhythm[gaps].tobytes(),
+    names = [topic_names[topic] for topic in topics.topic.tolist()]
+    ids = _topic_ids(commits, by_run, topics)
+    tables = [*topics.begins.tolist(), len(names)]
+    first_offsets = np.minimum.reduceat(folded["first_log_offset"], by_run.run_begins)
+    return [
+        Run(
+            stream,
+            first_offset,
+            PackedRun(
+                names[begin:end],
+                rows,
+                falls,
+                metadata,
+                {place: id_ for place, id_ in enumerate(ids[begin:end]) if id_ is not None},
+                gaps,
+            ),
         )
-        runs.append(Run(stream, first_offsets[run], packed))
-    return runs
-
-
-def _spans(begins: Ints, whole: npt.NDArray[Any]) -> list[slice]:
-    """The stretches of ``whole`` that begin at ``begins``."""
-    places = [*begins.tolist(), len(whole)]
-    return [slice(begin, end) for begin, end in pairwise(places)]
+        for stream, first_offset, (begin, end), rows, falls, gaps, metadata in zip(
+            streams.tolist(),
+            first_offsets.tolist(),
+            pairwise(tables),
+            _Parts(folded, by_run.run_begins).packed(),
+            decreases.packed(),
+            rhythm.packed(),
+            _metadata(commits, by_run),
+            strict=True,
+        )
+    ]

@@ -29,7 +29,7 @@ _TICK_SECONDS: Final = 0.25
 #: A batch that ends has passed the latest beat from before it began: the more beats, the less time is given away.
 _BEATS_A_TRIGGER: Final = 8
 _MOST_BEATS: Final = 64
-_LONGEST_PAUSE_SECONDS: Final = 30.0
+_LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Knows flags and which module opens what; must not know what a command prints. Im
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groupreplay.streaming.clock import now_ms
 from groupreplay.streaming.options import ProbesChoice, find_cluster
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def reading(
     from groupreplay.streaming.terminal import Progress
 
     policy = RulesSource(path=rules).load()
-    opened_ms = time.time_ns() // 1_000_000
+    opened_ms = now_ms()
     with Progress("records read") as progress:
         rows = open_rows(from_file, bootstrap_server, command_config, probes=probes, progress=progress)
         rows, is_probed = with_probes(rows)

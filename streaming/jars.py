@@ -85,6 +85,11 @@ SETS: Final[Mapping[str, JarSet]] = {
     "broker-3.9.1": _broker("3.9.1", "net.sourceforge.argparse4j:argparse4j:0.7.0"),
     # To be put beside the jars of the broker. For tests only, of programs that need no state store (RocksDB).
     "streams-4.3.1": JarSet(closure=(), alone=("org.apache.kafka:kafka-streams:4.3.1",)),
+    # A worker of Kafka Connect, which brings its web server along. For long tests only.
+    "connect-4.3.1": JarSet(
+        closure=("org.apache.kafka:connect-runtime:4.3.1",),
+        alone=("org.apache.kafka:connect-file:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
+    ),
     # 4.3.1 and 3.9.1 are in the brokers' sets; 3.7 holds the bodies that 3.8 changed.
     "schemas-3.7.2": _schemas("3.7.2"),
     "schemas-4.0.0": _schemas("4.0.0"),

@@ -6,6 +6,7 @@ know where either is written, nor a clock: the time is an argument.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,7 +15,8 @@ from groupreplay import __version__
 from groupreplay.state.context import OFFSETS_TOPIC
 from groupreplay.state.envelope import timestamp
 from groupreplay.streaming.probe_messages import RoundSummary
-from groupreplay.streaming.query import OBSERVED, UNMISSED
+from groupreplay.streaming.query import OBSERVED, OBSERVED_READ, UNMISSED
+from groupreplay.streaming.record_counts import as_counts
 from groupreplay.streaming.source import offsets_read
 from groupreplay.streaming.step import Output
 
@@ -41,7 +43,8 @@ class JobReport:
 
     ``ends`` are the ends of the log's partitions when they were last asked for. ``rules_changes`` is how often
     other rules were taken, ``rules_error`` why the present file of rules was refused. ``last_round`` is how
-    the prober's last round went, None before the first one and with ``--no-probe``.
+    the prober's last round went, None before the first one and with ``--no-probe``; ``prober_restarts`` is how
+    often its process had to be started again.
     """
 
     identity: JobIdentity
@@ -52,12 +55,14 @@ class JobReport:
     rules_changes: int = 0
     rules_error: str | None = None
     last_round: RoundSummary | None = None
+    prober_restarts: int = 0
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
             ("batches", "records", *(one.value for one in Output), UNMISSED), 0
         )
     )
+    _record_types: Counter[str] = field(default_factory=Counter)
     _first_lag: int | None = None
 
     @property
@@ -87,6 +92,8 @@ class JobReport:
                 for source in progress["sources"]
                 if OFFSETS_TOPIC in str(source["endOffset"])
             )
+            read = progress["observedMetrics"].get(OBSERVED_READ)
+            self._record_types.update(as_counts(read.asDict()) if read else {})
             written = progress["observedMetrics"].get(OBSERVED)
             for name, count in written.asDict().items() if written else ():
                 self._counters[name] += count
@@ -132,9 +139,11 @@ class JobReport:
             else {"id": batch["batchId"], "seconds": _seconds(batch), "rows": batch["numInputRows"]},
             "state_rows": _state_rows(batch),
             "counters": dict(self._counters),
+            "record_types": dict(sorted(self._record_types.items())),
             "restarts": self.restarts,
             "last_error": self.last_error,
             "rules": {"changes": self.rules_changes, "error": self.rules_error},
+            "prober_restarts": self.prober_restarts,
             "prober": None if self.last_round is None else _prober(self.last_round),
         }
 

@@ -76,14 +76,25 @@ def configure_logs(level: str = "WARNING", form: LogFormat = "text", stream: Tex
     logging.getLogger(f"{_ROOT}.librdkafka").propagate = level == "DEBUG"
 
 
+def log_settings() -> tuple[str, LogFormat]:
+    """Level and form of our log lines, for a process that is to talk in the same way."""
+    return logging.getLevelName(
+        logging.getLogger(_ROOT).getEffectiveLevel()
+    ), "json" if _is_json() else "text"
+
+
 def tell(line: str) -> None:
     """A line of progress for a person on stderr, whatever the level; in JSON logs it is an object like the others."""
     root = logging.getLogger(_ROOT)
-    forms = [handler.formatter for handler in root.handlers]
-    if any(isinstance(form, _JsonFormatter) for form in forms):
+    if _is_json():
         root.handle(root.makeRecord(f"{_ROOT}.progress", logging.INFO, "", 0, line, (), None))
         return
     click.echo(f"{_ROOT}: {line}", err=True)
+
+
+def _is_json() -> bool:
+    handlers = logging.getLogger(_ROOT).handlers
+    return any(isinstance(handler.formatter, _JsonFormatter) for handler in handlers)
 
 
 def _message(record: logging.LogRecord) -> str:

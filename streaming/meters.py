@@ -126,7 +126,10 @@ METERS: Final[tuple[Meter, ...]] = (
     Meter(f"{PREFIX_JOB}batch_rows", Kind.GAUGE, _JOB, "Rows of the last batch."),
     Meter(f"{PREFIX_JOB}batches_total", Kind.COUNTER, _JOB, "Batches since the start of the job's process."),
     Meter(
-        f"{PREFIX_JOB}records_total", Kind.COUNTER, _JOB, "Records read since the start of the job's process."
+        f"{PREFIX_JOB}records_total",
+        Kind.COUNTER,
+        (*_JOB, "type"),
+        "Records read since the start of the job's process, by record type.",
     ),
     Meter(
         f"{PREFIX_JOB}written_total",
@@ -162,6 +165,9 @@ METERS: Final[tuple[Meter, ...]] = (
         "Brokers that answered it, or did not.",
     ),
     Meter(f"{PREFIX_JOB}prober_groups", Kind.GAUGE, _JOB, "Groups that it found rebalancing."),
+    Meter(
+        f"{PREFIX_JOB}prober_restarts_total", Kind.COUNTER, _JOB, "How often its process was started again."
+    ),
     Meter(
         f"{PREFIX_JOB}build_info",
         Kind.KNOWN,

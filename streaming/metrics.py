@@ -18,6 +18,7 @@ from groupreplay.state.catalogue import EVENTS
 from groupreplay.state.conditions import Condition
 from groupreplay.state.display import safe_text
 from groupreplay.streaming.meters import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
+from groupreplay.streaming.record_counts import RECORD_TYPES
 from groupreplay.streaming.sink_picture import GroupDocument, Holding, JobDocument, SinkPicture
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ def _measure_job(sheet: Sheet, picture: SinkPicture, job: JobDocument, now_ms: i
     add("restarts_total", job.restarts)
     add("rules_changes_total", job.rules.changes)
     add("rules_refused", job.rules.error is not None)
+    add("prober_restarts_total", job.prober_restarts)
     _measure_counters(sheet, picture, job)
     if job.prober is not None:
         answered = Counter(error is None for error in job.prober.brokers.values())
@@ -219,7 +221,9 @@ def _measure_job(sheet: Sheet, picture: SinkPicture, job: JobDocument, now_ms: i
 
 def _measure_counters(sheet: Sheet, picture: SinkPicture, job: JobDocument) -> None:
     cluster = job.cluster_id
-    for name in ("batches", "records", "unmissed_expired"):
+    for name in RECORD_TYPES:
+        sheet.add(f"{PREFIX_JOB}records_total", job.record_types.get(name, 0), cluster=cluster, type=name)
+    for name in ("batches", "unmissed_expired"):
         sheet.add(f"{PREFIX_JOB}{name}_total", job.counters.get(name, 0), cluster=cluster)
     for topic in ("events", "states", "dead_letters", "job"):
         sheet.add(f"{PREFIX_JOB}written_total", job.counters.get(topic, 0), cluster=cluster, topic=topic)

@@ -6,7 +6,6 @@ from here.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+
+from groupreplay.streaming.clock import now_ms
 
 if TYPE_CHECKING:
     from groupreplay.streaming.probe_log import ProbesPlace
@@ -69,7 +70,7 @@ def moment(value: str | int) -> int:
     if text.lstrip("-").isdigit():
         return int(text)
     if text[:-1].isdigit() and text[-1] in _UNITS:
-        return (time.time_ns() // 1_000_000) - int(text[:-1]) * _UNITS[text[-1]]
+        return now_ms() - int(text[:-1]) * _UNITS[text[-1]]
     try:
         at = datetime.fromisoformat(text.removesuffix("Z").removesuffix("z"))
     except ValueError:

@@ -11,7 +11,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.bad_records import BadRecord
+from groupreplay.streaming.allocator import keep_freed_memory
 from groupreplay.streaming.binary_columns import BinaryColumn, Ints
 from groupreplay.streaming.commit_columns import CommitColumns, decode_regular
 from groupreplay.streaming.fold import ChunkRows, fold
@@ -34,13 +35,16 @@ from groupreplay.streaming.packing import (
     pack_bad_records,
     pack_group,
 )
+from groupreplay.streaming.record_counts import count_types
 
 #: What ``pack`` reads. Times are milliseconds; a null value is a tombstone.
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value")
-#: What ``pack`` writes: the tagged key, the packed observations, and a column that only heartbeats fill.
+#: What reaches the function of a key: the tagged key, the packed observations, and a column that only heartbeats fill.
 OUTPUT_SCHEMA: Final = pa.schema(
     [("key", pa.binary()), ("packed", pa.binary()), ("caught_up", pa.timestamp("us", "UTC"))]
 )
+#: What ``pack`` writes: the first row of each chunk also has its ``record_counts``.
+COUNTED_SCHEMA: Final = OUTPUT_SCHEMA.append(pa.field("record_counts", pa.list_(pa.int64())))
 
 #: A chunk is folded as one. Larger ones fold better, and both limits keep the memory flat.
 _CHUNK_ROWS: Final = 200_000
@@ -51,11 +55,12 @@ _KEPT_BYTES: Final = {"malformed": 64 << 10, "skipped": 1 << 10}
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Packs records into rows of OUTPUT_SCHEMA: one per group, Kafka partition and chunk.
+    """Packs records into rows of COUNTED_SCHEMA: one per group, Kafka partition and chunk.
 
     The batches have INPUT_COLUMNS (int32, int64, int64, binary, binary). Rows that cannot be used go to the
     key ``x:`` + partition.
     """
+    keep_freed_memory()
     for table in _chunks(batches):
         yield _packed_rows(_Chunk.of(table))
 
@@ -119,9 +124,16 @@ class _Chunk:
 
 def _in_log_order(partition: npt.NDArray[np.int32], offset: Ints) -> bool:
     """Whether one Kafka partition comes after the other, each in the order of its offsets; so Spark reads."""
+    ends = _ends(partition)
     same_partition = partition[1:] == partition[:-1]
-    stretches = 1 + np.count_nonzero(~same_partition)
-    return stretches == len(np.unique(partition)) and not np.any(same_partition & (offset[1:] <= offset[:-1]))
+    return len(set(partition[ends].tolist())) == len(ends) and not np.any(
+        same_partition & (offset[1:] <= offset[:-1])
+    )
+
+
+def _ends(partition: npt.NDArray[Any]) -> Ints:
+    """The last row of each stretch of one partition."""
+    return np.append(np.flatnonzero(partition[1:] != partition[:-1]), len(partition) - 1)
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
@@ -143,10 +155,8 @@ def _packed_rows(chunk: _Chunk) -> pa.RecordBatch:
     for run in fold(commits, rows, chunk.keys):
         items[run.stream].append((run.first_offset, run.packed))
 
-    seen_to = {
-        int(partition): int(chunk.offset[chunk.partition == partition].max())
-        for partition in np.unique(chunk.partition)
-    }
+    ends = _ends(chunk.partition)
+    seen_to = dict(zip(chunk.partition[ends].tolist(), chunk.offset[ends].tolist(), strict=True))
     keys: list[bytes] = []
     packed: list[bytes] = []
     for of_stream, pairs in items.items():
@@ -161,8 +171,9 @@ def _packed_rows(chunk: _Chunk) -> pa.RecordBatch:
         pa.array(keys, pa.binary()),
         pa.array(packed, pa.binary()),
         pa.nulls(len(keys), OUTPUT_SCHEMA.field("caught_up").type),
+        pa.array([count_types(chunk.keys.raw, chunk.key_index)] + [None] * (len(keys) - 1)),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=OUTPUT_SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=COUNTED_SCHEMA)
 
 
 def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
@@ -170,11 +181,16 @@ def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
 
     A group lives in one partition for good; a log that says otherwise gets one stream for each.
     """
-    group = chunk.keys.group[chunk.key_index]
     width = int(chunk.partition.max()) + 1
-    pairs, stream = np.unique(group * width + chunk.partition, return_inverse=True)
-    named = [(int(pair) // width, int(pair) % width) for pair in pairs]
-    return named, np.where(group < 0, -1, stream)
+    place, group = chunk.key_index, chunk.keys.group
+    partition = np.zeros(len(group), np.int64)
+    partition[place] = chunk.partition
+    if not np.array_equal(partition[place], chunk.partition):
+        pairs, place = np.unique(place * width + chunk.partition, return_inverse=True)
+        group, partition = group[pairs // width], pairs % width
+    # By key, of which there are few, not by row.
+    named, stream = np.unique(group * width + partition, return_inverse=True)
+    return [divmod(name, width) for name in named.tolist()], np.where(group < 0, -1, stream)[place]
 
 
 def _other_rows(
@@ -188,7 +204,12 @@ def _other_rows(
     bad: defaultdict[int, list[BadRecordBytes]] = defaultdict(list)
     for row in np.flatnonzero(~commits.is_commit).tolist():
         place = int(chunk.key_index[row])
-        key, raw_key, raw_value = chunk.keys.key(place), chunk.keys.raw.at(place), chunk.values.at(row)
+        raw_key, raw_value = chunk.keys.raw.at(place), chunk.values.at(row)
+        if raw_key is not None and raw_value is None and place not in chunk.keys.odd:
+            # A tombstone of a commit; when offsets expire there are many of them.
+            records[row] = PackedRecord(int(chunk.offset[row]), int(chunk.timestamp_ms[row]), raw_key, None)
+            continue
+        key = chunk.keys.key(place)
         group, outcome = (
             (None, key) if isinstance(key, Skipped | Malformed) else (key.group, decode_value(key, raw_value))
         )

@@ -113,7 +113,8 @@ def unpack_group(packed: Iterable[bytes]) -> Observations:
     probes = [one.probe for one in decoded if isinstance(one, PackedProbe)]
     probes.sort(key=lambda probe: (probe.taken_ms, probe.partition, probe.offset))
     items = [_observation(item, group.partition) for group in groups for item in group.items]
-    items.sort(key=lambda item: (item.partition, item.first_offset))
+    if len(items) > 1:
+        items.sort(key=lambda item: (item.partition, item.first_offset))
     seen_to: dict[int, int] = {}
     for group in groups:
         seen_to[group.partition] = max(group.seen_to, seen_to.get(group.partition, -1))

@@ -50,7 +50,14 @@ class Audience:
 
 
 def pack_probes(batches: Iterable[pa.RecordBatch], audience: Audience) -> Iterator[pa.RecordBatch]:
-    """Packs messages into rows of ``pack.OUTPUT_SCHEMA``, in their order."""
+    """Packs messages into rows of ``pack.OUTPUT_SCHEMA``, in their order.
+
+    What a heartbeat says reaches every group with the watermark, which takes one batch more. The groups that were
+    asked about are those in trouble: they get it at once, as a last row of each. For that it must see all messages
+    of a batch.
+    """
+    answered: set[bytes] = set()
+    caught_up_us: int | None = None
     for batch in batches:
         rows: list[_Row] = []
         unread = 0
@@ -64,7 +71,14 @@ def pack_probes(batches: Iterable[pa.RecordBatch], audience: Audience) -> Iterat
                 rows += _rows(message, Place(audience.topic, partition, offset), audience)
         if unread:
             log.warning("%d messages of topic %s are none of ours and were left out", unread, audience.topic)
+        for row_key, _, row_caught_up_us in rows:
+            if row_key.startswith(GROUP_TAG):
+                answered.add(row_key)
+            elif row_caught_up_us is not None:
+                caught_up_us = max(row_caught_up_us, caught_up_us or 0)
         yield _batch(rows)
+    if caught_up_us is not None and answered:
+        yield _batch([(key, None, caught_up_us) for key in sorted(answered)])
 
 
 def _rows(message: ProbeMessage, place: Place, audience: Audience) -> list[_Row]:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 #: States of a classic group in the middle of a rebalance.
 IN_PROGRESS: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
-_LONGEST_PAUSE_SECONDS: Final = 60.0
+_LONGEST_PAUSE_SECONDS: Final = 20.0
 
 
 class Questions(Protocol):

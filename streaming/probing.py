@@ -1,4 +1,4 @@
-"""``probe``: the prober without the job, round after round or once; and the prober as ``run`` starts it.
+"""``probe``: the prober without the job, round after round or once; and the prober that ``run`` has.
 
 Knows which connections a prober needs and what a person is shown of a round; must not know how a round is
 taken.
@@ -6,7 +6,6 @@ taken.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import msgspec
 from groupreplay.state.envelope import timestamp
 from groupreplay.state.job_watch import GRANT_DESCRIBE
 from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.clock import now_ms
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.live_groups import LiveGroups
 from groupreplay.streaming.logs import tell
@@ -23,7 +23,7 @@ from groupreplay.streaming.probe_messages import GroupAnswer, RoundSummary, enco
 from groupreplay.streaming.prober import Prober, ProberThread, Round
 from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.settings import Cluster, TopicNames
-from groupreplay.streaming.signals import stop_requests
+from groupreplay.streaming.signals import StopRequest, stop_requests
 from groupreplay.streaming.terminal import Table
 from groupreplay.streaming.topics import ensure_topics
 
@@ -67,26 +67,50 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
     with stop_requests() as stop:
         cluster_id = Connection(source).cluster_id()
         ensure_topics(Connection(sink), topics, only=("probes",))
-        publisher = Publisher(sink)
-        prober = ProberThread(
-            lambda: open_prober(
-                source,
-                sink,
-                topics.probes,
-                cluster_id=cluster_id,
-                interval_seconds=interval_seconds,
-                job_id=None,
-                clock=_now_ms,
-            ),
+        keep_probing(
+            source,
+            sink,
+            topics.probes,
+            cluster_id=cluster_id,
             interval_seconds=interval_seconds,
-            write=lambda messages: publisher.publish(topics.probes, map(encode_message, messages)),
+            job_id=None,
             tell=lambda taken: tell(round_line(taken.summary)),
+            stop=stop,
         )
-        prober.start()
-        while not stop.wait(1.0):
-            pass
-        prober.close()
         return stop.exit_code
+
+
+def keep_probing(
+    source: Cluster,
+    sink: Cluster,
+    topic: str,
+    *,
+    cluster_id: str,
+    interval_seconds: float,
+    job_id: str | None,
+    tell: Callable[[Round], None],
+    stop: StopRequest,
+) -> None:
+    """Takes rounds and writes them to ``topic`` until somebody says stop; ``tell`` gets each that was written."""
+    publisher = Publisher(sink)
+    prober = ProberThread(
+        lambda: open_prober(
+            source,
+            sink,
+            topic,
+            cluster_id=cluster_id,
+            interval_seconds=interval_seconds,
+            job_id=job_id,
+            clock=now_ms,
+        ),
+        interval_seconds=interval_seconds,
+        write=lambda messages: publisher.publish(topic, map(encode_message, messages)),
+        tell=tell,
+    )
+    prober.start()
+    while not stop.wait(1.0):
+        pass
+    prober.close()
 
 
 def probe_once(source: Cluster) -> Round:
@@ -96,7 +120,7 @@ def probe_once(source: Cluster) -> Round:
         GroupReplayError: the cluster cannot be reached.
     """
     connection = Connection(source)
-    prober = Prober(LiveGroups(connection), cluster_id=connection.cluster_id(), clock=_now_ms)
+    prober = Prober(LiveGroups(connection), cluster_id=connection.cluster_id(), clock=now_ms)
     return prober.take()
 
 
@@ -150,7 +174,3 @@ def round_documents(taken: Round) -> list[Mapping[str, Any]]:
 
 def _members(answer: GroupAnswer) -> list[str]:
     return [one.instance_id or f"{one.client_id}{one.client_host}" for one in answer.members]
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

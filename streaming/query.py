@@ -13,6 +13,7 @@ from groupreplay.state.events import Severity
 from groupreplay.state.offset_events import OffsetsExpired
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.probe_rows import Audience, pack_probes
+from groupreplay.streaming.record_counts import added_up
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.source import TopicPlan, log_records, probes
 from groupreplay.streaming.step import Job, Output, step
@@ -20,14 +21,18 @@ from groupreplay.streaming.step import Job, Output, step
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: ``pack.OUTPUT_SCHEMA``, the schema of both sources once they are packed.
+#: The column that ``pack.COUNTED_SCHEMA`` has more.
+RECORD_COUNTS: Final = "record_counts"
+#: ``pack.OUTPUT_SCHEMA``, the schema of both sources once they are packed; the log's has the counts as well.
 PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
+COUNTED_SCHEMA: Final = f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
 #: One column, because arrays and maps crash in some releases, and never to be changed: the first batch of a
 #: checkpoint freezes it. What is inside has a version of its own.
 STATE_SCHEMA: Final = "state binary"
 #: ``step.OUTPUT_COLUMNS``.
 OUTPUT_SCHEMA: Final = "topic string, key binary, value binary, headers string"
-#: Names the counters of a batch in the query's progress.
+#: Name the counters of a batch in the query's progress: of what it read, of what it wrote.
+OBSERVED_READ: Final = "read"
 OBSERVED: Final = "written"
 #: The counter of events about offsets that expired in groups that do not matter.
 UNMISSED: Final = "unmissed_expired"
@@ -49,10 +54,18 @@ def output_rows(
         log_records(spark, log, max_offsets_per_trigger)
         # Fifty tasks would start Python fifty times; each task packs its partitions one after the other.
         .coalesce(spark.sparkContext.defaultParallelism)
-        .mapInArrow(pack, PACKED_SCHEMA)
-        .unionByName(probes(spark, watch).mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA))
+        .mapInArrow(pack, COUNTED_SCHEMA)
+        .observe(OBSERVED_READ, *added_up(RECORD_COUNTS))
+        .drop(RECORD_COUNTS)
+        .unionByName(
+            # One task, which so sees the answers and the heartbeat of a batch together.
+            probes(spark, watch)
+            .coalesce(1)
+            .mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA)
+        )
         # No row is late with this kind of timeout; the watermark only tells every group how far we are.
         .withWatermark("caught_up", "0 seconds")
+        .select("key", "packed", caught_up_ms())
         .groupBy("key")
         .applyInPandasWithState(
             partial(step, job=job),
@@ -62,6 +75,18 @@ def output_rows(
             GroupStateTimeout.ProcessingTimeTimeout,
         )
     )
+
+
+def caught_up_ms() -> Column:
+    """The caught-up time as a number, -1 for none, which says that there is a watermark.
+
+    PySpark converts every column for every key by itself, and a timestamp costs more than all the rest of a call.
+    The operator shows the watermark only to functions whose rows have a column of it, told by this metadata.
+    """
+    from pyspark.sql import functions as sql
+
+    milliseconds = sql.coalesce(sql.unix_millis("caught_up"), sql.lit(-1))
+    return milliseconds.alias("caught_up_ms", metadata={"spark.watermarkDelayMs": 0})
 
 
 def observed(rows: DataFrame, topics: TopicNames) -> DataFrame:

@@ -6,7 +6,6 @@ Knows the order of the parts and hands each what it needs; must not know how any
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,15 +19,15 @@ from groupreplay.state.rules import Policy
 from groupreplay.streaming import preflight
 from groupreplay.streaming.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.clients import Connection, TopicIdentity
+from groupreplay.streaming.clock import now_ms
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job_report import JobIdentity, JobReport
-from groupreplay.streaming.logs import tell
+from groupreplay.streaming.logs import log_settings, tell
 from groupreplay.streaming.lost_log import LogLostError, lost_log
-from groupreplay.streaming.probe_messages import Rights, encode_message
+from groupreplay.streaming.probe_messages import Rights, RoundSummary
 from groupreplay.streaming.probe_rows import Audience
-from groupreplay.streaming.prober import ProberThread, Round
-from groupreplay.streaming.probing import open_prober
+from groupreplay.streaming.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.publisher import Publisher
 from groupreplay.streaming.query import observed, output_rows
 from groupreplay.streaming.retention import Retention, RetentionWatch
@@ -121,7 +120,7 @@ class _Run:
         self._probes_plan = probes_plan
         self._rules = rules
         self._retention = RetentionWatch(
-            settings.retention, lambda: Connection(settings.source), clock=_now_ms
+            settings.retention, lambda: Connection(settings.source), clock=now_ms
         )
         self._stop = stop
         self._query: StreamingQuery | None = None
@@ -132,7 +131,7 @@ class _Run:
                 job_id=identity.job_id,
                 run_id=str(uuid.uuid4()),
                 first_start_ms=identity.first_start_ms,
-                started_ms=_now_ms(),
+                started_ms=now_ms(),
                 trigger_seconds=settings.trigger_seconds,
             )
         )
@@ -160,7 +159,7 @@ class _Run:
                 lost=self._lost,
                 quieten=lambda: quiet(self._spark),
                 tell=tell,
-                clock=_now_ms,
+                clock=now_ms,
             ).run()
         finally:
             if self._probing is not None:
@@ -184,7 +183,7 @@ class _Run:
             return
         at_ms = self._identity.first_start_ms
         context = Context(cluster_id=self._identity.cluster_id, era=self._identity.event_era)
-        row = event_row(gap_event(gap, at_ms), context, _now_ms())
+        row = event_row(gap_event(gap, at_ms), context, now_ms())
         Publisher(settings.sink_cluster).publish(
             settings.topics.events, [(row.key, row.value or b"")], row.headers
         )
@@ -235,33 +234,31 @@ class _Run:
             ends=lambda: source.end_offsets(self._log_plan.topic, self._log_plan.partitions),
             progress=self._progress,
             publish=lambda topic, key, value: publisher.publish(topic, [(key, value)]),
-            clock=_now_ms,
+            clock=now_ms,
         )
 
-    def _prober(self) -> ProberThread:
-        """The prober in a thread of its own, with connections of its own."""
-        settings, identity = self._settings, self._identity
-        publisher = Publisher(settings.sink_cluster)
-        return ProberThread(
-            lambda: open_prober(
-                settings.source,
-                settings.sink_cluster,
-                settings.topics.probes,
-                cluster_id=identity.cluster_id,
-                interval_seconds=settings.probe_interval_seconds,
-                job_id=identity.job_id,
-                clock=_now_ms,
-            ),
+    def _prober(self) -> ProberProcess:
+        settings, (level, form) = self._settings, log_settings()
+        task = ProberTask(
+            source=settings.source,
+            sink=settings.sink_cluster,
+            topic=settings.topics.probes,
+            cluster_id=self._identity.cluster_id,
             interval_seconds=settings.probe_interval_seconds,
-            write=lambda messages: publisher.publish(settings.topics.probes, map(encode_message, messages)),
-            tell=self._take_round,
+            job_id=self._identity.job_id,
+            log_level=level,
+            log_format=form,
         )
+        return ProberProcess(task, tell=self._take_round, died=self._count_prober_end, stop=self._stop)
 
-    def _take_round(self, taken: Round) -> None:
-        if taken.summary.rights == "missing" and self._rights != "missing":
+    def _take_round(self, taken: RoundSummary) -> None:
+        if taken.rights == "missing" and self._rights != "missing":
             log.warning("the prober cannot see all groups; grant it: %s", GRANT_DESCRIBE)
-        self._rights = taken.summary.rights
-        self._report.last_round = taken.summary
+        self._rights = taken.rights
+        self._report.last_round = taken
+
+    def _count_prober_end(self) -> None:
+        self._report.prober_restarts += 1
 
     def _progress(self) -> list[Mapping[str, Any]]:
         """The batches that were finished since the last one known to the report."""
@@ -301,7 +298,7 @@ def _identity(topic: TopicIdentity, sink_id: str, settings: RunSettings) -> Iden
         era=topic.era,
         partitions=topic.partitions,
         probes=f"{sink_id}/{settings.topics.probes}",
-        first_start_ms=_now_ms(),
+        first_start_ms=now_ms(),
     )
 
 
@@ -337,7 +334,3 @@ def _answers(cluster: Cluster) -> bool:
         log.debug("%s does not answer: %s", cluster.bootstrap_servers, error)
         return False
     return True
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -20,7 +20,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from groupreplay.streaming.leash import Leashed, end_with_starter
+from groupreplay.streaming.leash import Leashed
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -313,8 +313,6 @@ def main() -> None:
     whole.add_argument("--bootstrap-server", required=True)
     whole.add_argument("--repeat", action="store_true")
     arguments = parser.parse_args()
-    if arguments.run is consume:
-        end_with_starter()
     arguments.run(arguments)
 
 

@@ -63,6 +63,8 @@ _JVM_CONF: Final[Mapping[str, str]] = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore|ssl[.].*key",
     # Consumers are pooled between batches; a pause of five minutes would close all of them.
     "spark.kafka.consumer.cache.timeout": "30m",
+    # One for each partition that this machine reads: beyond 64 each batch would close and open some anew.
+    "spark.kafka.consumer.cache.capacity": "256",
 }
 #: Executors on this machine: nothing needs to be reached from outside.
 _LOOPBACK_CONF: Final[Mapping[str, str]] = {

@@ -31,6 +31,8 @@ SCENARIO_NAMES: Final = (
     "silent",
     "poison",
     "expiry",
+    "kip848",
+    "migration",
 )
 
 

@@ -13,6 +13,7 @@ from groupreplay.streaming.source import connection_options
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
 def messages(rows: DataFrame) -> DataFrame:
@@ -31,15 +32,19 @@ def messages(rows: DataFrame) -> DataFrame:
     )
 
 
-def start(rows: DataFrame, settings: RunSettings) -> StreamingQuery:
-    """Starts the query on the checkpoint of the settings. Messages may be repeated after a failure."""
+def writer(rows: DataFrame, settings: RunSettings) -> DataStreamWriter:
+    """What writes the messages to the sink, on the checkpoint of the settings; when is left to be said."""
     return (
         rows.writeStream.format("kafka")
         .queryName("groupreplay")
         .options(**connection_options(settings.sink_cluster))
         .option("includeHeaders", "true")
         .option("checkpointLocation", settings.checkpoint)
-        .trigger(processingTime=f"{round(settings.trigger_seconds * 1000)} milliseconds")
         .outputMode("append")
-        .start()
     )
+
+
+def start(rows: DataFrame, settings: RunSettings) -> StreamingQuery:
+    """Starts the query. Messages may be repeated after a failure."""
+    pause = f"{round(settings.trigger_seconds * 1000)} milliseconds"
+    return writer(rows, settings).trigger(processingTime=pause).start()

@@ -101,9 +101,11 @@ class JobDocument(msgspec.Struct):
     batch: Batch | None = None
     state_rows: int = 0
     counters: dict[str, int] = {}
+    record_types: dict[str, int] = {}
     restarts: int = 0
     rules: Rules = msgspec.field(default_factory=Rules)
     prober: ProberRound | None = None
+    prober_restarts: int = 0
 
 
 class JobConditions(msgspec.Struct):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.context import OFFSETS_TOPIC
 from groupreplay.streaming.properties import ClientProperties
@@ -17,6 +17,10 @@ from groupreplay.streaming.settings import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+#: At a first start a month of them may be there. Far above what a prober writes between two batches: a heartbeat
+#: must be read in the batch after it.
+_PROBES_PER_TRIGGER: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +72,15 @@ def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: i
 
 def probes(spark: SparkSession, plan: TopicPlan) -> DataFrame:
     """The messages of the topic of probes, in the columns that ``pack_probes`` reads."""
-    # Old probes and heartbeats are of no use, so it does not matter when retention takes them.
-    messages = _stream(spark, {**read_options(plan), "failOnDataLoss": "false"})
+    messages = _stream(
+        spark,
+        {
+            **read_options(plan),
+            "maxOffsetsPerTrigger": str(_PROBES_PER_TRIGGER),
+            # Old probes and heartbeats are of no use, so it does not matter when retention takes them.
+            "failOnDataLoss": "false",
+        },
+    )
     return messages.select("partition", "offset", "key", "value")
 
 

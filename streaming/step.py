@@ -209,9 +209,16 @@ def step(
     PySpark keeps the timer of a call that writes nothing, and fires it again in every batch when the call was
     the timer's own: such a call must end with an update and a new timer, or with a removal.
     """
-    packed = [blob for frame in frames for blob in frame["packed"] if blob is not None]
+    packed: list[bytes] = []
+    caught_up_ms = state.getCurrentWatermarkMs()
+    for frame in frames:
+        blobs = frame["packed"].tolist()
+        packed += [blob for blob in blobs if blob is not None]
+        if None in blobs:
+            # The caught-up time, a batch before it is the watermark (see ``pack_probes``).
+            caught_up_ms = max(caught_up_ms, int(frame["caught_up_ms"].max()))
     processing_ms = state.getCurrentProcessingTimeMs()
-    now_ms = min(processing_ms, state.getCurrentWatermarkMs())
+    now_ms = min(processing_ms, caught_up_ms)
     result = advance(
         key[0],
         state.get[0] if state.exists else None,
@@ -245,7 +252,8 @@ def _frame(rows: Sequence[OutputRow], topics: TopicNames) -> pd.DataFrame:
         "value": [row.value for row in rows],
         "headers": [_headers_text(row.headers) for row in rows],
     }
-    frame: pd.DataFrame = pd.DataFrame(columns, columns=list(OUTPUT_COLUMNS), dtype=object)
+    # Neither names nor order of the columns are given again: that would cost five times as much.
+    frame: pd.DataFrame = pd.DataFrame(columns, dtype=object)
     return frame
 
 

@@ -24,6 +24,7 @@ _POLL_SECONDS: Final = 0.5
 _BATCH_POLL_SECONDS: Final = 0.05
 _LINE_SECONDS: Final = 10.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
+_ASK_AGAIN_SECONDS: Final = 5.0
 #: How long a stop waits for the end of a batch, and then for Spark to cancel it.
 _GRACE_SECONDS: Final = 5.0
 _CANCEL_SECONDS: Final = 12.0
@@ -195,7 +196,8 @@ class Supervisor:
     def _wait_for_cluster(self) -> None:
         self._wait()
         while not self._stop.made and not self._reachable():
-            self._wait()
+            # A question costs nothing, and until there is an answer no group is watched.
+            self._stop.wait(_ASK_AGAIN_SECONDS)
 
     def _wait(self) -> None:
         self._stop.wait(self._pause)

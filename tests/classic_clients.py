@@ -16,6 +16,7 @@ from groupreplay.codecs import (
     encode_subscription,
 )
 from groupreplay.state.coordinator import Coordinator
+from groupreplay.state.coordinator_consumer_group import Topic
 from groupreplay.state.coordinator_group import ClassicGroup
 from groupreplay.state.coordinator_requests import (
     Answer,
@@ -70,6 +71,8 @@ class Clients:
     settings: Settings = field(default_factory=Settings)
     now: int = 1_000
     gap: int = 2
+    #: The cluster's, of which consumer groups ask.
+    topics: dict[str, Topic] = field(default_factory=dict)
     answers: list[tuple[Request, Answer]] = field(default_factory=list)
     log: list[Raw] = field(default_factory=list)
     changes: list[StateChange] = field(default_factory=list)
@@ -83,7 +86,7 @@ class Clients:
     _next: int = 100
 
     def __post_init__(self) -> None:
-        self.coordinator = Coordinator(GROUP, self.settings, random.Random(7))
+        self.coordinator = Coordinator(GROUP, self.settings, random.Random(7), self.topics)
 
     @property
     def in_transaction(self) -> bool:
@@ -170,8 +173,7 @@ class Clients:
 
     def syncing(self, member_id: str, **fields: object) -> SyncGroup:
         """Its SyncGroup for the present generation."""
-        group = self.coordinator.group
-        assert group is not None
+        group = self.group
         shares = tuple((name, owning("t", place)) for place, name in enumerate(group.members))
         fields.setdefault("generation", group.generation)
         fields.setdefault("assignments", shares if member_id == group.leader else ())
@@ -205,7 +207,7 @@ class Clients:
     @property
     def group(self) -> ClassicGroup:
         """The group as the coordinator holds it; there must be one."""
-        assert self.coordinator.group is not None
+        assert isinstance(self.coordinator.group, ClassicGroup)
         return self.coordinator.group
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from builders import CONTEXT, GROUP, Raw, observed
 from classic_clients import Clients, joining, protocols
@@ -20,7 +20,8 @@ from groupreplay.codecs import (
     encode_key,
     encode_value,
 )
-from groupreplay.state import Event, Group
+from groupreplay.state import Context, Event, Group
+from groupreplay.state.coordinator_group import ClassicGroup
 from groupreplay.state.coordinator_requests import (
     Commit,
     DeleteGroup,
@@ -32,8 +33,6 @@ from groupreplay.state.coordinator_requests import (
 from groupreplay.state.observations import Probe
 from groupreplay.state.phases import REBALANCING, Phase
 
-#: Facts of which the truth knows each one.
-TOLD = ("group.created", "group.emptied", "group.deleted", "rebalance.completed")
 WAITS_MS = (1, 7, 900, 3_000, 3_000, 12_000, 50_000, 301_000, 24 * 3_600_000, 8 * 24 * 3_600_000)
 _TOPICS = ("t", "u")
 _MOST_MEMBERS = 5
@@ -68,31 +67,44 @@ class Life:
     _read: int = 0
     _told: int = 0
     _probed_ms: int = 0
+    context: Context = CONTEXT
+    #: Facts of which the truth knows each one.
+    TOLD: ClassVar[tuple[str, ...]] = (
+        "group.created",
+        "group.emptied",
+        "group.deleted",
+        "rebalance.completed",
+    )
 
     def __post_init__(self) -> None:
-        self.replayed = Group(GROUP, CONTEXT)
+        self.replayed = Group(GROUP, self.context)
         self.clients.listener = self.check
 
     def step(self, happening: str, who: int, wait_ms: int) -> None:
         """One of ``HAPPENINGS``, and a while passes."""
-        HAPPENINGS[happening](self.clients, who)
+        self.happen(happening, who)
         self.clients.wait(wait_ms)
         self.check()
+
+    def happen(self, happening: str, who: int) -> None:
+        """What may happen to a group of this kind."""
+        HAPPENINGS[happening](self.clients, who)
 
     def check(self) -> None:
         """Read what was written since, as bytes, and compare; an open transaction holds the reader back."""
         for change in self.clients.changes[self._told :]:
             self._note(change.before, change.after, change.generation, change.at_ms)
         self._told = len(self.clients.changes)
+        self._note_rounds()
         fresh = [_read(raw) for raw in self.clients.log[self._read :]]
         if self._simple and any(raw.value is not None and raw.at >= self._born_ms for raw in fresh):
-            self._shown = dict(_SIMPLE)
+            self._shown = dict(SIMPLE)
         expected = self._expected()
         if self.clients.in_transaction:
             return
         self._read = len(self.clients.log)
         self.events += self.replayed.apply(replace(observed(fresh), seen_to=1 << 40), 0)
-        replayed = _picture(self.replayed.describe())
+        replayed = self.picture(self.replayed.describe())
         if self.probing and replayed is not None and expected is not None:
             replayed["state"], expected["state"] = self._probed(), self.clients.state
         assert_equal(replayed, expected)
@@ -104,13 +116,13 @@ class Life:
         said = [
             (event.fact.NAME, event.fact.generation, event.time_ms)  # type: ignore[attr-defined]
             for event in self.events
-            if event.fact.NAME in TOLD
+            if event.fact.NAME in self.TOLD
         ]
         # That a simple group begins with a commit has been compared on the way.
         clear = [one for one in said if one[:2] != ("group.created", None) and one not in self.unclear]
         assert_equal(clear, self.truth)
 
-    def _note(self, before: Phase, after: Phase, generation: int, at_ms: int) -> None:
+    def _note(self, before: Any, after: Any, generation: int, at_ms: int) -> None:
         shown = self._shown
         if after is Phase.STABLE:
             self._simple = False
@@ -118,7 +130,7 @@ class Life:
         elif before is Phase.DEAD:
             self._simple, self._born_ms = not isinstance(self.clients.maker, JoinGroup), at_ms
             if not self._simple:
-                self._shown = {**_SIMPLE, "generation": 0}
+                self._shown = {**SIMPLE, "generation": 0}
                 self.truth.append(("group.created", generation, at_ms))
         elif after is Phase.EMPTY:
             self._simple = False
@@ -129,6 +141,9 @@ class Life:
             (self.truth if shown is not None else self.unclear).append(end)
             self._shown, self._simple = None, False
 
+    def _note_rounds(self) -> None:
+        """Those of a classic group are over when its state says so."""
+
     def _expected(self) -> dict[str, Any] | None:
         group = self.clients.coordinator.group
         offsets = {
@@ -136,19 +151,28 @@ class Life:
         }
         if group is None:
             return None
+        assert isinstance(group, ClassicGroup)
         if not self._simple and group.state not in REBALANCING:
-            self._shown = {
-                "state": group.state.value,
-                "generation": group.generation,
-                "protocol_type": group.protocol_type,
-                "protocol": group.protocol,
-                "leader": group.leader,
-                "members": {
-                    member.member_id: (member.instance_id, member.client_id, _partitions(member.assignment))
-                    for member in group.members.values()
-                },
-            }
+            self._shown = written(group)
         return None if self._shown is None else {**self._shown, "offsets": offsets}
+
+    @staticmethod
+    def picture(described: dict[str, Any]) -> dict[str, Any] | None:
+        """What is compared of a replayed group; None for one that there is not."""
+        if described["state"] == Phase.DEAD.value:
+            return None
+        return {
+            **{name: described[name] for name in SIMPLE},
+            "members": {
+                member["member_id"]: (
+                    member["instance_id"],
+                    member["client_id"],
+                    {topic: tuple(numbers) for topic, numbers in member["partitions"].items()},
+                )
+                for member in described["members"]
+            },
+            "offsets": {(one["topic"], one["partition"]): one["offset"] for one in described["offsets"]},
+        }
 
     def _probed(self) -> str:
         """The replay's state after a probe, which tells nothing of a millisecond in which a record was written."""
@@ -161,7 +185,7 @@ class Life:
         return str(self.replayed.describe()["state"])
 
 
-_SIMPLE: dict[str, Any] = {
+SIMPLE: dict[str, Any] = {
     "state": "Empty",
     "generation": None,
     "protocol_type": None,
@@ -171,20 +195,18 @@ _SIMPLE: dict[str, Any] = {
 }
 
 
-def _picture(described: dict[str, Any]) -> dict[str, Any] | None:
-    if described["state"] == Phase.DEAD.value:
-        return None
+def written(group: ClassicGroup) -> dict[str, Any]:
+    """What a record of the group shows."""
     return {
-        **{name: described[name] for name in _SIMPLE},
+        "state": (Phase.STABLE if group.members else Phase.EMPTY).value,
+        "generation": group.generation,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "leader": group.leader,
         "members": {
-            member["member_id"]: (
-                member["instance_id"],
-                member["client_id"],
-                {topic: tuple(numbers) for topic, numbers in member["partitions"].items()},
-            )
-            for member in described["members"]
+            member.member_id: (member.instance_id, member.client_id, _partitions(member.assignment))
+            for member in group.members.values()
         },
-        "offsets": {(one["topic"], one["partition"]): one["offset"] for one in described["offsets"]},
     }
 
 

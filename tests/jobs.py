@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 from builders import Raw
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from waiting import wait_until
@@ -54,7 +55,7 @@ class RunningJob:
         self.process = self._start()
 
     def _start(self) -> Leashed:
-        command = [sys.executable, "-m", "groupreplay.streaming.leash", "run"]
+        command = [sys.executable, "-m", "groupreplay.streaming", "run"]
         command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
         command += ["--master", "local[2,4]", "--shuffle-partitions", "2", "--trigger", "1"]
         for name in ("events", "states", "dead_letters", "job", "probes"):
@@ -90,6 +91,20 @@ class RunningJob:
     def restart(self) -> None:
         """Starts a killed job again on its checkpoint."""
         self.process = self._start()
+
+    def prober(self) -> int:
+        """The process id of the prober that this job has started, as soon as there is one."""
+        found: list[int] = []
+
+        def look() -> bool:
+            with suppress(psutil.NoSuchProcess):
+                for child in psutil.Process(self.process.pid).children():
+                    if "groupreplay.streaming.prober_process" in child.cmdline():
+                        found.append(child.pid)
+            return bool(found)
+
+        self.wait_until(look)
+        return found[-1]
 
     def stop(self) -> int:
         """SIGTERM; the exit code."""

@@ -24,6 +24,7 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.AdminClient;
+import org.apache.kafka.clients.admin.ClassicGroupDescription;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.clients.admin.MemberDescription;
@@ -83,6 +84,18 @@ public class AdminOracle {
         }
     }
 
+    private void classic(ObjectNode node, ClassicGroupDescription group) {
+        node.put("type", "classic");
+        node.put("state", group.state().toString());
+        ArrayNode members = node.putArray("members");
+        for (Iterator m = group.members().iterator(); m.hasNext();) {
+            MemberDescription member = (MemberDescription) m.next();
+            ObjectNode one = members.addObject();
+            one.put("member_id", member.consumerId());
+            one.put("client_id", member.clientId());
+        }
+    }
+
     private void share(ObjectNode node, ShareGroupDescription group) {
         node.put("type", "share");
         node.put("state", group.groupState().toString());
@@ -137,6 +150,7 @@ public class AdminOracle {
         Map answers;
         if (kind.equals("share")) answers = admin.describeShareGroups(names).describedGroups();
         else if (kind.equals("streams")) answers = admin.describeStreamsGroups(names).describedGroups();
+        else if (kind.equals("classic")) answers = admin.describeClassicGroups(names).describedGroups();
         else answers = admin.describeConsumerGroups(names).describedGroups();
         return (KafkaFuture) answers.get(name);
     }
@@ -161,6 +175,7 @@ public class AdminOracle {
             node.put("group_id", name);
             if (group instanceof ShareGroupDescription) share(node, (ShareGroupDescription) group);
             else if (group instanceof StreamsGroupDescription) streams(node, (StreamsGroupDescription) group);
+            else if (group instanceof ClassicGroupDescription) classic(node, (ClassicGroupDescription) group);
             else consumer(node, (ConsumerGroupDescription) group);
         }
         return all.toString();
@@ -202,7 +217,8 @@ class KafkaAdmin:
         """Group -> state, epochs, members and, if wanted, committed offsets, of those that exist.
 
         Asked for by name and type. Classic groups and those of KIP-848 are one type here, ``consumer``: they
-        may become each other. Share groups have no committed offsets.
+        may become each other. ``classic`` is for groups that are not of consumers, such as Connect's. Share
+        groups have no committed offsets.
         """
         from py4j.java_collections import ListConverter, MapConverter
 

@@ -11,6 +11,7 @@ import msgspec
 from builders import GROUP, generation, member
 from probed import PROBING, START, TWO, rounds, told
 from progress import IDENTITY, batch
+from pyspark.sql import Row
 
 from groupreplay.state import Event, Group
 from groupreplay.state.document import encode_document
@@ -19,6 +20,8 @@ from groupreplay.state.events import Severity
 from groupreplay.state.offset_events import OffsetsExpired
 from groupreplay.streaming.job_report import JobReport
 from groupreplay.streaming.probe_messages import RoundSummary
+from groupreplay.streaming.query import OBSERVED_READ
+from groupreplay.streaming.record_counts import RECORD_TYPES
 
 #: Probes see the group rebalancing from here on, and it is stuck from so much later on.
 SINCE_MS = START + 10_000
@@ -81,7 +84,8 @@ def expired(partitions: int, *, matters: bool = True) -> Event:
 def job_document(at_ms: int, **changes: Any) -> bytes:
     """The job's own document, written at this moment."""
     report = JobReport(replace(IDENTITY, cluster_id=CLUSTER))
-    report.take([batch(3, {0: 5})])
+    types = {**dict.fromkeys(RECORD_TYPES), "OffsetCommit": 4, "GroupMetadata": 1}
+    report.take([batch(3, {0: 5}, observedMetrics={OBSERVED_READ: Row(**types)})])
     report.ends = {0: 7}
     report.caught_up_ms = at_ms - 1_000
     report.last_round = RoundSummary(

@@ -11,10 +11,7 @@ import threading
 
 from confluent_kafka import Consumer
 
-from groupreplay.streaming.leash import end_with_starter
-
 if __name__ == "__main__":
-    end_with_starter()
     servers, group, name, topic, timeout_ms = sys.argv[1:]
     consumer = Consumer(
         {

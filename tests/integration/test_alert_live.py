@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import socket
 import sys
 import time
@@ -26,7 +25,6 @@ from prometheus_tools import prometheus_tool
 from sink_messages import document, stable
 from waiting import wait_until
 
-from groupreplay.streaming.guarded import GuardedProcess
 from groupreplay.streaming.leash import Leashed
 from groupreplay.streaming.metrics import group_label
 from groupreplay.streaming.scenario import create_topics
@@ -117,17 +115,17 @@ class Monitored:
         )
         words = ["export", "--bootstrap-server", servers, "--listen", "127.0.0.1:0"]
         words += ["--events-topic", topics.events, "--states-topic", topics.states, "--job-topic", topics.job]
-        command = [sys.executable, "-m", "groupreplay.streaming.leash", *words]
+        command = [sys.executable, "-m", "groupreplay.streaming", *words]
         exporter = exit_.enter_context(Leashed(command, folder / "exporter.log"))
         wait_until(lambda: "metrics on" in exporter.tail())
         (self.exporter,) = re.findall(r"http://(127\.0\.0\.1:\d+)/metrics", exporter.tail())
         self.address = f"127.0.0.1:{free_port()}"
         self._log = folder / "prometheus.log"
         self.prometheus = self._prometheus(folder)
-        exit_.callback(self.prometheus.end, signal.SIGTERM, 15)
+        exit_.callback(self.prometheus.end, 15)
         self._producer, self._states = Producer({"bootstrap.servers": servers}), topics.states
 
-    def _prometheus(self, folder: Path) -> GuardedProcess:
+    def _prometheus(self, folder: Path) -> Leashed:
         config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
         config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
         config["rule_files"] = [str(ALERTS)]
@@ -136,8 +134,7 @@ class Monitored:
         path.write_text(yaml.safe_dump(config))
         command = [prometheus_tool("prometheus"), f"--config.file={path}"]
         command += [f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address={self.address}"]
-        with self._log.open("wb") as output:
-            return GuardedProcess(command, output=output)
+        return Leashed(command, self._log)
 
     def ask(self, path: str, **words: str) -> Any:
         """What Prometheus' own API answers; None as long as it is not there."""
@@ -171,7 +168,7 @@ class Monitored:
         def turn() -> bool:
             self.members.poll()
             if time.monotonic() - looked[0] > 0.5:
-                assert self.prometheus.running, self._log.read_text()
+                assert self.prometheus.exit_code is None, self._log.read_text()
                 assert self.job.process.exit_code is None, self.job.process.tail()
                 looked[:] = [time.monotonic(), bool(condition())]
             return bool(looked[1])

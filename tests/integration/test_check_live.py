@@ -78,7 +78,7 @@ def test_an_open_transaction(
     subject = Subject(CheckSettings(source=Cluster(bootstrap_servers=broker.bootstrap_servers)))
 
     def seen(later_ms: int) -> tuple[Status, bool]:
-        monkeypatch.setattr(cluster_checks, "_now_ms", lambda: time.time_ns() // 1_000_000 + later_ms)
+        monkeypatch.setattr(cluster_checks, "now_ms", lambda: time.time_ns() // 1_000_000 + later_ms)
         (found,) = cluster_checks.transactions(subject)
         return found.status, f"find-hanging --broker-id {broker_id}" in (found.fix or "")
 

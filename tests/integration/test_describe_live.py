@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -19,9 +18,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import wait_until
 
 from groupreplay.streaming.clients import Connection
-from groupreplay.streaming.guarded import GuardedProcess
 from groupreplay.streaming.jars import jar_paths
 from groupreplay.streaming.java import find_java
+from groupreplay.streaming.leash import Leashed
 from groupreplay.streaming.settings import Cluster
 
 if TYPE_CHECKING:
@@ -68,8 +67,8 @@ def server(broker: EmbeddedBroker) -> Iterator[str]:
             *(f"{TOOLS}.ConsoleShareConsumer", "--bootstrap-server", address),
             *("--topic", TOPIC, "--group", SHARE),
         )
-        member = GuardedProcess(command, output=subprocess.DEVNULL)
-        stack.callback(member.end, signal.SIGTERM, 10)
+        member = Leashed(command, subprocess.DEVNULL)
+        stack.callback(member.end, 10)
         for consumer in consumers:
             consumer.subscribe([TOPIC])
         wait_until(lambda: [one.poll(0.1) for one in consumers] and all(map(len, map(assigned, consumers))))

@@ -98,7 +98,7 @@ def test_reading_is_enough(guarded: tuple[AdminClient, str, str], tmp_path: Path
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
         f'sasl.jaas.config={LOGIN} username="{USER}" password="{PASSWORD}";\n'
     )
-    command = [sys.executable, "-m", "groupreplay.streaming.leash", "export", "--bootstrap-server", checked]
+    command = [sys.executable, "-m", "groupreplay.streaming", "export", "--bootstrap-server", checked]
     command += ["--command-config", str(properties), "--listen", "127.0.0.1:0", "--debug"]
     for name, topic in TOPICS.items():
         command += [f"--{name}-topic", topic]

@@ -220,13 +220,13 @@ def test_the_named_rights_are_enough(guarded: SecuredBroker, tmp_path: Path, eve
     if not every:
         make_topics(guarded)
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "groupreplay.streaming.leash", "--log-level", "DEBUG", "--debug", "run"]
+    command = [sys.executable, "-m", "groupreplay.streaming", "--log-level", "DEBUG", "--debug", "run"]
     command += ["--spark-conf", "spark.ui.enabled=true", "--spark-conf", f"spark.ui.port={port}"]
     command += map(str, commands(guarded, tmp_path, "--checkpoint", tmp_path / "checkpoint", "--trigger", 1))
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     with (
         Stage(server, tmp_path, [Step(0, "backfill", Action.COMMIT)]) as stage,
-        Leashed(command, tmp_path / "job.log", environment) as job,
+        Leashed(command, tmp_path / "job.log", environment=environment) as job,
         SinkReader(server) as reader,
     ):
 

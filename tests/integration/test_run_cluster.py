@@ -23,6 +23,7 @@ from waiting import wait_until
 from groupreplay.streaming.broker import EmbeddedBroker
 from groupreplay.streaming.jars import connector_coordinate, jar_paths
 from groupreplay.streaming.java import java_environment
+from groupreplay.streaming.probe_messages import RoundSummary, decode_message
 from groupreplay.streaming.settings import TopicNames
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -111,6 +112,11 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
                 json.loads(one.value or b"") for one in read_topic(broker.bootstrap_servers, topics.events)
             ]
             assert [event["type"] for event in said] == ["groupreplay.group.created.v1"], tail(tmp_path)
+            # The prober, a process of its own, finds the package, too.
+            wait_until(
+                lambda: process.poll() is not None or rounds(broker, topics), PATIENCE_SECONDS, pause=1.0
+            )
+            assert process.poll() is None, tail(tmp_path)
             driver(process).send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_SECONDS) == 143, tail(tmp_path)
         finally:
@@ -142,6 +148,14 @@ def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
         )
         assert done.returncode == 2
         assert f"--packages {connector_coordinate()}" in done.stdout  # where spark-submit puts our stderr
+
+
+def rounds(broker: EmbeddedBroker, topics: TopicNames) -> list[RoundSummary]:
+    """The rounds of the prober that were written down."""
+    messages = (
+        decode_message(one.key, one.value) for one in read_topic(broker.bootstrap_servers, topics.probes)
+    )
+    return [one for one in messages if isinstance(one, RoundSummary)]
 
 
 def topics_flags(topics: TopicNames) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +14,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from jobs import RunningJob, comparable, read_topic, running_job, topic_names
+from jobs import Json, RunningJob, comparable, read_topic, running_job, topic_names
 from waiting import wait_until
 
 from groupreplay.codecs import decode_key
@@ -21,6 +22,7 @@ from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.streaming import rows
 from groupreplay.streaming.broker import EmbeddedBroker
 from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.heartbeat import JOB_KEY
 from groupreplay.streaming.replay import Replay
 from groupreplay.streaming.retention import RetentionFlags
 from groupreplay.streaming.settings import Cluster
@@ -47,10 +49,16 @@ def groups_in_the_log(server: str) -> set[str]:
     return {decode_key(one.key).group for one in read_topic(server, OFFSETS_TOPIC)}  # type: ignore[union-attr]
 
 
+def document(job: RunningJob) -> Json:
+    """What the job last said of itself."""
+    values = [one.value for one in read_topic(job.server, job.topics.job) if one.key == JOB_KEY]
+    last: Json = json.loads(values[-1] or b"")
+    return last
+
+
 def run_id(job: RunningJob) -> str:
     """The id of the process that last wrote the job's document."""
-    documents = [json.loads(one.value or b"") for one in read_topic(job.server, job.topics.job)]
-    return str(documents[-1]["run_id"])
+    return str(document(job)["run_id"])
 
 
 def types_of(job: RunningJob, group: str) -> list[str]:
@@ -97,6 +105,16 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
             headers = [one.headers for one in read_topic(server, topics.events)]
             assert all(one["content-type"] == b"application/cloudevents+json" for one in headers)
             assert {one["ce_id"].decode() for one in headers} == set(job.events())
+
+            # librdkafka aborts the prober: the job goes on, and the rounds come back.
+            pid = job.prober()
+            os.kill(pid, signal.SIGABRT)
+            job.wait_until(lambda: document(job)["prober_restarts"] == 1)
+            died_ms = time.time_ns() // 1_000_000
+            job.wait_until(lambda: document(job)["prober"]["round_ms"] > died_ms)
+            assert (document(job)["restarts"], document(job)["prober"]["rights"]) == (0, "ok")
+            assert "the prober has ended (SIGABRT)" in job.process.tail(200)
+            assert pid != job.prober()
 
             # A second job on the same checkpoint does not start.
             with running_job(server, tmp_path / "checkpoint", topics) as second:

@@ -158,13 +158,19 @@ def test_refusals(where: Callable[[], Clients], asked: Callable[[Clients], Reque
 
 
 def test_every_refusal_is_tried() -> None:
-    """But those that tell of one partition, of no group id, or of a coordinator that has moved."""
+    """But those of consumer groups, and those that tell of one partition, of no group id, or of another coordinator."""
     elsewhere = {
         Error.NONE,
         Error.NOT_COORDINATOR,
         Error.GROUP_SUBSCRIBED_TO_TOPIC,
         Error.INVALID_GROUP_ID,
         Error.OFFSET_METADATA_TOO_LARGE,
+        Error.FENCED_MEMBER_EPOCH,
+        Error.INVALID_REQUEST,
+        Error.STALE_MEMBER_EPOCH,
+        Error.UNKNOWN_SERVER_ERROR,
+        Error.UNRELEASED_INSTANCE_ID,
+        Error.UNSUPPORTED_ASSIGNOR,
     }
     assert {error for _, _, error in REFUSALS} == set(Error) - elsewhere
 

@@ -92,6 +92,15 @@ def test_a_slot_that_leaves_and_comes_back_returns() -> None:
     assert found[0] == ("member.flapping", "firing", START + 3 * MINUTE + 1_000)
 
 
+def test_tasks_of_a_connect_sink_do_not_flap() -> None:
+    """They come back whenever the workers rebalance; a member of another name in the same rounds does flap."""
+    client = "connector-consumer-files-0"
+    rounds = [(n * MINUTE, [pod(n), member(f"task-{n}", [1], client_id=client, host="/h")]) for n in range(4)]
+    _, events = said(life(*rounds), "member.flapping")
+    facts: list[Any] = [event.fact for event in events]
+    assert [fact.client_id for fact in facts] == ["c", "c"]
+
+
 def test_members_that_share_a_place_have_no_slot() -> None:
     """Two consumers of one host and client id: a new one may be anybody."""
     twin = member("twin", [1], client_id="c", host="/h")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from groupreplay.streaming.binary_columns import BinaryColumn, distinct, integers, is_ascii
+from groupreplay.streaming.binary_columns import BinaryColumn, distinct, integers, is_ascii, structures
 
 
 def column(values: list[bytes | None]) -> BinaryColumn:
@@ -27,6 +27,20 @@ def test_integers_are_big_endian_and_may_stand_anywhere() -> None:
     assert integers(data, np.array([0, 1, 4]), ">i2").tolist() == [1, 511, -2]
     assert integers(data, np.array([2]), ">i4").tolist() == [-2]
     assert integers(np.zeros(0, np.uint8), np.zeros(0, np.int64), ">i8").tolist() == []
+
+
+def test_structures_are_read_wherever_they_begin() -> None:
+    """Evenly spaced ones are a view of the data, the others are gathered; both say the same."""
+    data = np.arange(40, dtype=np.uint8)
+    dtype = np.dtype([("first", ">i2"), ("second", "u1")])
+    even = structures(data, np.arange(1, 38, 6), dtype)
+    assert np.shares_memory(even, data)
+    odd = structures(data, np.array([1, 7, 13, 19, 25, 31, 36]), dtype)
+    assert even.tolist() == [(256 * at + at + 1, at + 2) for at in range(1, 38, 6)]
+    assert odd.tolist() == [*even[:6].tolist(), (256 * 36 + 37, 38)]
+    falling = structures(data, np.array([9, 3]), dtype)
+    assert falling.tolist() == [(256 * 9 + 10, 11), (256 * 3 + 4, 5)]
+    assert len(structures(data, np.zeros(0, np.int64), dtype)) == 0
 
 
 def test_ascii_is_told_string_by_string() -> None:

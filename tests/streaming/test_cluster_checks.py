@@ -39,7 +39,7 @@ def test_clocks(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[int, int | No
 
     monkeypatch.setattr(cluster_checks.time, "sleep", sleep)
     monkeypatch.setattr(cluster_checks.time, "monotonic", lambda: now_ms[0] / 1000)
-    monkeypatch.setattr(cluster_checks, "_now_ms", lambda: now_ms[0])
+    monkeypatch.setattr(cluster_checks, "now_ms", lambda: now_ms[0])
     subject = Subject(SETTINGS)
     subject.__dict__.update(offsets_topic=TOPIC, source=Source())
     (found,) = cluster_checks.clock(subject)

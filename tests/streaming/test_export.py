@@ -44,7 +44,7 @@ def test_flags() -> None:
 @pytest.mark.broker
 def test_the_process(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path) -> None:
     """It answers before the job has ever run, says that it is not ready, and ends on SIGTERM."""
-    command = [sys.executable, "-m", "groupreplay.streaming.leash", "export", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "groupreplay.streaming", "export", "--listen", "127.0.0.1:0"]
     command += ["--bootstrap-server", broker.bootstrap_servers, "--states-topic", unique("states")]
     with Leashed(command, tmp_path / "log") as process:
         wait_until(lambda: "metrics on" in process.tail(5))

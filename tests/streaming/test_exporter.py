@@ -14,8 +14,9 @@ from sink_messages import SINCE_MS, document, events, expired, job_document, sta
 from waiting import wait_until
 
 from groupreplay.streaming.broker import EmbeddedBroker
+from groupreplay.streaming.clock import now_ms
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.exporter import Exporter, SinkFeed, now_ms, open_server
+from groupreplay.streaming.exporter import Exporter, SinkFeed, open_server
 from groupreplay.streaming.heartbeat import JOB_KEY
 from groupreplay.streaming.metrics import Limits
 from groupreplay.streaming.settings import Cluster, TopicNames

@@ -9,7 +9,7 @@ from pyspark.sql import Row
 from groupreplay import __version__
 from groupreplay.streaming.job_report import JobReport
 from groupreplay.streaming.probe_messages import RoundSummary
-from groupreplay.streaming.query import OBSERVED
+from groupreplay.streaming.query import OBSERVED, OBSERVED_READ
 
 
 def test_the_document_before_the_first_batch() -> None:
@@ -39,15 +39,17 @@ def test_the_document_before_the_first_batch() -> None:
             "job": 0,
             "unmissed_expired": 0,
         },
+        "record_types": {},
         "restarts": 0,
         "last_error": None,
+        "prober_restarts": 0,
         "prober": None,
         "rules": {"changes": 0, "error": None},
     }
 
 
 def test_the_document_tells_of_the_prober() -> None:
-    """When it last looked, which brokers answered, whether it may see all groups."""
+    """When it last looked, which brokers answered, whether it may see all groups, how often it had to begin again."""
     last = RoundSummary(
         cluster_id="c",
         taken_ms=7,
@@ -57,7 +59,9 @@ def test_the_document_tells_of_the_prober() -> None:
         partition_count=None,
         groups=3,
     )
-    assert JobReport(IDENTITY, last_round=last).document(0)["prober"] == {
+    document = JobReport(IDENTITY, last_round=last, prober_restarts=2).document(0)
+    assert document["prober_restarts"] == 2
+    assert document["prober"] == {
         "round_ms": 7,
         "rights": "ok",
         "brokers": {"1": None, "2": "timed out"},
@@ -68,7 +72,11 @@ def test_the_document_tells_of_the_prober() -> None:
 def test_every_batch_is_counted_once() -> None:
     """The same progress may be seen many times; counters add up what Spark observed in each batch."""
     report = JobReport(IDENTITY)
-    observed = {OBSERVED: Row(events=2, states=1, dead_letters=0, job=0, unmissed_expired=3)}
+    # Spark's sums are null where no row had a number.
+    observed = {
+        OBSERVED: Row(events=2, states=1, dead_letters=0, job=0, unmissed_expired=3),
+        OBSERVED_READ: Row(OffsetCommit=5, GroupMetadata=1, unknown=None),
+    }
     first, second = batch(3, {0: 5}, observedMetrics=observed), batch(4, {0: 9}, observedMetrics=observed)
     for seen in ([first], [first], [first, second], [second]):
         report.take(seen)
@@ -82,6 +90,7 @@ def test_every_batch_is_counted_once() -> None:
         "job": 0,
         "unmissed_expired": 6,
     }
+    assert document["record_types"] == {"GroupMetadata": 2, "OffsetCommit": 10}
     assert document["batch"] == {"id": 4, "seconds": 1.5, "rows": 5}
     assert document["state_rows"] == 7
     assert report.read() == {0: 9}

@@ -6,26 +6,32 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+from waiting import wait_until
 
 from groupreplay.streaming.leash import Leashed
 
 DEADLINE_SECONDS = 30.0
-
-
-def wait_for(condition: Callable[[], object]) -> bool:
-    """Whether the condition came true in time."""
-    end = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
+#: A shell with a child, which says its process id.
+FAMILY = ["sh", "-c", "sleep 600 & echo started $!; wait"]
+#: Starts the command with a folder to be removed, says the process id, and waits to be killed.
+STARTER = """
+import subprocess, sys
+from pathlib import Path
+from groupreplay.streaming.leash import Leashed
+child = Leashed(sys.argv[2:], subprocess.DEVNULL, orphan_folder=Path(sys.argv[1]))
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(600)
+"""
 
 
 def is_alive(pid: int) -> bool:
@@ -39,8 +45,21 @@ def is_alive(pid: int) -> bool:
 def python(log: Path, code: str) -> Leashed:
     """A leashed interpreter that runs the code and has said "ready" when this returns."""
     child = Leashed([sys.executable, "-c", code], log)
-    assert wait_for(lambda: "ready" in child.tail()), child.tail()
+    wait_until(lambda: "ready" in child.tail())
     return child
+
+
+def family(log: Path) -> tuple[Leashed, int]:
+    """The running shell and its child's process id."""
+    shell = Leashed(FAMILY, log)
+    wait_until(lambda: log.read_text().endswith("\n"))
+    return shell, int(log.read_text().split()[1])
+
+
+def watchdogs() -> list[psutil.Process]:
+    """Those that we have started, and that are still there."""
+    mine = psutil.Process().children()
+    return [one for one in mine if is_alive(one.pid) and "groupreplay.streaming.leash" in one.cmdline()]
 
 
 def test_polite_end(tmp_path: Path) -> None:
@@ -58,84 +77,102 @@ time.sleep(60)
 
 def test_hard_end(tmp_path: Path) -> None:
     """A child that ignores SIGTERM is killed when its time is over."""
-    code = """
-import signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("ready", flush=True)
-time.sleep(60)
-"""
-    child = python(tmp_path / "log", code)
+    child = python(tmp_path / "log", DEAF)
     child.end(0.2)
     assert child.exit_code == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("own_group", [False, True], ids=["same group", "own group"])
-def test_children_go_too(tmp_path: Path, own_group: bool) -> None:
-    """What the child has started is killed with it, also in a process group of its own (Linux)."""
-    if own_group and not Path("/proc/self").exists():
-        pytest.skip("needs /proc")
-    code = f"""
-import subprocess, sys, os, time
-grandchild = subprocess.Popen([sys.executable, "-c", "import os, time\\nif {own_group}: os.setpgid(0, 0)\\n"
-                               "print('ready', os.getpid(), flush=True)\\ntime.sleep(60)"])
+def test_the_whole_group_ends(tmp_path: Path) -> None:
+    """What a command has started is killed with it, even when the command itself has ended politely."""
+    shell, child = family(tmp_path / "log")
+    assert shell.exit_code is None
+    shell.end(DEADLINE_SECONDS)
+    assert shell.exit_code == -signal.SIGTERM
+    wait_until(lambda: not is_alive(child))
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_who_left_the_group_ends_too(tmp_path: Path) -> None:
+    """What the child has started is killed with it, also in a process group of its own."""
+    code = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import os, time; os.setpgid(0, 0); print('ready', os.getpid(), flush=True); "
+                  "time.sleep(60)"])
 time.sleep(60)
 """
     child = python(tmp_path / "log", code)
     grandchild = int(child.tail().split()[1])
     child.end(0)
-    assert wait_for(lambda: not is_alive(grandchild))
+    wait_until(lambda: not is_alive(grandchild))
+
+
+def test_own_session(tmp_path: Path) -> None:
+    """A Ctrl-C in our terminal does not reach it: it leads a session of its own."""
+    with python(tmp_path / "log", DEAF) as child:
+        assert os.getsid(child.pid) == child.pid
 
 
 def test_ending_twice_is_harmless(tmp_path: Path) -> None:
     """The second end does nothing: the process id may belong to somebody else by then."""
     with python(tmp_path / "log", "print('ready', flush=True)") as child:
-        assert wait_for(lambda: child.exit_code is not None)
+        wait_until(lambda: child.exit_code is not None)
         child.end(DEADLINE_SECONDS)
         child.end(0)
     assert child.exit_code == 0
 
 
-def test_ends_with_its_starter(tmp_path: Path) -> None:
-    """A child on the leash is gone soon after its starter was killed with SIGKILL."""
-    starter = f"""
-import sys, time
-from pathlib import Path
-from groupreplay.streaming.leash import Leashed
-code = "from groupreplay.streaming.leash import end_with_starter as e; import time; e(); " \\
-       "print('ready', flush=True); time.sleep(60)"
-child = Leashed([sys.executable, "-c", code], Path({str(tmp_path / "log")!r}))
-print(child.pid, flush=True)
-time.sleep(60)
-"""
-    process = subprocess.Popen([sys.executable, "-c", starter], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    child = int(process.stdout.readline())
-    assert wait_for((tmp_path / "log").read_text)
-    was_alive = is_alive(child)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    assert was_alive
-    assert wait_for(lambda: not is_alive(child))
+def test_given_and_answered() -> None:
+    """What it is given stands on its standard input, up to an end; what it prints can be read."""
+    code = "import sys; print(len(sys.stdin.read()), sys.stdin.read())"
+    with Leashed([sys.executable, "-c", code], subprocess.PIPE, given=b"secret" * 50_000) as child:
+        assert child.answers is not None
+        assert child.answers.read() == b"300000 \n"
 
 
-def test_a_command_on_the_leash(tmp_path: Path) -> None:
-    """``python -m groupreplay.streaming.leash ARGS`` is ``groupreplay ARGS``."""
-    command = [
-        sys.executable,
-        "-m",
-        "groupreplay.streaming.leash",
-        "coordinator",
-        "testgroup",
-        "--partitions",
-        "50",
-    ]
-    with Leashed(command, tmp_path / "log") as child:
-        assert wait_for(lambda: child.exit_code is not None)
-    plain = subprocess.run(
-        [sys.executable, "-m", "groupreplay.streaming", *command[3:]],
-        capture_output=True,
+def test_one_watchdog_as_long_as_it_is_needed(tmp_path: Path) -> None:
+    """However many processes there are, one guards them, and it goes home with the last of them."""
+    with python(tmp_path / "a", DEAF):
+        with python(tmp_path / "b", DEAF):
+            assert len(watchdogs()) == 1
+        assert len(watchdogs()) == 1
+    assert watchdogs() == []
+
+
+def test_a_released_process_lives_on(tmp_path: Path) -> None:
+    """After a release nobody guards it any more, and it runs."""
+    shell, child = family(tmp_path / "log")
+    try:
+        shell.release()
+        assert watchdogs() == []
+        assert (shell.exit_code, is_alive(child)) == (None, True)
+    finally:
+        shell.end(0)
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("watchdog", ["first", "second"])
+def test_violent_death_of_the_starter(way: signal.Signals, watchdog: str, tmp_path: Path) -> None:
+    """When we are killed the process goes, too, and the folder it leaves behind; so after a watchdog was killed."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    code = STARTER
+    if watchdog == "second":
+        code = code.replace(
+            "print(",
+            "import os, groupreplay.streaming.leash as leash\n"
+            "first = leash._WATCHDOG._process; first.kill(); first.wait()\n"
+            "with Leashed(['true'], subprocess.DEVNULL): pass\nprint(",
+        )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(folder), "sleep", "600"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
-    )
-    assert (child.exit_code, child.tail()) == (0, plain.stdout.strip())
+    ) as starter:
+        assert starter.stdout is not None
+        child = int(starter.stdout.readline())
+        assert is_alive(child)
+        starter.send_signal(way)
+        starter.wait()
+    wait_until(lambda: not is_alive(child))
+    wait_until(lambda: not folder.exists())

@@ -25,6 +25,7 @@ from groupreplay.streaming.metrics import (
     policy_labels,
     shown_groups,
 )
+from groupreplay.streaming.record_counts import RECORD_TYPES
 from groupreplay.streaming.sink_picture import DAY_MS, SinkPicture
 from groupreplay.streaming.step import CONDITIONS_KEY
 
@@ -87,7 +88,11 @@ def test_the_job() -> None:
         "groupreplay_batch_seconds": {"": 1.5},
         "groupreplay_batch_rows": {"": 5},
         "groupreplay_batches_total": {"": 1},
-        "groupreplay_records_total": {"": 4},
+        "groupreplay_records_total": {
+            **dict.fromkeys(RECORD_TYPES, 0),
+            "OffsetCommit": 4,
+            "GroupMetadata": 1,
+        },
         "groupreplay_written_total": {"events": 0, "states": 0, "dead_letters": 0, "job": 0},
         "groupreplay_dead_letters_total": {"malformed": 0, "skipped": 0},
         "groupreplay_unmissed_expired_total": {"": 0},
@@ -98,6 +103,7 @@ def test_the_job() -> None:
         "groupreplay_prober_round_timestamp_seconds": {"": (NOW - 2_000) / 1000},
         "groupreplay_prober_brokers": {"yes": 1, "no": 1},
         "groupreplay_prober_groups": {"": 1},
+        "groupreplay_prober_restarts_total": {"": 0},
         "groupreplay_build_info": {f"exporter {__version__}": 1, f"job {__version__}": 1},
         "groupreplay_exporter_ready": {"": 1},
         "groupreplay_exporter_groups_left_out": {"": 0},

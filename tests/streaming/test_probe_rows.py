@@ -6,7 +6,6 @@ from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pytest
 from captures import CLUSTER_ID
 from probes import PROBES, asked, beat, probes_batch, summed_up
@@ -23,10 +22,9 @@ AUDIENCE = Audience(topic=PROBES, cluster_id=CLUSTER_ID, job_id="j", run_id="r")
 def packed(*messages: Any, audience: Audience = AUDIENCE) -> list[tuple[bytes, bytes | None, Any]]:
     """The rows for these messages, whose offsets begin with 0."""
     batch = probes_batch(messages).select(list(INPUT_COLUMNS))
-    (rows,) = pack_probes([batch], audience)
-    assert isinstance(rows, pa.RecordBatch)
-    assert rows.schema == OUTPUT_SCHEMA
-    return [(row["key"], row["packed"], row["caught_up"]) for row in rows.to_pylist()]
+    made = list(pack_probes([batch], audience))
+    assert {rows.schema for rows in made} == {OUTPUT_SCHEMA}
+    return [(row["key"], row["packed"], row["caught_up"]) for rows in made for row in rows.to_pylist()]
 
 
 def test_an_answer_goes_to_its_group() -> None:
@@ -65,6 +63,17 @@ def test_a_heartbeat_of_this_run_is_the_watermark_too() -> None:
         (b"h:", None),
     ]
     assert unpack_job([rows[0][1] or b""]) == [Beat(9, Place(PROBES, 0, 0), 1_700_000_000_123, "r")]
+
+
+def test_groups_that_were_asked_about_hear_of_a_heartbeat_at_once() -> None:
+    """A last row of each, with the latest time; a heartbeat that is not this run's brings none."""
+    answers = [asked("g", "PreparingRebalance", at=7), asked("a", "PreparingRebalance", at=7)]
+    beats = [beat(at=9, caught_up=5_000), beat(at=10, caught_up=6_000), beat(at=11, caught_up=None)]
+    latest = datetime(1970, 1, 1, 0, 0, 6, tzinfo=timezone.utc)
+    rows = packed(answers[0], *beats, answers[1], answers[0])
+    assert rows[-2:] == [(b"g:a", None, latest), (b"g:g", None, latest)]
+    assert len(rows) == 3 + 2 * len(beats) + 2
+    assert len(packed(*answers, beat(at=9, caught_up=5_000, run="other"))) == 3
 
 
 @pytest.mark.parametrize(

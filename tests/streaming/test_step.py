@@ -53,10 +53,21 @@ def group_state(blob: bytes | None = None, *, timed_out: bool = False, caught_up
     )
 
 
-def call(key: bytes, blobs: Sequence[bytes | None], state: Any) -> list[dict[str, Any]]:
+def frame(key: bytes, blob: bytes | None, caught_up_ms: int | None = None) -> pd.DataFrame:
+    """One row as Spark gives it."""
+    return pd.DataFrame(
+        {"key": [key], "packed": [blob], "caught_up_ms": [-1 if caught_up_ms is None else caught_up_ms]}
+    )
+
+
+def call(
+    key: bytes, blobs: Sequence[bytes | None], state: Any, caught_up_ms: int | None = None
+) -> list[dict[str, Any]]:
     """The rows of one call, its frames as Spark gives them: in any number."""
-    frames = [pd.DataFrame({"key": [key], "packed": [blob], "caught_up": [None]}) for blob in blobs]
-    empty = pd.DataFrame({"key": [], "packed": [], "caught_up": []})
+    frames = [frame(key, blob) for blob in blobs]
+    if caught_up_ms is not None:
+        frames.append(frame(key, None, caught_up_ms))
+    empty = pd.DataFrame({"key": [], "packed": [], "caught_up_ms": []})
     out = list(step((key,), frames or [empty], state, job=JOB))
     assert all(tuple(frame.columns) == OUTPUT_COLUMNS for frame in out)
     return [row for frame in out for row in frame.to_dict("records")]
@@ -212,6 +223,22 @@ def test_a_probe_waits_for_the_caught_up_time() -> None:
         "groupreplay.group.created.v1"
     ]
     assert changes(state)["wakes_in_ms"] == 60_000
+
+
+def test_a_row_of_the_group_may_know_more_than_the_watermark() -> None:
+    """A caught-up time among the rows counts at once; one that says nothing changes nothing."""
+    blobs = packed([generation("g")])[b"g:g"]
+    asked = Probe(taken_ms=NOW_MS - 5, state="PreparingRebalance", topic="p", partition=0, offset=3)
+    states = [group_state(caught_up_ms=NOW_MS - 10) for _ in range(3)]
+    rows = [
+        call(b"g:g", [*blobs, pack_probe(asked), *unknown], state, known)
+        for state, unknown, known in zip(states, ([], [None], []), (None, None, NOW_MS - 4), strict=True)
+    ]
+    kinds = [
+        [json.loads(row["value"])["type"] for row in some if row["topic"] == "my-events"] for some in rows
+    ]
+    created, started = "groupreplay.group.created.v1", "groupreplay.rebalance.started.v1"
+    assert kinds == [[created], [created], [created, started]]
 
 
 def test_bad_records_become_dead_letters_events_and_counters() -> None:

@@ -106,12 +106,13 @@ def test_an_outage_is_ridden_out() -> None:
 
 
 def test_a_failure_while_the_cluster_is_away_is_an_outage() -> None:
-    """The text need not say it: when the cluster does not answer, the query waits until it does."""
-    answers = [False, False, True]
+    """The text need not say it: when the cluster does not answer, it is asked every five seconds until it does."""
+    answers = [False] * 20 + [True]
     stage = Stage(Puppet(FAULT), Puppet(), reachable=lambda: answers.pop(0))
     stage.supervisor.run()
     assert len(stage.begun) == 2
     assert answers == []
+    assert stage.pauses[:21] == [1, *[5] * 19, 0.5]
 
 
 def test_another_failure_is_tried_three_times() -> None:

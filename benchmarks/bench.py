@@ -1,0 +1,278 @@
+"""How fast the job is beside what reads the same topic: everything in one run, on one topic.
+
+    python benchmarks/bench.py [--shape steady] [--scale 1] [--repeat 3] [--json FILE]
+
+Starts a broker and lets its group coordinator write the topic: every commit is a request to it. Then everything
+reads the whole topic, in turn, so many times; the first round warms up the JVM and counts for nothing. What runs
+in Spark shares one session, which is the job's own. Prints medians, and ratios to the bare connector.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from page import put
+from processes import KINDS, Cost, Finished
+from queries import Queries, session, settings_for
+from shapes import SHAPES, Shape
+from tools import LOG_LOADING, capture, console, load, replay
+from traffic import write
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.broker import EmbeddedBroker
+from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.settings import Cluster
+
+#: What can be measured, in the order in which it is; the names of the first four are methods of ``Queries``.
+SPARK: Final = ("connector", "count_rows", "count_packed", "job")
+OUTSIDE: Final = ("replay", "console", "broker_load")
+TITLES: Final[Mapping[str, str]] = {
+    "connector": "Spark's connector, to nowhere",
+    "count_rows": "… counted by group, raw records",
+    "count_packed": "… counted by group, our packed rows",
+    "job": "our job, all topics written",
+    "replay": "groupreplay replay (no Spark)",
+    "console": "Kafka's console consumer",
+    "broker_load": "the broker's own load",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Goes of one thing: seconds, and what the middle one cost. ``overhead``: what a start takes, left out."""
+
+    name: str
+    seconds: Sequence[float]
+    cost: Cost = field(default_factory=Cost)
+    overhead_seconds: float = 0.0
+    details: Sequence[Any] = ()
+
+    @property
+    def median(self) -> float:
+        """Seconds of the middle go."""
+        return statistics.median(self.seconds)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all processes together; 0 when not measured."""
+        return sum(self.cost.cpu_seconds.values())
+
+
+def measure(asked: argparse.Namespace, shape: Shape) -> dict[str, Any]:
+    """Everything of one shape, as plain values."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="groupreplay-bench-")))
+        broker = stack.enter_context(
+            EmbeddedBroker(offsets_partitions=asked.log_partitions, jvm_options=["-Xmx2g", LOG_LOADING])
+        )
+        server = broker.bootstrap_servers
+        written = write(server, shape)
+        say(
+            f"{shape.records:,} records of {shape.groups:,} groups: {written.records / written.seconds:,.0f}/s"
+        )
+        records = sum(
+            Connection(Cluster(bootstrap_servers=server))
+            .end_offsets(OFFSETS_TOPIC, asked.log_partitions)
+            .values()
+        )
+        measured = measure_spark(asked, server, folder)
+        measured += measure_outside(asked, broker, folder, records)
+    return {
+        "shape": asdict(shape),
+        "records": records,
+        "written_per_second": round(written.records / written.seconds),
+        "machine": machine(),
+        "settings": {
+            "log_partitions": asked.log_partitions,
+            "shuffle_partitions": asked.shuffle_partitions,
+            "max_offsets_per_trigger": asked.max_offsets_per_trigger,
+            "repeat": asked.repeat,
+        },
+        "measured": [row(one, records, shape.groups, measured) for one in measured],
+    }
+
+
+def measure_spark(asked: argparse.Namespace, server: str, folder: Path) -> list[Measured]:
+    """What runs in the session, in turn."""
+    names = [name for name in SPARK if name in asked.only]
+    if not names:
+        return []
+    settings = settings_for(
+        server,
+        shuffle_partitions=asked.shuffle_partitions,
+        max_offsets=asked.max_offsets_per_trigger,
+        master=asked.master,
+    )
+    settings = replace(settings, spark_conf=dict(asked.spark_conf))
+    with session(settings) as (spark, jvm):
+        queries = Queries(spark, settings, folder, jvm=jvm)
+        rounds = []
+        for number in range(asked.repeat + 1):
+            passes = {name: queries.measure(getattr(queries, name)) for name in names}
+            say(
+                ", ".join(f"{name} {one.seconds:.2f} s" for name, one in passes.items())
+                + (" (warm-up)" if not number else "")
+            )
+            rounds.append(passes)
+    return [
+        Measured(
+            name,
+            [one[name].seconds for one in rounds[1:]],
+            _middle(rounds[1:], name).cost,
+            details=[asdict(one[name]) for one in rounds[1:]],
+        )
+        for name in names
+    ]
+
+
+def _middle(rounds: Sequence[Mapping[str, Any]], name: str) -> Any:
+    return sorted((one[name] for one in rounds), key=lambda one: one.seconds)[(len(rounds) - 1) // 2]
+
+
+def measure_outside(
+    asked: argparse.Namespace, broker: EmbeddedBroker, folder: Path, records: int
+) -> list[Measured]:
+    """What runs as processes of its own."""
+    measured = []
+    server = broker.bootstrap_servers
+    if "replay" in asked.only:
+        file = folder / "capture.parquet"
+        capture(server, file)
+        goes = [replay(file) for _ in range(asked.repeat)]
+        measured.append(_of_goes("replay", goes))
+    if "broker_load" in asked.only:
+        loads = [load(broker, asked.log_partitions) for _ in range(asked.repeat)]
+        measured.append(
+            Measured("broker_load", [one.seconds for one in loads], details=[asdict(one) for one in loads])
+        )
+    if "console" in asked.only:
+        # Last, because it joins a group, which is written to the topic.
+        goes = [console(server, records, folder / "console.log") for _ in range(asked.repeat)]
+        start = console(server, 1, folder / "console.log").seconds
+        measured.append(_of_goes("console", goes, start))
+    for one in measured:
+        say(f"{one.name} {one.median:.2f} s")
+    return measured
+
+
+def _of_goes(name: str, goes: Sequence[Finished], overhead: float = 0.0) -> Measured:
+    middle = sorted(goes, key=lambda one: one.seconds)[(len(goes) - 1) // 2]
+    seconds = [max(0.001, one.seconds - overhead) for one in goes]
+    return Measured(name, seconds, middle.cost, overhead)
+
+
+def row(one: Measured, records: int, groups: int, all_of_them: Sequence[Measured]) -> dict[str, Any]:
+    """One line of the table, as plain values."""
+    bare = next((other for other in all_of_them if other.name == "connector"), None)
+    return {
+        "name": one.name,
+        "seconds": [round(second, 3) for second in one.seconds],
+        "median_seconds": round(one.median, 3),
+        "overhead_seconds": round(one.overhead_seconds, 3),
+        "records_per_second": round(records / one.median),
+        "groups_per_second": round(groups / one.median),
+        "rate_to_connector": None if bare is None else round(bare.median / one.median, 3),
+        "records_per_cpu_second": round(records / one.cpu_seconds) if one.cpu_seconds else None,
+        "cpu_seconds": {kind: round(value, 2) for kind, value in one.cost.cpu_seconds.items()},
+        "peak_mib": {kind: round(value) for kind, value in one.cost.peak_mib.items()},
+        "details": list(one.details),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Where this was measured."""
+    return {
+        "cpus": os.cpu_count(),
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in ("pyspark", "pyarrow", "numpy", "pandas")},
+    }
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """The result as a table in Markdown."""
+    shape = Shape(**result["shape"])
+    lines = [
+        f"{shape.name}: {result['records']:,} records of {shape.groups:,} groups, "
+        f"written by the coordinator at {result['written_per_second']:,} records/s",
+        "",
+        "| read by | s | records/s | groups/s | to the connector | records/CPU s | CPU s: driver, JVM, workers "
+        "| peak MiB: the same |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for one in result["measured"]:
+        ratio = "" if one["rate_to_connector"] is None else f"{one['rate_to_connector']:.2f}"
+        by_cpu = f"{one['records_per_cpu_second']:,}" if one["records_per_cpu_second"] else ""
+        costs = [
+            ", ".join(pattern.format(one[name][kind]) for kind in KINDS if kind in one[name])
+            for name, pattern in (("cpu_seconds", "{:.1f}"), ("peak_mib", "{:.0f}"))
+        ]
+        lines.append(
+            f"| {TITLES[one['name']]} | {one['median_seconds']:.2f} | {one['records_per_second']:,} "
+            f"| {one['groups_per_second']:,} | {ratio} | {by_cpu} | {costs[0]} | {costs[1]} |"
+        )
+    return "\n".join(lines)
+
+
+def say(line: str) -> None:
+    """Progress, on stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names: Callable[[str], list[str]] = partial(str.split, sep=",")
+    parser.add_argument("--shape", choices=SHAPES, action="append", help="may be repeated; default: steady")
+    parser.add_argument("--scale", type=float, default=1.0, help="so many times the groups")
+    parser.add_argument("--groups", type=int)
+    parser.add_argument("--partitions", type=int)
+    parser.add_argument("--commits", type=int)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", type=names, default=[*SPARK, *OUTSIDE], help=",".join([*SPARK, *OUTSIDE]))
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--page", action="store_true", help="put the tables into docs/performance.md")
+    parser.add_argument("--log-partitions", type=int, default=50, help="of the offsets topic")
+    parser.add_argument("--master")
+    parser.add_argument("--shuffle-partitions", type=int, default=4)
+    parser.add_argument("--max-offsets-per-trigger", type=int, default=1_000_000)
+    parser.add_argument("--spark-conf", type=lambda text: text.split("=", 1), action="append", default=[])
+    return parser.parse_args(argv)
+
+
+def main() -> None:
+    """Measures the shapes that were asked for."""
+    asked = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    results = []
+    for name in asked.shape or ["steady"]:
+        given = {key: getattr(asked, key) for key in ("groups", "partitions", "commits")}
+        shape = replace(
+            SHAPES[name].scaled(asked.scale), **{key: value for key, value in given.items() if value}
+        )
+        results.append(measure(asked, shape))
+        print(table(results[-1]), end="\n\n", flush=True)
+        if asked.page:
+            put(name, table(results[-1]))
+    if asked.json is not None:
+        asked.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

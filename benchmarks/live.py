@@ -1,0 +1,219 @@
+"""What the running job costs: a restart, idle batches, busy batches; and how long ``--help`` takes.
+
+    python benchmarks/live.py restart [--groups 20000]   from the Spark session to the first new event
+    python benchmarks/live.py idle [--groups 20000]      batches in which nothing happens
+    python benchmarks/live.py busy [--groups 5000]       batches in which every group commits
+    python benchmarks/live.py help                       groupreplay --help
+
+Each starts a broker, lets its coordinator write the commits of that many groups, and runs the whole job as a
+process of its own, with its default settings and whatever stands behind ``--`` (``-- --trigger 5``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_END, TopicPartition
+from page import put
+from shapes import Shape
+from traffic import write
+
+from groupreplay.streaming.broker import EmbeddedBroker
+from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.leash import Leashed, end_with_starter
+from groupreplay.streaming.settings import Cluster
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from jobs import RunningJob, read_topic, topic_names
+
+_LOG_PARTITIONS: Final = 50
+_PARTITIONS: Final = 5
+_SETTLING_BATCHES: Final = 3
+_AS_A_CHILD: Final = "job"
+_SESSION_IS_UP: Final = "the session is up at"
+
+
+class Job(RunningJob):
+    """``groupreplay run`` with its default settings, which tells when its Spark session is up."""
+
+    def _start(self) -> Leashed:
+        command = [sys.executable, __file__, _AS_A_CHILD, "run"]
+        command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
+        for name in ("events", "states", "dead_letters", "job", "probes"):
+            command += [f"--{name.replace('_', '-')}-topic", getattr(self.topics, name)]
+        return Leashed([*command, *self._flags], self.log)
+
+    def session_up(self) -> float:
+        """Unix seconds of the last start."""
+        said = [
+            line for line in self.log.read_text("utf-8", "replace").splitlines() if _SESSION_IS_UP in line
+        ]
+        return float(said[-1].rpartition(" ")[2])
+
+    def batches(self) -> Mapping[int, Mapping[str, Any]]:
+        """Batches by their number, as far as the job's documents tell of them."""
+        documents = [json.loads(one.value or b"{}") for one in read_topic(self.server, self.topics.job)]
+        return {one["batch"]["id"]: one["batch"] for one in documents if one.get("batch")}
+
+
+def tell_session() -> None:
+    """The command line of groupreplay, in a child that ends with us."""
+    from groupreplay.streaming import run
+    from groupreplay.streaming.cli import main as command_line
+
+    make = run.spark_session
+
+    def made(*settings: Any) -> Any:
+        spark = make(*settings)
+        print(f"{_SESSION_IS_UP} {time.time()}", flush=True)
+        return spark
+
+    run.spark_session = made
+    end_with_starter()
+    sys.argv = ["groupreplay", *sys.argv[2:]]
+    command_line()
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that has caught up with a topic of so many groups."""
+
+    job: Job
+    server: str
+    groups: int
+
+
+@contextmanager
+def running(groups: int, flags: Sequence[str]) -> Iterator[Running]:
+    """The topic, the job, and the wait until it has read everything."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-bench-")))
+        broker = stack.enter_context(
+            EmbeddedBroker(offsets_partitions=_LOG_PARTITIONS, jvm_options=["-Xmx2g"])
+        )
+        server = broker.bootstrap_servers
+        write(server, Shape("groups", groups, _PARTITIONS, commits=1))
+        begin = time.time()
+        job = Job(server, folder / "job", topic_names("bench"), *flags)
+        stack.callback(job.process.end, 0)
+        job.wait_caught_up(round(begin * 1000))
+        say(f"{groups:,} groups are read {time.time() - job.session_up():.1f} s after the session is up")
+        yield Running(job, server, groups)
+
+
+def restart(groups: int, flags: Sequence[str]) -> dict[str, Any]:
+    """Stops the job, lets something happen, starts it again and waits for the event."""
+    with running(groups, flags) as now:
+        now.job.stop()
+        write(now.server, Shape("news", groups=10, partitions=_PARTITIONS, generations=10))
+        with closing(Connection(Cluster(bootstrap_servers=now.server)).consumer()) as consumer:
+            topic = now.job.topics.events
+            places = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, place, OFFSET_END) for place in places])
+            consumer.poll(5)  # the end is looked up now, not when the event is there
+            begin = time.time()
+            now.job.restart()
+            try:
+                now.job.wait_until(lambda: _arrived(consumer))
+                first = time.time()
+            finally:
+                now.job.process.end(0)
+        up = now.job.session_up()
+        return {"groups": groups, "start_to_session_s": up - begin, "session_to_event_s": first - up}
+
+
+def _arrived(consumer: Any) -> bool:
+    message = consumer.poll(0.5)
+    return message is not None and message.error() is None
+
+
+def idle(groups: int, flags: Sequence[str]) -> dict[str, Any]:
+    """Batches with nothing but heartbeats and the prober's answers."""
+    with running(groups, [*flags, "--trigger", "3"]) as now:
+        settled = max(now.job.batches()) + _SETTLING_BATCHES
+        now.job.wait_until(lambda: max(now.job.batches()) >= settled + 10)
+        seconds = [one["seconds"] for number, one in now.job.batches().items() if number > settled]
+        return {"groups": groups, "batches": len(seconds), **_spread(seconds)}
+
+
+def busy(groups: int, flags: Sequence[str]) -> dict[str, Any]:
+    """Every group commits once in each trigger of 10 s."""
+    with running(groups, [*flags, "--trigger", "10"]) as now:
+        first: dict[str, float] = {}
+        begin = time.monotonic()
+        for number in range(1, 9):
+            write(now.server, Shape("groups", groups, _PARTITIONS, commits=1), first_commit=number)
+            if number == 2:  # what was read before is not counted
+                first = {"batch": max(now.job.batches()), "at": time.monotonic()}
+            time.sleep(max(0.0, 10 * number - (time.monotonic() - begin)))
+        passed = time.monotonic() - first["at"]
+        batches = [one for number, one in now.job.batches().items() if number > first["batch"]]
+        seconds = [one["seconds"] for one in batches]
+        share = sum(seconds) / passed
+        return {"groups": groups, "batches": len(seconds), **_spread(seconds), "busy_share": share}
+
+
+def show_help(groups: int, flags: Sequence[str]) -> dict[str, Any]:
+    """The start of a command that does nothing."""
+    seconds = []
+    for _ in range(11):
+        begin = time.perf_counter()
+        program = Path(sys.executable).with_name("groupreplay")
+        subprocess.run([program, "--help"], check=True, stdout=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - begin)
+    return _spread(seconds)
+
+
+def _spread(seconds: Sequence[float]) -> dict[str, float]:
+    return {"median_s": statistics.median(seconds), "min_s": min(seconds), "max_s": max(seconds)}
+
+
+def say(line: str) -> None:
+    """Progress, on stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+_MEASURES: Final[Mapping[str, tuple[Callable[[int, Sequence[str]], dict[str, Any]], int]]] = {
+    "restart": (restart, 20_000),
+    "idle": (idle, 20_000),
+    "busy": (busy, 5_000),
+    "help": (show_help, 0),
+}
+
+
+def main() -> None:
+    """Prints one line of JSON."""
+    if sys.argv[1:2] == [_AS_A_CHILD]:
+        tell_session()
+        return
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=_MEASURES)
+    parser.add_argument("--groups", type=int)
+    parser.add_argument("--page", action="store_true", help="put the figures into docs/performance.md")
+    parser.add_argument("flags", nargs="*", help="flags of groupreplay run, behind --")
+    asked = parser.parse_args()
+    measure, groups = _MEASURES[asked.what]
+    found = measure(asked.groups or groups, asked.flags)
+    rounded = {name: round(value, 3) if isinstance(value, float) else value for name, value in found.items()}
+    print(json.dumps({"measured": asked.what, **rounded}))
+    if asked.page:
+        name = f"{asked.what} {asked.groups or groups}" if groups else asked.what
+        put(name, "- " + ", ".join(f"`{key}` {value}" for key, value in rounded.items()))
+
+
+if __name__ == "__main__":
+    main()

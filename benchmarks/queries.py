@@ -1,0 +1,163 @@
+"""The streaming queries that are compared, in one Spark session: each reads a whole topic once and ends.
+
+Every one has the same source with the same options; they differ in what follows it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from processes import Cost, Meter
+
+from groupreplay.state import OFFSETS_TOPIC, Context
+from groupreplay.streaming.clients import Connection
+from groupreplay.streaming.pack import pack
+from groupreplay.streaming.probe_rows import Audience
+from groupreplay.streaming.query import COUNTED_SCHEMA, observed, output_rows
+from groupreplay.streaming.session import close, quiet, spark_session
+from groupreplay.streaming.settings import Cluster, RunSettings
+from groupreplay.streaming.sink import messages, writer
+from groupreplay.streaming.source import TopicPlan, log_records
+from groupreplay.streaming.step import Job
+from groupreplay.streaming.topics import ensure_topics
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.streaming.state import GroupState
+
+#: The group id in a key of any record, as bytes: text is not decoded, so that no key can stop the query.
+_GROUP_BYTES = "substring(key, 5, cast(conv(hex(substring(key, 3, 2)), 16, 10) as int)) as key"
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over the topic. ``seconds`` are those of the batches, ``wall_seconds`` from start to end."""
+
+    seconds: float
+    wall_seconds: float
+    records: int
+    batches: Sequence[Mapping[str, Any]]
+    cost: Cost
+
+
+class Queries:
+    """The session, the settings and the plan that the queries share."""
+
+    def __init__(self, spark: SparkSession, settings: RunSettings, folder: Path, *, jvm: int) -> None:
+        self.spark, self.settings, self._folder, self._jvm = spark, settings, folder, jvm
+        source = Connection(settings.source)
+        topic = source.identify(OFFSETS_TOPIC)
+        self._cluster_id, self._era = topic.cluster_id, topic.era
+        self.log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
+        partitions = ensure_topics(source, settings.topics)
+        probes = settings.topics.probes
+        self._watch = TopicPlan(cluster=settings.source, topic=probes, partitions=partitions[probes])
+
+    def connector(self, settings: RunSettings) -> DataStreamWriter:
+        """Spark's Kafka source and nothing else."""
+        return _noop(self._records(settings), settings)
+
+    def count_rows(self, settings: RunSettings) -> DataStreamWriter:
+        """Raw records by group, in Spark's operator, which only counts them."""
+        keyed = self._records(settings).selectExpr(_GROUP_BYTES)
+        return _noop(_counted(keyed), settings)
+
+    def count_packed(self, settings: RunSettings) -> DataStreamWriter:
+        """Our packed rows by group, in Spark's operator, which only counts them."""
+        cores = self.spark.sparkContext.defaultParallelism
+        packed = self._records(settings).coalesce(cores).mapInArrow(pack, COUNTED_SCHEMA)
+        return _noop(_counted(packed.select("key", "packed")), settings)
+
+    def job(self, settings: RunSettings) -> DataStreamWriter:
+        """Ours, as ``run`` builds it; events of the past are written, too."""
+        rows = output_rows(
+            self.spark,
+            log=self.log,
+            watch=self._watch,
+            audience=Audience(topic=self._watch.topic, cluster_id=self._cluster_id),
+            job=Job(context=Context(cluster_id=self._cluster_id, era=self._era), topics=settings.topics),
+            max_offsets_per_trigger=settings.max_offsets_per_trigger,
+        )
+        return writer(messages(observed(rows, settings.topics)), settings)
+
+    def measure(self, query: Callable[[RunSettings], DataStreamWriter]) -> Pass:
+        """Reads the topic to its present end."""
+        with TemporaryDirectory(dir=self._folder) as checkpoint, Meter(self._jvm) as meter:
+            batches, wall_seconds = _run(query(replace(self.settings, checkpoint=checkpoint)))
+        return Pass(
+            seconds=sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000,
+            wall_seconds=wall_seconds,
+            records=sum(batch["numInputRows"] for batch in batches),
+            batches=[batch["durationMs"] | {"numInputRows": batch["numInputRows"]} for batch in batches],
+            cost=meter.cost,
+        )
+
+    def _records(self, settings: RunSettings) -> DataFrame:
+        return log_records(self.spark, self.log, settings.max_offsets_per_trigger)
+
+
+def _counted(rows: DataFrame) -> DataFrame:
+    from pyspark.sql.streaming.state import GroupStateTimeout
+
+    # Inside a function, so that it goes to the workers by value: they do not have this module.
+    def count(key: tuple[bytes], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        """The least that an operator with a state can do."""
+        known = state.get[0] if state.exists else 0
+        state.update((known + sum(len(frame) for frame in frames),))
+        return iter(())
+
+    return rows.groupBy("key").applyInPandasWithState(
+        count, "count bigint", "count bigint", "append", GroupStateTimeout.NoTimeout
+    )
+
+
+def _noop(rows: DataFrame, settings: RunSettings) -> DataStreamWriter:
+    return rows.writeStream.format("noop").option("checkpointLocation", settings.checkpoint)
+
+
+def _run(query: DataStreamWriter) -> tuple[list[Mapping[str, Any]], float]:
+    """(progress of the batches with data, seconds from start to end)."""
+    begin = time.perf_counter()
+    running = query.trigger(availableNow=True).start()
+    running.awaitTermination()
+    seconds = time.perf_counter() - begin
+    return [batch for batch in running.recentProgress if batch["numInputRows"]], seconds
+
+
+@contextmanager
+def session(settings: RunSettings) -> Iterator[tuple[SparkSession, int]]:
+    """The job's own session and the process id of its JVM."""
+    spark = spark_session(settings)
+    # With timers every batch leaves one more to be done, and a query for what is there now would never end.
+    spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    try:
+        yield spark, int(jvm.java.lang.ProcessHandle.current().pid())
+    except BaseException:
+        quiet(spark)  # a query in the middle of a batch would write pages
+        raise
+    finally:
+        close(spark)
+
+
+def settings_for(
+    server: str, *, shuffle_partitions: int, max_offsets: int, master: str | None
+) -> RunSettings:
+    """The settings of a run, without a checkpoint: each pass has its own."""
+    return RunSettings(
+        source=Cluster(bootstrap_servers=server),
+        checkpoint="unused",
+        master=master,
+        shuffle_partitions=shuffle_partitions,
+        max_offsets_per_trigger=max_offsets,
+        log_level="ERROR",
+    )

@@ -1,0 +1,94 @@
+"""What reads the same topic without Spark: ``replay``, Kafka's console consumer, and the broker itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from processes import Finished, run
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.broker import DEFAULT_VERSION, EmbeddedBroker
+from groupreplay.streaming.jars import jar_paths
+from groupreplay.streaming.java import find_java
+
+_CONSOLE: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+_FORMATTER: Final = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
+#: What the broker says of each partition that its coordinator has loaded.
+_LOADED: Final = re.compile(
+    rf"^(\S+) .*Finished loading of metadata from {OFFSETS_TOPIC}-\d+ .*?in (\d+)ms.*?"
+    r"Loaded (\d+) records which total to (\d+) bytes",
+    re.MULTILINE,
+)
+#: The broker says it at INFO, which it is not asked for otherwise.
+LOG_LOADING: Final = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.coordinator.common=info"
+
+
+def capture(server: str, file: Path) -> Finished:
+    """``groupreplay capture`` of the whole topic."""
+    return run([*_groupreplay("capture"), "--bootstrap-server", server, "-o", str(file)], _log(file))
+
+
+def replay(file: Path) -> Finished:
+    """``groupreplay replay`` of a capture, events to nowhere."""
+    return run([*_groupreplay("replay"), "--from-file", str(file)], _log(file))
+
+
+def console(server: str, records: int, log: Path) -> Finished:
+    """Kafka's console consumer with its formatter, reading so many records."""
+    jars = os.pathsep.join(map(str, jar_paths(f"broker-{DEFAULT_VERSION}")))
+    command = [str(find_java().executable), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", jars]
+    command += [_CONSOLE, "--bootstrap-server", server, "--topic", OFFSETS_TOPIC, "--from-beginning"]
+    command += ["--formatter", _FORMATTER, "--max-messages", str(records)]
+    # Commits of its own would be read, too.
+    command += ["--consumer-property", "exclude.internal.topics=false"]
+    command += ["--consumer-property", "enable.auto.commit=false"]
+    return run(command, log)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the coordinators have loaded: ``seconds`` from the first beginning to the last end."""
+
+    seconds: float
+    sum_seconds: float
+    records: int
+
+
+def load(broker: EmbeddedBroker, partitions: int) -> Loaded:
+    """Restarts the broker and reads in its log how long it took to load so many partitions of the topic."""
+    begin = broker.log_path.stat().st_size
+    broker.restart()
+    deadline = time.monotonic() + 60
+    while True:
+        with broker.log_path.open("rb") as log:
+            log.seek(begin)
+            found = _LOADED.findall(log.read().decode("utf-8", "replace"))
+        loads = [
+            (datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp(), int(ms) / 1000, int(n))
+            for at, ms, n, _ in found
+        ]
+        if len(loads) >= partitions:
+            break
+        assert time.monotonic() < deadline, f"only {len(loads)} partitions were loaded:\n{broker.tail()}"
+        time.sleep(0.1)
+    return Loaded(
+        seconds=max(end for end, _, _ in loads) - min(end - took for end, took, _ in loads),
+        sum_seconds=sum(took for _, took, _ in loads),
+        records=sum(records for _, _, records in loads),
+    )
+
+
+def _groupreplay(command: str) -> Sequence[str]:
+    return [sys.executable, "-m", "groupreplay.streaming", command]
+
+
+def _log(file: Path) -> Path:
+    return file.with_suffix(".log")

@@ -1,0 +1,90 @@
+"""Makes golden/stored_checkpoint.tar.xz: ``cd tests && python golden/refresh_stored_checkpoint.py PACKAGE COMMIT``.
+
+PACKAGE is a folder with the code of that commit (``pip install --no-deps --target PACKAGE CHECKOUT``): its job
+reads the first half of a log in which there is a group of each kind, and is stopped. Needs a broker and Spark. Run it
+when an older checkpoint need not be read any more, which is a breaking change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset  # noqa: E402
+from jobs import interleaved, running_job, topic_names, write_log  # noqa: E402
+from modern_coordinator import Coordinator  # noqa: E402
+from stored_checkpoint import FILE, StoredLog, store  # noqa: E402
+
+from groupreplay.streaming.broker import EmbeddedBroker  # noqa: E402
+
+PARTITIONS = 2
+MINUTE = 60_000
+
+
+def histories() -> dict[str, tuple[list[Raw], list[Raw]]]:
+    """Each is cut where something is under way; times count from the beginning."""
+    one, two, three = member("one", [0, 1]), member("two", [2]), member("three", [3])
+    rounds = [asked_for(at=1), generation(1, one, at=10), generation(2, one, two, at=20)]
+    commits = [commit("t", part, 10 * turn, at=30 + turn) for turn in range(4) for part in range(4)]
+    ending = [*(no_offset("t", part, at=500) for part in range(4)), gone(at=500)]
+    made = {
+        "classic": (
+            [*rounds, *commits],
+            [generation(3, one, three, at=100), commit("t", 0, 3, at=200), emptied(4, at=400), *ending],
+        ),
+        "simple": (commits, [commit("t", 1, 2, at=100), no_offset("t", 2, at=600)]),
+    }
+    for kind in ("consumer", "share", "streams"):
+        life = Coordinator(kind=kind)
+        life.join("a")
+        life.settle()
+        life.join("b")
+        life.heartbeat("a")
+        middle = len(life.log)
+        life.settle()
+        life.leave("a")
+        life.settle()
+        life.leave("b")
+        life.delete()
+        made[kind] = (life.log[:middle], life.log[middle:])
+    return made
+
+
+def half(number: int, start_ms: int) -> Sequence[tuple[int, bytes, bytes | None, int]]:
+    """The first or the second half of all histories as one log."""
+    records = interleaved({name: both[number] for name, both in histories().items()}, PARTITIONS, start_ms)
+    return [(partition % PARTITIONS, *rest) for partition, *rest in records]
+
+
+def main() -> None:
+    """Replaces the file."""
+    package, commit_name = sys.argv[1:]
+    os.environ["PYTHONPATH"] = package  # of the job, which is a process of its own
+    now_ms = time.time_ns() // 1_000_000
+    with tempfile.TemporaryDirectory() as name, EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+        folder = Path(name)
+        before = half(0, now_ms - 10 * MINUTE)
+        write_log(broker.bootstrap_servers, before, PARTITIONS)
+        flags = ("--no-probe", "--shuffle-partitions", "1", "--member-events")
+        with running_job(
+            broker.bootstrap_servers, folder / "checkpoint", topic_names("stored"), *flags
+        ) as job:
+            job.wait_caught_up(time.time_ns() // 1_000_000)
+            job.stop()
+        identity = json.loads((folder / "checkpoint" / "groupreplay.json").read_text())
+        first_start_ms = identity["first_start_ms"]
+        after = half(1, first_start_ms + MINUTE)
+        store(StoredLog(commit_name, PARTITIONS, first_start_ms, list(before), list(after)), folder)
+    print(f"{FILE.name}: {FILE.stat().st_size} bytes, {len(before)} records, then {len(after)}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
