@@ -42,11 +42,11 @@ class Committer(str, Enum):
 class Script:
     """The life of one group.
 
-    ``alone``: its client commits offsets without being a member. ``consumer_starts``: the starts of a client, from
-    1, after which it speaks KIP-848. ``irregular``: commits come at any distance,
+    ``alone``: its client commits offsets without being a member. ``irregular``: commits come at any distance,
     those of ``commit_interval_ms`` being the most frequent. ``repeats``: the share of commits that find nothing
     new. The offset of partition 0 stays as it is from ``poisoned_ms`` on. ``namesakes``: clients that were given
-    the instance id of another one by mistake.
+    the instance id of another one by mistake. ``consumer_starts``: the starts of a client, from 1, after which it
+    speaks KIP-848.
     """
 
     acts: tuple[Act, ...]

@@ -95,26 +95,19 @@ def rolling_restart_of(
     return _script(numbers, acts, static=static, cooperative=cooperative)
 
 
-def of_consumers(scenario: Scenario, numbers: random.Random, duration_ms: int) -> Script:
-    """The same with clients that have never spoken another protocol than KIP-848."""
-    return replace(scenario(numbers, duration_ms), consumer_starts=EVERY_START)
-
-
 #: Every kind of rolling restart by its name.
 ROLLING_RESTARTS: Final[Mapping[str, Scenario]] = {
-    f"rolling-restart-{members}-{'static' if static else 'dynamic'}-{kind}": restarts
+    f"rolling-restart-{members}-{'static' if static else 'dynamic'}-{'cooperative' if cooperative else 'eager'}": (
+        partial(rolling_restart_of, members, static, cooperative)
+    )
     for members in (3, 10, 50)
     for static in (False, True)
-    for kind, restarts in (
-        ("eager", partial(rolling_restart_of, members, static, False)),
-        ("cooperative", partial(rolling_restart_of, members, static, True)),
-        ("kip848", partial(of_consumers, partial(rolling_restart_of, members, static, False))),
-    )
+    for cooperative in (False, True)
 }
 
 
 def rolling_restart(numbers: random.Random, duration_ms: int) -> Script:
-    """Of any classic kind; most groups are small, and every third one has static members."""
+    """Of any kind; most groups are small, and every third one has static members."""
     return _restarted((3, 3, 3, 3, 3, 10, 10, 50), numbers, duration_ms)
 
 
@@ -271,9 +264,8 @@ def expiry(numbers: random.Random, duration_ms: int) -> Script:
 
 def kip848(numbers: random.Random, duration_ms: int) -> Script:
     """Consumer groups of KIP-848: restarts, members by load, crashes, and one that hangs while another one comes."""
-    return of_consumers(
-        numbers.choice((rolling_restart, autoscale, storm, stuck, expiry)), numbers, duration_ms
-    )
+    chosen: Scenario = numbers.choice((rolling_restart, autoscale, storm, stuck, expiry))
+    return _modern(chosen, numbers, duration_ms)
 
 
 def migration(numbers: random.Random, duration_ms: int) -> Script:
@@ -282,6 +274,17 @@ def migration(numbers: random.Random, duration_ms: int) -> Script:
     back = numbers.random() < 1 / 3
     return replace(script, consumer_starts=range(2, 3) if back else range(2, len(script.acts)))
 
+
+def _modern(scenario: Scenario, numbers: random.Random, duration_ms: int) -> Script:
+    return replace(scenario(numbers, duration_ms), consumer_starts=EVERY_START)
+
+
+#: Scenarios of one kind, where those of the table draw one of several.
+VARIANTS: Final[Mapping[str, Scenario]] = {
+    **ROLLING_RESTARTS,
+    "rolling-restart-10-kip848": partial(_modern, ROLLING_RESTARTS["rolling-restart-10-dynamic-eager"]),
+    "stuck-kip848": partial(_modern, stuck),
+}
 
 _MIXTURE: Final[Mapping[Scenario, int]] = {
     steady: 50,
@@ -327,3 +330,5 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "kip848": kip848,
     "migration": migration,
 }
+#: Scenarios of which the groups are consumer groups, all the time or for a while.
+CONSUMER_SCENARIOS: Final = ("kip848", "migration")

@@ -93,7 +93,7 @@ class Coordinator:
         try:
             answer = _HANDLERS[type(request)](self, request, now_ms)
         except Refused as refused:
-            answer = Answer(error=refused.error)
+            answer = Answer(error=refused.error, member_id=_echoed(request, refused.error))
         if answer is not None:
             self._journal.reply(request, answer)
         return self._journal.take()
@@ -130,12 +130,10 @@ class Coordinator:
     def move(self, now_ms: int) -> Outcome:
         """Another broker becomes the coordinator: it knows what is written, and nobody's unanswered question."""
         self._serve(now_ms)
-        group = self.group
-        self.books.timers.clear()
-        if isinstance(group, ConsumerGroup):
-            ConsumerProtocol(self.books).reload(group, now_ms)
-        elif group is not None:
-            ClassicProtocol(self.books).reload(group, now_ms)
+        if isinstance(self.group, ConsumerGroup):
+            ConsumerProtocol(self.books).reload(self.group, now_ms)
+        elif self.group is not None:
+            ClassicProtocol(self.books).reload(self.group, now_ms)
         return self._journal.take()
 
     def overview(self) -> GroupOverview | None:
@@ -261,6 +259,13 @@ class Coordinator:
         if records:
             self._journal.write(now_ms, *records)
         return Answer(refused=tuple((*place, Error.GROUP_SUBSCRIBED_TO_TOPIC) for place in refused))
+
+
+def _echoed(request: Request, error: Error) -> str:
+    """A JoinGroup that is refused is told the id that it came with, unless there was no room."""
+    if isinstance(request, JoinGroup) and error is not Error.GROUP_MAX_SIZE_REACHED:
+        return request.member_id
+    return ""
 
 
 _HANDLERS: Final[Mapping[type[Request], Callable[[Coordinator, Any, int], Answer | None]]] = {

@@ -191,22 +191,23 @@ class ClassicProtocol:
         rebalance.prepare_or_complete(now_ms)
         return Answer()
 
-    # -- a coordinator that moves
+    # -- another broker
 
     def reload(self, before: ClassicGroup, now_ms: int) -> None:
-        """The group as another broker finds it; whoever waits for an answer is told to look for that broker."""
+        """The group as the log has it: rebalances in progress are not written, and whoever waits must ask again."""
         books = self.books
         for member in before.members.values():
             for waiting in (member.joining, member.syncing):
                 if waiting is not None:
                     books.journal.reply(waiting, Answer(error=Error.NOT_COORDINATOR))
-        written = books.journal.written
-        group = before.reloaded(written) if written is not None or books.offsets else None
+        books.timers.clear()
+        known = books.journal.written is not None or bool(books.offsets)
+        group = before.reloaded(books.journal.written) if known else None
         books.group = group
-        after = Phase.DEAD if group is None else group.state
-        if after is not before.state:
+        state = Phase.DEAD if group is None else group.state
+        if state is not before.state:
             generation = 0 if group is None else group.generation
-            books.journal.changes.append(StateChange(now_ms, before.state, after, generation))
+            books.journal.changes.append(StateChange(now_ms, before.state, state, generation))
         if group is not None:
             for member in group.members.values():
                 books.rebalance(group).keep_alive(member, now_ms)

@@ -196,22 +196,6 @@ class ConsumerProtocol:
 
     # -- time
 
-    def reload(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Another broker finds the group as it is, all of it being written (``onLoaded``).
-
-        Sessions begin anew, and so does the time in which a member has to give partitions up; that a member of
-        the classic protocol was told to join or to sync is forgotten.
-        """
-        for member in group.members.values():
-            self._begin_session(member, now_ms)
-            if member.classic is None:
-                self._await_revocation(member, now_ms)
-
-    def _begin_session(self, member: ConsumerMember, now_ms: int) -> None:
-        classic, settings = member.classic, self.books.settings
-        timeout_ms = settings.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
-        self.await_session(member.member_id, now_ms + timeout_ms)
-
     def await_session(self, member_id: str, until_ms: int) -> None:
         """Whoever has not been heard of until then is fenced."""
         self.await_sign("session", member_id, until_ms)
@@ -240,6 +224,13 @@ class ConsumerProtocol:
                     self.fence(group, found, at_ms)
 
         self.books.timers.schedule(key, now_ms + member.rebalance_timeout_ms, look)
+
+    def reload(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Another broker has the group from the log, where all of it is: only the timers begin anew."""
+        self.books.timers.clear()
+        for member in group.members.values():
+            self.await_session(member.member_id, now_ms + self.books.settings.consumer_session_timeout_ms)
+            self._await_revocation(member, now_ms)
 
     # -- leaving
 

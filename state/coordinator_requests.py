@@ -272,6 +272,11 @@ class StateChange:
     after: Phase | ConsumerPhase
     generation: int
 
+    @property
+    def group_type(self) -> str:
+        """What kind of group it is then."""
+        return "consumer" if isinstance(self.after, ConsumerPhase) else "classic"
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

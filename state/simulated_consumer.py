@@ -1,4 +1,4 @@
-"""A simulated client, and what it does when it speaks the consumer protocol (KIP-848), or is in a group that does.
+"""What a simulated client does that speaks the consumer protocol (KIP-848), or is in a group that does.
 
 Knows one heartbeat and its answer; must not know scripts, nor when other clients do something (`simulated_group`).
 Heartbeats come as often as the brokers ask for while the group is on its way to a new assignment, and now and then
@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from groupreplay.state.coordinator import Coordinator
 from groupreplay.state.coordinator_consumer_group import AWAY, LEFT, ConsumerGroup, Topic
@@ -36,37 +36,19 @@ _BEGINS_AGAIN: Final = (
     Error.GROUP_ID_NOT_FOUND,
     Error.UNKNOWN_SERVER_ERROR,
 )
-
-
-@dataclass(slots=True, kw_only=True)
-class SimulatedClient:
-    """A consumer. ``turn`` counts its plans: one that was made for an earlier turn is dropped."""
-
-    name: str
-    host: str
-    instance_id: str | None
-    #: Whether it speaks KIP-848.
-    modern: bool = False
-    alive: bool = False
-    hangs: bool = False
-    member_id: str = ""
-    generation: int = -1
-    owned: tuple[int, ...] = ()
-    waits: bool = False
-    commits_at_ms: int = 0
-    turn: int = 0
-    life: int = 0
-    starts: int = 0
-
-
 #: Plans what a client does at a time, unless something else comes in between.
-Plan = Callable[[SimulatedClient, int, Callable[[SimulatedClient, int], None]], None]
-Ask = Callable[[SimulatedClient, Request, int], None]
+Plan = Callable[[Any, int, Callable[[Any, int], None]], None]
+Ask = Callable[[Any, Request, int], None]
+
+
+def topic_id(name: str) -> bytes:
+    """The id of a simulated topic."""
+    return hashlib.blake2b(name.encode(), digest_size=16).digest()
 
 
 def input_topic(name: str, partitions: int) -> dict[str, Topic]:
     """The one topic of the cluster that a simulated group reads."""
-    return {name: Topic(hashlib.blake2b(name.encode(), digest_size=16).digest(), partitions)}
+    return {name: Topic(topic_id(name), partitions)}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,7 +72,7 @@ class ConsumerSide:
         """Whether the group is a consumer group."""
         return isinstance(self.coordinator.group, ConsumerGroup)
 
-    def begin(self, client: SimulatedClient, now_ms: int) -> None:
+    def begin(self, client: Any, now_ms: int) -> None:
         """A first heartbeat, under an id of the client's own."""
         if not client.member_id:
             client.member_id = f"{client.name}-{client.life}-{self.numbers.getrandbits(32):08x}"
@@ -107,21 +89,20 @@ class ConsumerSide:
         )
         self.ask(client, request, now_ms)
 
-    def leave(self, client: SimulatedClient, now_ms: int) -> None:
+    def leave(self, client: Any, now_ms: int) -> None:
         """A client ends in order: a static one is away for a while."""
         if client.member_id and client.generation > 0:
             self.ask(client, self._heartbeat(client, LEFT if client.instance_id is None else AWAY), now_ms)
+            client.member_id, client.generation, client.owned = "", -1, ()
 
-    def resume(self, client: SimulatedClient, now_ms: int) -> None:
-        """A client goes on: one that has left begins again, another one asks for all there is to know."""
-        if client.generation <= 0:
+    def wake(self, client: Any, now_ms: int) -> None:
+        """A client polls again: it is a member still, or begins anew."""
+        if client.generation > 0:
+            self.beat(client, now_ms)
+        else:
             self.begin(client, now_ms)
-            return
-        beat = self._heartbeat(client, client.generation)
-        whole = replace(beat, rebalance_timeout_ms=self.rebalance_timeout_ms, topics=(self.topic,))
-        self.ask(client, whole, now_ms)
 
-    def beat(self, client: SimulatedClient, now_ms: int) -> None:
+    def beat(self, client: Any, now_ms: int) -> None:
         """A heartbeat of a client, in the protocol that it speaks."""
         if client.waits:
             self._plan_beat(client, now_ms)
@@ -135,7 +116,7 @@ class ConsumerSide:
             if not client.waits:
                 self._plan_beat(client, now_ms)
 
-    def _heartbeat(self, client: SimulatedClient, epoch: int) -> ConsumerGroupHeartbeat:
+    def _heartbeat(self, client: Any, epoch: int) -> ConsumerGroupHeartbeat:
         topic_id = self.coordinator.books.topics[self.topic].topic_id
         return ConsumerGroupHeartbeat(
             member_id=client.member_id,
@@ -146,15 +127,15 @@ class ConsumerSide:
             owned=None if epoch < 0 else frozenset((topic_id, number) for number in client.owned),
         )
 
-    def _plan_beat(self, client: SimulatedClient, now_ms: int) -> None:
+    def _plan_beat(self, client: Any, now_ms: int) -> None:
         interval_ms = _BUSY_INTERVAL_MS if self.busy else _QUIET_INTERVAL_MS
         self.plan(client, now_ms + interval_ms - self.numbers.randrange(500), self.beat)
 
-    def call(self, client: SimulatedClient, now_ms: int) -> None:
+    def call(self, client: Any, now_ms: int) -> None:
         """The group has something new: a client hears of it with its next heartbeat."""
         self.plan(client, now_ms + 1 + self.numbers.randrange(_BUSY_INTERVAL_MS), self.beat)
 
-    def answered(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
+    def answered(self, client: Any, answer: Answer, now_ms: int) -> None:
         """What a client does with the answer to a heartbeat of the consumer protocol."""
         if answer.error is Error.UNRELEASED_INSTANCE_ID or answer.error is Error.GROUP_MAX_SIZE_REACHED:
             self.plan(client, now_ms + _RETRY_MS, self.begin)
@@ -163,7 +144,7 @@ class ConsumerSide:
         elif answer.generation >= 0:
             self._follow(client, answer, now_ms)
 
-    def _follow(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
+    def _follow(self, client: Any, answer: Answer, now_ms: int) -> None:
         """Take what is new, or give up what is not among it; the broker is told at once."""
         client.generation = answer.generation
         if answer.assigned is None or client.hangs:
@@ -176,7 +157,7 @@ class ConsumerSide:
         gives_up = not set(client.owned) <= set(owned)
         takes_ms = 1 + self.numbers.randrange(_REVOKES_MS if gives_up else 20)
 
-        def acknowledge(one: SimulatedClient, at_ms: int) -> None:
+        def acknowledge(one: Any, at_ms: int) -> None:
             if not one.hangs:
                 one.owned = owned
             self.beat(one, at_ms)

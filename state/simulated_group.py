@@ -10,13 +10,15 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.state import simulated_assignor as assignor
-from groupreplay.state.client_acts import Script, Verb
+from groupreplay.state.client_acts import Committer, Script, Verb
 from groupreplay.state.coordinator import Coordinator
 from groupreplay.state.coordinator_requests import (
     Answer,
+    Commit,
     ConsumerGroupHeartbeat,
     EndTransaction,
     Error,
@@ -30,8 +32,7 @@ from groupreplay.state.coordinator_requests import (
     SyncGroup,
 )
 from groupreplay.state.phases import ConsumerPhase, Phase
-from groupreplay.state.simulated_consumer import ConsumerSide, SimulatedClient, input_topic
-from groupreplay.state.simulated_reading import Reading
+from groupreplay.state.simulated_consumer import ConsumerSide, input_topic
 
 _HEARTBEAT_INTERVAL_MS: Final = 3_000
 #: How long a client waits before it tries again.
@@ -39,8 +40,32 @@ _RETRY_MS: Final = 1_000
 #: States that a consumer group leaves when there is something new for its members, those of the classic group too that
 #: it was.
 _AT_REST: Final = (ConsumerPhase.STABLE, Phase.STABLE, Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE)
-#: When the brokers give up a transaction whose producer is gone.
+#: Where commits are irregular: how many times the usual distance may be.
+_LONGEST: Final = 240
+#: The share of transactions that fail, and when the brokers give up one whose producer is gone.
+_FAILING: Final = 0.05
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedClient:
+    """A consumer. ``turn`` counts its plans: one that was made for an earlier turn is dropped."""
+
+    name: str
+    host: str
+    instance_id: str | None
+    #: Whether it speaks KIP-848.
+    modern: bool = False
+    alive: bool = False
+    hangs: bool = False
+    member_id: str = ""
+    generation: int = -1
+    owned: tuple[int, ...] = ()
+    waits: bool = False
+    commits_at_ms: int = 0
+    turn: int = 0
+    life: int = 0
+    starts: int = 0
 
 
 class SimulatedGroup:
@@ -55,8 +80,10 @@ class SimulatedGroup:
         self._script = script
         self._numbers = numbers
         self._topic = f"{group_id}-input"
-        self._reading = Reading(script=script, topic=self._topic, begin_ms=begin_ms, numbers=numbers)
+        self._begin_ms = begin_ms
         self._clients: dict[int, SimulatedClient] = {}
+        #: How far each partition was read.
+        self._read: list[int] = [0] * script.partitions
         self._agenda: list[tuple[int, int, Callable[[int], None]]] = []
         self._planned = 0
         self._outcomes: list[Outcome] = []
@@ -165,31 +192,21 @@ class SimulatedGroup:
 
         def give_up(at_ms: int) -> None:
             """What ``max.poll.interval.ms`` is for; it is also the rebalance timeout."""
-            if client.life == life and client.hangs and client.member_id:
-                self._give_up(client, at_ms)
+            if client.life == life and client.hangs and client.modern:
+                self._consumers.leave(client, at_ms)
+            elif client.life == life and client.hangs and client.member_id and client.instance_id is None:
+                self._ask(client, LeaveGroup(member_id=client.member_id), at_ms)
+                client.member_id, client.generation, client.owned = "", -1, ()
 
         self._plan(now_ms + self._script.rebalance_timeout_ms, give_up)
-
-    def _give_up(self, client: SimulatedClient, now_ms: int) -> None:
-        if client.modern:
-            # It keeps its id, and a static one is away only.
-            self._consumers.leave(client, now_ms)
-            client.turn += 1
-        elif client.instance_id is None:
-            self._ask(client, LeaveGroup(member_id=client.member_id), now_ms)
-            client.member_id = ""
-        else:
-            return
-        client.generation, client.owned = -1, ()
 
     def _wake(self, number: int, now_ms: int) -> None:
         client = self._clients[number]
         client.hangs = False
-        if client.alive and client.modern:
-            self._plan_for(client, now_ms + 1, self._consumers.resume)
-            return
         called = self.coordinator.state is not Phase.STABLE or not client.member_id
-        if client.alive and called and not client.waits:
+        if client.alive and client.modern:
+            self._plan_for(client, now_ms + 1, self._consumers.wake)
+        elif client.alive and called and not client.waits:
             self._plan_for(client, now_ms + 1, self._join)
 
     # -- what a client does
@@ -237,13 +254,20 @@ class SimulatedGroup:
             )
             self._ask(client, beat, now_ms)
             return
-        client.commits_at_ms = now_ms + self._reading.pause_ms()
+        if self._script.irregular:
+            times = _LONGEST ** self._numbers.random()
+            client.commits_at_ms = now_ms + int(times * self._script.commit_interval_ms)
         self._commit(client, owned, now_ms)
 
     def _commit(self, client: SimulatedClient, owned: tuple[int, ...], now_ms: int) -> None:
-        before = self._reading.positions(owned)
-        commits = self._reading.read_on(owned, now_ms)
-        producer_id = self._reading.producer()
+        before = [self._read[partition] for partition in owned]
+        if self._numbers.random() >= self._script.repeats:
+            self._consume(owned, now_ms)
+        producer_id = self._producer()
+        commits = tuple(
+            Commit(topic=self._topic, partition=partition, offset=self._read[partition])
+            for partition in owned
+        )
         request = OffsetCommit(
             member_id=client.member_id,
             instance_id=client.instance_id,
@@ -253,14 +277,29 @@ class SimulatedGroup:
         )
         self._ask(client, request, now_ms)
         if producer_id is not None:
-            self._plan_end(client, producer_id, before, now_ms)
+            self._plan_end(client, producer_id, dict(zip(owned, before, strict=True)), now_ms)
+
+    def _consume(self, owned: tuple[int, ...], now_ms: int) -> None:
+        poisoned_ms = self._script.poisoned_ms
+        poisoned = poisoned_ms is not None and now_ms >= self._begin_ms + poisoned_ms
+        for partition in owned:
+            if partition or not poisoned:
+                self._read[partition] += self._numbers.randrange(1, 500)
+
+    def _producer(self) -> int | None:
+        """The id of the producer that commits; None where the consumer does so itself."""
+        committer = self._script.committer
+        itself = committer is Committer.CONSUMERS or (
+            committer is Committer.BOTH and self._numbers.random() < 1 / 2
+        )
+        return None if itself else self._numbers.getrandbits(40)
 
     def _plan_end(
         self, client: SimulatedClient, producer_id: int, before: Mapping[int, int], now_ms: int
     ) -> None:
         """The transaction ends soon, or, where the client is gone by then, at its timeout."""
         life = client.life
-        ends = EndTransaction(producer_id=producer_id, committed=self._reading.succeeds())
+        ends = EndTransaction(producer_id=producer_id, committed=self._numbers.random() >= _FAILING)
 
         def end(at_ms: int) -> None:
             if client.life != life:
@@ -270,7 +309,8 @@ class SimulatedGroup:
                 )
                 return
             if not ends.committed:
-                self._reading.rewind(client.owned, before)
+                for partition in client.owned:
+                    self._read[partition] = before.get(partition, self._read[partition])
             self._ask(client, ends, at_ms)
 
         self._plan(now_ms + self._numbers.randrange(10, 500), end)
@@ -339,7 +379,7 @@ class SimulatedGroup:
             if self._script.cooperative and not set(before) <= set(client.owned):
                 # What was given up can be dealt out now.
                 self._plan_for(client, now_ms + 1 + self._numbers.randrange(50), self._join)
-            elif self._consumers.in_charge:
+            if self._consumers.in_charge:
                 self._consumers.call(client, now_ms)
 
     def _acknowledged(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from groupreplay.codecs import Key, Value
-from groupreplay.state.client_scripts import ROLLING_RESTARTS, SCENARIOS
+from groupreplay.codecs import Key, Value, uuid_text
+from groupreplay.state.client_scripts import CONSUMER_SCENARIOS, SCENARIOS, VARIANTS
 from groupreplay.state.coordinator_requests import (
     GroupSummary,
     Marker,
@@ -26,6 +26,7 @@ from groupreplay.state.coordinator_requests import (
 )
 from groupreplay.state.hashing import DEFAULT_PARTITIONS, partition_for
 from groupreplay.state.phases import REBALANCING
+from groupreplay.state.simulated_consumer import topic_id
 from groupreplay.state.simulated_group import SimulatedGroup
 
 #: Brokers of the cluster, by id; partition n is led by the broker of this place (n modulo their number).
@@ -88,6 +89,13 @@ class Plan:
         """When the coordinator of the groups of a partition moves: with its leader's end, and back."""
         leader = BROKERS[partition % len(BROKERS)]
         return [at_ms + late_ms for at_ms in self.restarts_ms(leader) for late_ms in (0, 2 * _AWAY_MS)]
+
+    def topic_names(self) -> dict[str, str]:
+        """Topics by id, where records name them by their ids: of consumer groups."""
+        if self.scenario not in CONSUMER_SCENARIOS:
+            return {}
+        names = (f"{self.scenario}-{number:06d}-input" for number in range(self.groups))
+        return {uuid_text(topic_id(name)): name for name in names}
 
     def group_ids(self) -> list[list[str]]:
         """The groups of each partition."""
@@ -274,5 +282,5 @@ class _Partition:
 def _group(plan: Plan, group_id: str) -> SimulatedGroup:
     # A text as seed: the same on every run, whatever Python's hash of texts is.
     numbers = random.Random(f"{plan.seed} {group_id}")  # noqa: S311 -- made to be repeated
-    script = {**SCENARIOS, **ROLLING_RESTARTS}[plan.scenario](numbers, plan.duration_ms)
+    script = {**SCENARIOS, **VARIANTS}[plan.scenario](numbers, plan.duration_ms)
     return SimulatedGroup(group_id, script, plan.settings, BEGIN_MS, numbers)

@@ -43,6 +43,7 @@ def write_simulation(
         appearing(truth or truth_path(path)) as told,
         CaptureWriter(path, cluster_id=CLUSTER_ID, era=ERA) as capture,
     ):
+        capture.topic_names.update(plan.topic_names())
         rows = _Rows(capture)
         for row in simulated_rows(plan, Place(cluster_id=CLUSTER_ID), told, progress):
             rows.add(row)

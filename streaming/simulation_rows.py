@@ -115,6 +115,7 @@ def _line(item: Happened | Warned) -> str:
         fields = {
             "time_ms": change.at_ms,
             "group_id": item.group_id,
+            "type": change.group_type,
             "before": change.before.value,
             "after": change.after.value,
             "generation": change.generation,
