@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from groupreplay.state.coordinator import Coordinator
@@ -96,11 +96,13 @@ class ConsumerSide:
             client.member_id, client.generation, client.owned = "", -1, ()
 
     def wake(self, client: Any, now_ms: int) -> None:
-        """A client polls again: it is a member still, or begins anew."""
-        if client.generation > 0:
-            self.beat(client, now_ms)
-        else:
+        """A client polls again: it is a member still and asks for all that it has missed, or begins anew."""
+        if client.generation <= 0:
             self.begin(client, now_ms)
+            return
+        beat = self._heartbeat(client, client.generation)
+        whole = replace(beat, rebalance_timeout_ms=self.rebalance_timeout_ms, topics=(self.topic,))
+        self.ask(client, whole, now_ms)
 
     def beat(self, client: Any, now_ms: int) -> None:
         """A heartbeat of a client, in the protocol that it speaks."""

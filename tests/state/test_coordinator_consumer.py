@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 from consumer_clients import TOPIC_IDS, ConsumerClients
 from consumer_lives import wrong_requests
 
-from groupreplay.state.coordinator_consumer_group import Topic
+from groupreplay.state.coordinator_consumer_group import ConsumerGroup, Topic
 from groupreplay.state.coordinator_requests import Commit, Error, Heartbeat, OffsetCommit, Settings
 from groupreplay.state.phases import ConsumerPhase
 
@@ -239,3 +240,56 @@ def test_offsets_of_an_older_epoch_count_for_what_was_had_then() -> None:
     assert clients.member("a").epoch == 3
     assert clients.ask(committing("a", 2, 0)) == replace(clients.answers[-1][1], error=Error.NONE)
     assert clients.coordinator.offsets.places() == [("t", 0)]
+
+
+def moved(clients: ConsumerClients) -> ConsumerGroup:
+    """Another broker becomes the coordinator."""
+    clients.take(clients.coordinator.move(clients.now))
+    return clients.consumers
+
+
+def test_a_coordinator_that_moves_finds_the_group_as_it_was() -> None:
+    """Nothing is written, nobody is asked to join, and members go on where they were."""
+    clients = revoking()
+    before, records, changes = deepcopy(clients.consumers), len(clients.log), list(clients.changes)
+    assert moved(clients) == before
+    assert (len(clients.log), clients.changes) == (records, changes)
+    clients.settle_all()
+    assert clients.consumers.state is ConsumerPhase.STABLE
+    assert clients.believed["b"].owned == places(2)
+
+
+def test_a_move_begins_sessions_anew() -> None:
+    """To the millisecond, for whoever is silent before and after it."""
+    clients = alone()
+    clients.wait(40_000)
+    moved(clients)
+    began = clients.now
+    clients.wait(50_000)
+    assert clients.log[-1].at == began + 45_000
+    assert clients.consumers.state is ConsumerPhase.EMPTY
+
+
+def test_a_move_begins_the_time_for_revoking_anew() -> None:
+    """The member whose rebalance timeout was nearly over has all of it once more."""
+    clients = revoking()
+    for _ in range(2):
+        clients.wait(10_000)
+        clients.beat("a", owned=None)
+    moved(clients)
+    began = clients.now
+    while "a" in clients.consumers.members:
+        clients.beat("a", owned=None)
+    assert clients.log[-1].at == began + 30_000
+
+
+def test_a_consumer_group_that_is_gone_is_not_found_again() -> None:
+    """Nor is the classic one that it was before."""
+    clients = ConsumerClients()
+    (member_id,) = clients.stable("c")
+    clients.leave(member_id)
+    clients.enter("a")
+    clients.depart("a")
+    clients.clean_up()
+    clients.take(clients.coordinator.move(clients.now))
+    assert clients.coordinator.group is None

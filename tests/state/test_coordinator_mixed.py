@@ -112,3 +112,22 @@ def test_it_leaves_and_so_may_a_static_one_be_sent_away() -> None:
     assert clients.error(LeaveGroup(instance_id="i")) == "NONE"
     assert isinstance(clients.coordinator.group, ConsumerGroup)
     assert list(clients.consumers.members) == ["n"]
+
+
+def test_a_move_forgets_that_it_was_told_to_join() -> None:
+    """Its session begins anew, and the time to join with the next heartbeat that asks for it."""
+    clients, member_id = mixed()
+    clients.sync_mixed(member_id)
+    clients.beat("n")
+    clients.beat("n")
+    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+    told = clients.now
+    clients.wait(15_000)
+    clients.take(clients.coordinator.move(clients.now))
+    clients.beat("n")
+    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+    again = clients.now
+    assert again - told < 20_000
+    while member_id in clients.consumers.members:
+        clients.beat("n")
+    assert clients.log[-1].at == again + 20_000

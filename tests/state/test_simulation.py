@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from itertools import pairwise
 
 import pytest
 
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey
-from groupreplay.state.client_scripts import SCENARIOS
-from groupreplay.state.coordinator_consumer_group import VALID_PREVIOUS
+from groupreplay.codecs.consumer import ConsumerGroupCurrentMemberAssignmentKey
+from groupreplay.state.client_acts import Act, Script, Verb
+from groupreplay.state.client_scripts import EVERY_START, SCENARIOS
+from groupreplay.state.coordinator_consumer_group import AWAY, VALID_PREVIOUS, ConsumerGroup
 from groupreplay.state.coordinator_group import VALID_PREVIOUS_STATES
 from groupreplay.state.coordinator_requests import Settings
 from groupreplay.state.hashing import partition_for
 from groupreplay.state.phases import REBALANCING, ConsumerPhase, Phase
+from groupreplay.state.simulated_group import SimulatedGroup
 from groupreplay.state.simulation import (
     BEGIN_MS,
     Ends,
@@ -172,3 +176,34 @@ def test_a_seed_says_everything() -> None:
     """The same one gives the same history, another one another."""
     assert simulated(plan(minutes=5)) == simulated(plan(minutes=5))
     assert simulated(plan(minutes=5)) != simulated(plan(minutes=5, seed=2))
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("hangs_s", [10, 50])
+def test_a_consumer_that_hangs_finds_its_way_back(hangs_s: int, static: bool) -> None:
+    """KIP-848: it leaves when it has not polled for 30 s; whatever it has missed, all is dealt out in the end."""
+    acts = ((0, Verb.START, 0), (10, Verb.START, 1), (60, Verb.HANG, 1), (62, Verb.START, 2))
+    script = Script(
+        acts=tuple(
+            Act(at_s * 1_000, verb, client) for at_s, verb, client in (*acts, (60 + hangs_s, Verb.WAKE, 1))
+        ),
+        consumer_starts=EVERY_START,
+        static=static,
+        rebalance_timeout_ms=30_000,
+    )
+    group = SimulatedGroup("g", script, Settings(), BEGIN_MS, random.Random(1))
+    left = []
+    while (now_ms := group.next_ms()) is not None and now_ms < BEGIN_MS + 180_000:
+        for outcome in group.run(now_ms):
+            left += [
+                operation.timestamp_ms - BEGIN_MS
+                for operation in outcome.operations
+                for key, value in operation.records
+                if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey)
+                and (value is None or value.member_epoch == AWAY)  # type: ignore[union-attr]
+            ]
+    found = group.coordinator.group
+    assert isinstance(found, ConsumerGroup)
+    assert found.state is ConsumerPhase.STABLE
+    assert sorted(len(member.assigned) for member in found.members.values()) == [2, 2, 2]
+    assert left[:1] == ([90_000] if hangs_s > 30 else [])
