@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.state import simulated_assignor as assignor
-from groupreplay.state.client_acts import Script, Verb
+from groupreplay.state.client_acts import Committer, Script, Verb
 from groupreplay.state.coordinator import Coordinator
 from groupreplay.state.coordinator_requests import (
     Answer,
+    Commit,
     ConsumerGroupHeartbeat,
     EndTransaction,
     Error,
@@ -32,7 +33,6 @@ from groupreplay.state.coordinator_requests import (
 )
 from groupreplay.state.phases import ConsumerPhase, Phase
 from groupreplay.state.simulated_consumer import ConsumerSide, input_topic
-from groupreplay.state.simulated_reading import Reading
 
 _HEARTBEAT_INTERVAL_MS: Final = 3_000
 #: How long a client waits before it tries again.
@@ -40,7 +40,10 @@ _RETRY_MS: Final = 1_000
 #: States that a consumer group leaves when there is something new for its members, those of the classic group too that
 #: it was.
 _AT_REST: Final = (ConsumerPhase.STABLE, Phase.STABLE, Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE)
-#: When the brokers give up a transaction whose producer is gone.
+#: Where commits are irregular: how many times the usual distance may be.
+_LONGEST: Final = 240
+#: The share of transactions that fail, and when the brokers give up one whose producer is gone.
+_FAILING: Final = 0.05
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 
 
@@ -77,8 +80,10 @@ class SimulatedGroup:
         self._script = script
         self._numbers = numbers
         self._topic = f"{group_id}-input"
-        self._reading = Reading(script=script, topic=self._topic, begin_ms=begin_ms, numbers=numbers)
+        self._begin_ms = begin_ms
         self._clients: dict[int, SimulatedClient] = {}
+        #: How far each partition was read.
+        self._read: list[int] = [0] * script.partitions
         self._agenda: list[tuple[int, int, Callable[[int], None]]] = []
         self._planned = 0
         self._outcomes: list[Outcome] = []
@@ -249,13 +254,20 @@ class SimulatedGroup:
             )
             self._ask(client, beat, now_ms)
             return
-        client.commits_at_ms = now_ms + self._reading.pause_ms()
+        if self._script.irregular:
+            times = _LONGEST ** self._numbers.random()
+            client.commits_at_ms = now_ms + int(times * self._script.commit_interval_ms)
         self._commit(client, owned, now_ms)
 
     def _commit(self, client: SimulatedClient, owned: tuple[int, ...], now_ms: int) -> None:
-        before = self._reading.positions(owned)
-        commits = self._reading.read_on(owned, now_ms)
-        producer_id = self._reading.producer()
+        before = [self._read[partition] for partition in owned]
+        if self._numbers.random() >= self._script.repeats:
+            self._consume(owned, now_ms)
+        producer_id = self._producer()
+        commits = tuple(
+            Commit(topic=self._topic, partition=partition, offset=self._read[partition])
+            for partition in owned
+        )
         request = OffsetCommit(
             member_id=client.member_id,
             instance_id=client.instance_id,
@@ -265,14 +277,29 @@ class SimulatedGroup:
         )
         self._ask(client, request, now_ms)
         if producer_id is not None:
-            self._plan_end(client, producer_id, before, now_ms)
+            self._plan_end(client, producer_id, dict(zip(owned, before, strict=True)), now_ms)
+
+    def _consume(self, owned: tuple[int, ...], now_ms: int) -> None:
+        poisoned_ms = self._script.poisoned_ms
+        poisoned = poisoned_ms is not None and now_ms >= self._begin_ms + poisoned_ms
+        for partition in owned:
+            if partition or not poisoned:
+                self._read[partition] += self._numbers.randrange(1, 500)
+
+    def _producer(self) -> int | None:
+        """The id of the producer that commits; None where the consumer does so itself."""
+        committer = self._script.committer
+        itself = committer is Committer.CONSUMERS or (
+            committer is Committer.BOTH and self._numbers.random() < 1 / 2
+        )
+        return None if itself else self._numbers.getrandbits(40)
 
     def _plan_end(
         self, client: SimulatedClient, producer_id: int, before: Mapping[int, int], now_ms: int
     ) -> None:
         """The transaction ends soon, or, where the client is gone by then, at its timeout."""
         life = client.life
-        ends = EndTransaction(producer_id=producer_id, committed=self._reading.succeeds())
+        ends = EndTransaction(producer_id=producer_id, committed=self._numbers.random() >= _FAILING)
 
         def end(at_ms: int) -> None:
             if client.life != life:
@@ -282,7 +309,8 @@ class SimulatedGroup:
                 )
                 return
             if not ends.committed:
-                self._reading.rewind(client.owned, before)
+                for partition in client.owned:
+                    self._read[partition] = before.get(partition, self._read[partition])
             self._ask(client, ends, at_ms)
 
         self._plan(now_ms + self._numbers.randrange(10, 500), end)
