@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from processes import Cost, Meter
+from py4j.protocol import Py4JError
 
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.probe_rows import Audience
 from groupreplay.streaming.query import PACKED_SCHEMA, observed, output_rows
-from groupreplay.streaming.session import close, jvm_has_ended, quiet, spark_session
+from groupreplay.streaming.session import close, quiet, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.sink import messages, writer
 from groupreplay.streaming.source import TopicPlan, log_records
@@ -143,7 +144,7 @@ def session(settings: RunSettings) -> Iterator[tuple[SparkSession, int]]:
     try:
         yield spark, int(jvm.java.lang.ProcessHandle.current().pid())
     except BaseException:
-        if not jvm_has_ended(spark):
+        with suppress(Py4JError):  # the JVM may be on its way out, too
             quiet(spark)  # a query in the middle of a batch would write pages
         raise
     finally:
