@@ -255,7 +255,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--log-partitions", type=int, default=50, help="of the offsets topic")
     parser.add_argument("--master")
     parser.add_argument("--shuffle-partitions", type=int, default=4)
-    parser.add_argument("--max-offsets-per-trigger", type=int, default=1_000_000)
+    parser.add_argument("--max-offsets-per-trigger", type=int, default=2_000_000)
     parser.add_argument("--spark-conf", type=lambda text: text.split("=", 1), action="append", default=[])
     return parser.parse_args(argv)
 
