@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from page import put
 from processes import KINDS, Cost, Finished
 from queries import Queries, session, settings_for
 from shapes import SHAPES, Shape
@@ -63,6 +65,11 @@ class Measured:
     def median(self) -> float:
         """Seconds of the middle go."""
         return statistics.median(self.seconds)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all processes together; 0 when not measured."""
+        return sum(self.cost.cpu_seconds.values())
 
 
 def measure(asked: argparse.Namespace, shape: Shape) -> dict[str, Any]:
@@ -170,7 +177,7 @@ def _of_goes(name: str, goes: Sequence[Finished], overhead: float = 0.0) -> Meas
 
 def row(one: Measured, records: int, groups: int, all_of_them: Sequence[Measured]) -> dict[str, Any]:
     """One line of the table, as plain values."""
-    bare = next((other.median for other in all_of_them if other.name == "connector"), None)
+    bare = next((other for other in all_of_them if other.name == "connector"), None)
     return {
         "name": one.name,
         "seconds": [round(second, 3) for second in one.seconds],
@@ -178,7 +185,8 @@ def row(one: Measured, records: int, groups: int, all_of_them: Sequence[Measured
         "overhead_seconds": round(one.overhead_seconds, 3),
         "records_per_second": round(records / one.median),
         "groups_per_second": round(groups / one.median),
-        "rate_to_connector": None if bare is None else round(bare / one.median, 3),
+        "rate_to_connector": None if bare is None else round(bare.median / one.median, 3),
+        "records_per_cpu_second": round(records / one.cpu_seconds) if one.cpu_seconds else None,
         "cpu_seconds": {kind: round(value, 2) for kind, value in one.cost.cpu_seconds.items()},
         "peak_mib": {kind: round(value) for kind, value in one.cost.peak_mib.items()},
         "details": list(one.details),
@@ -202,18 +210,20 @@ def table(result: Mapping[str, Any]) -> str:
         f"{shape.name}: {result['records']:,} records of {shape.groups:,} groups, "
         f"written by the coordinator at {result['written_per_second']:,} records/s",
         "",
-        "| read by | s | records/s | groups/s | to the connector | CPU s: driver, JVM, workers | peak MiB: the same |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| read by | s | records/s | groups/s | to the connector | records/CPU s | CPU s: driver, JVM, workers "
+        "| peak MiB: the same |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for one in result["measured"]:
         ratio = "" if one["rate_to_connector"] is None else f"{one['rate_to_connector']:.2f}"
+        by_cpu = f"{one['records_per_cpu_second']:,}" if one["records_per_cpu_second"] else ""
         costs = [
             ", ".join(pattern.format(one[name][kind]) for kind in KINDS if kind in one[name])
             for name, pattern in (("cpu_seconds", "{:.1f}"), ("peak_mib", "{:.0f}"))
         ]
         lines.append(
             f"| {TITLES[one['name']]} | {one['median_seconds']:.2f} | {one['records_per_second']:,} "
-            f"| {one['groups_per_second']:,} | {ratio} | {costs[0]} | {costs[1]} |"
+            f"| {one['groups_per_second']:,} | {ratio} | {by_cpu} | {costs[0]} | {costs[1]} |"
         )
     return "\n".join(lines)
 
@@ -237,6 +247,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", type=names, default=[*SPARK, *OUTSIDE], help=",".join([*SPARK, *OUTSIDE]))
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--page", action="store_true", help="put the tables into docs/performance.md")
     parser.add_argument("--log-partitions", type=int, default=50, help="of the offsets topic")
     parser.add_argument("--master")
     parser.add_argument("--shuffle-partitions", type=int, default=4)
@@ -248,6 +259,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Measures the shapes that were asked for."""
     asked = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     results = []
     for name in asked.shape or ["steady"]:
         given = {key: getattr(asked, key) for key in ("groups", "partitions", "commits")}
@@ -256,6 +268,8 @@ def main() -> None:
         )
         results.append(measure(asked, shape))
         print(table(results[-1]), end="\n\n", flush=True)
+        if asked.page:
+            put(name, table(results[-1]))
     if asked.json is not None:
         asked.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import say
+from page import put
 from queries import Pass, Queries, session, settings_for
 from shapes import Shape
 from traffic import write
@@ -65,8 +66,28 @@ def passes(asked: argparse.Namespace) -> dict[Shape, list[Pass]]:
     return found
 
 
+def table(found: dict[Shape, list[Pass]]) -> str:
+    """The result as a table in Markdown, each topic beside the first."""
+    base = statistics.median(one.seconds for one in next(iter(found.values())))
+    lines = [
+        "| topic | groups | records | s | to the first | CPU s | workers' peak MiB | JVM's |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for shape, goes in found.items():
+        seconds = statistics.median(one.seconds for one in goes)
+        cpu = statistics.median(sum(one.cost.cpu_seconds.values()) for one in goes)
+        workers, jvm = (
+            statistics.median(one.cost.peak_mib[kind] for one in goes) for kind in ("workers", "jvm")
+        )
+        lines.append(
+            f"| {shape.name} | {shape.groups:,} | {shape.records:,} | {seconds:.2f} | {seconds / base:.2f} "
+            f"| {cpu:.1f} | {workers:.0f} | {jvm:.0f} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Prints a table in Markdown."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -75,19 +96,12 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=40)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--max-offsets-per-trigger", type=int, default=1_000_000)
-    found = passes(parser.parse_args())
-    base = statistics.median(one.seconds for one in next(iter(found.values())))
-    print("| topic | groups | records | s | to the first | workers' peak MiB | JVM's |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for shape, goes in found.items():
-        seconds = statistics.median(one.seconds for one in goes)
-        workers, jvm = (
-            statistics.median(one.cost.peak_mib[kind] for one in goes) for kind in ("workers", "jvm")
-        )
-        print(
-            f"| {shape.name} | {shape.groups:,} | {shape.records:,} | {seconds:.2f} | {seconds / base:.2f} "
-            f"| {workers:.0f} | {jvm:.0f} |"
-        )
+    parser.add_argument("--page", action="store_true", help="put the table into docs/performance.md")
+    asked = parser.parse_args()
+    found = table(passes(asked))
+    print(found)
+    if asked.page:
+        put("growth", found)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_END, TopicPartition
+from page import put
 from shapes import Shape
 from traffic import write
 
@@ -202,12 +203,16 @@ def main() -> None:
     )
     parser.add_argument("what", choices=_MEASURES)
     parser.add_argument("--groups", type=int)
+    parser.add_argument("--page", action="store_true", help="put the figures into docs/performance.md")
     parser.add_argument("flags", nargs="*", help="flags of groupreplay run, behind --")
     asked = parser.parse_args()
     measure, groups = _MEASURES[asked.what]
     found = measure(asked.groups or groups, asked.flags)
     rounded = {name: round(value, 3) if isinstance(value, float) else value for name, value in found.items()}
     print(json.dumps({"measured": asked.what, **rounded}))
+    if asked.page:
+        name = f"{asked.what} {asked.groups or groups}" if groups else asked.what
+        put(name, "- " + ", ".join(f"`{key}` {value}" for key, value in rounded.items()))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.probe_rows import Audience
 from groupreplay.streaming.query import COUNTED_SCHEMA, observed, output_rows
-from groupreplay.streaming.session import close, spark_session
+from groupreplay.streaming.session import close, quiet, spark_session
 from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.sink import messages, writer
 from groupreplay.streaming.source import TopicPlan, log_records
@@ -142,6 +142,9 @@ def session(settings: RunSettings) -> Iterator[tuple[SparkSession, int]]:
     assert jvm is not None
     try:
         yield spark, int(jvm.java.lang.ProcessHandle.current().pid())
+    except BaseException:
+        quiet(spark)  # a query in the middle of a batch would write pages
+        raise
     finally:
         close(spark)
 

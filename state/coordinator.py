@@ -68,7 +68,6 @@ class Coordinator:
             group_id=group_id, settings=settings, numbers=numbers, topics={} if topics is None else topics
         )
         self._journal = self.books.journal
-        self._committed_by: set[str] = set()
 
     @property
     def group(self) -> ClassicGroup | ConsumerGroup | None:
@@ -94,7 +93,7 @@ class Coordinator:
         try:
             answer = _HANDLERS[type(request)](self, request, now_ms)
         except Refused as refused:
-            answer = Answer(error=refused.error)
+            answer = Answer(error=refused.error, member_id=_echoed(request, refused.error))
         if answer is not None:
             self._journal.reply(request, answer)
         return self._journal.take()
@@ -126,6 +125,15 @@ class Coordinator:
         places = [place for place in self.offsets.places() if place[0] == topic]
         if places:
             self._journal.write(now_ms, *self.offsets.remove(self.group_id, places))
+        return self._journal.take()
+
+    def move(self, now_ms: int) -> Outcome:
+        """Another broker becomes the coordinator: it knows what is written, and nobody's unanswered question."""
+        self._serve(now_ms)
+        if isinstance(self.group, ConsumerGroup):
+            ConsumerProtocol(self.books).reload(self.group, now_ms)
+        elif self.group is not None:
+            ClassicProtocol(self.books).reload(self.group, now_ms)
         return self._journal.take()
 
     def overview(self) -> GroupOverview | None:
@@ -195,22 +203,18 @@ class Coordinator:
             member = group.members.get(request.member_id)
             if member is not None and group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE):
                 self.books.rebalance(group).keep_alive(member, now_ms)
-        self._warn_of_mixed_commits(request)
+        if self.offsets.begins_to_mix(request):
+            self._journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
-        records = self.offsets.commit(self.group_id, request, fits, now_ms)
+        topic_ids = {name: topic.topic_id for name, topic in self.books.topics.items()}
+        records = self.offsets.commit(self.group_id, request, fits, now_ms, topic_ids)
         if records:
             self._journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
             refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)
         )
-
-    def _warn_of_mixed_commits(self, request: OffsetCommit) -> None:
-        by = "consumers" if request.producer_id is None else "producers"
-        if len(self._committed_by | {by}) > len(self._committed_by) == 1:
-            self._journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
-        self._committed_by.add(by)
 
     def _end_transaction(self, request: EndTransaction, now_ms: int) -> Answer:
         if self.offsets.end_transaction(request.producer_id, committed=request.committed):
@@ -231,7 +235,8 @@ class Coordinator:
 
     def _end(self, group: ClassicGroup | ConsumerGroup, now_ms: int) -> list[Record]:
         """The group ceases to be; its tombstones."""
-        self.books.group, self._committed_by = None, set()
+        self.books.group = None
+        self.offsets.committed_by.clear()
         self.books.timers.clear()
         if isinstance(group, ConsumerGroup):
             group.become(ConsumerPhase.DEAD, now_ms)
@@ -254,6 +259,13 @@ class Coordinator:
         if records:
             self._journal.write(now_ms, *records)
         return Answer(refused=tuple((*place, Error.GROUP_SUBSCRIBED_TO_TOPIC) for place in refused))
+
+
+def _echoed(request: Request, error: Error) -> str:
+    """A JoinGroup that is refused is told the id that it came with, unless there was no room."""
+    if isinstance(request, JoinGroup) and error is not Error.GROUP_MAX_SIZE_REACHED:
+        return request.member_id
+    return ""
 
 
 _HANDLERS: Final[Mapping[type[Request], Callable[[Coordinator, Any, int], Answer | None]]] = {

@@ -3,11 +3,12 @@
 Know members, what each is subscribed to, and how many partitions there are; must not know epochs or what
 anybody owns yet. Where all members are subscribed alike both decide as Kafka's do, in its order of members
 (``UniformHomogeneousAssignmentBuilder``, ``RangeAssignor``). Where they are not, ``range`` still does, and
-``uniform`` is a simpler one that is as balanced as it can be: each partition to who has least.
+``uniform`` is a simpler one: topics with the fewest readers first, each partition to the reader that has least.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -82,9 +83,10 @@ def _uniform_unlike(group: Assignable) -> dict[str, Target]:
         name: {place for place in member.target if place[0] in member.topics}
         for name, member in group.members.items()
     }
+    readers = Counter(topic for member in group.members.values() for topic in member.topics)
     places = [
         (topic, number)
-        for topic in sorted({topic for member in group.members.values() for topic in member.topics})
+        for topic in sorted(readers, key=lambda topic: (readers[topic], topic))
         for number in range(group.partitions[topic])
     ]
     owned = {place for mine in kept.values() for place in mine}

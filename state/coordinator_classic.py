@@ -14,6 +14,7 @@ from groupreplay.state.coordinator_books import Books
 from groupreplay.state.coordinator_consumer_records import Record
 from groupreplay.state.coordinator_group import ClassicGroup, GroupMember
 from groupreplay.state.coordinator_migration import end_empty
+from groupreplay.state.coordinator_rebalance import returned
 from groupreplay.state.coordinator_requests import (
     Answer,
     Error,
@@ -21,6 +22,7 @@ from groupreplay.state.coordinator_requests import (
     JoinGroup,
     LeaveGroup,
     Refused,
+    StateChange,
     SyncGroup,
 )
 from groupreplay.state.phases import Phase
@@ -111,7 +113,7 @@ class ClassicProtocol:
         follows = group.state is Phase.STABLE and group.leader != member.member_id
         if unchanged and (completing or follows):
             return self.books.rebalance(group).joined(member)
-        _update(member, request)
+        member.update(request)
         member.joining = request
         self.books.rebalance(group).prepare_or_complete(now_ms)
         return None
@@ -127,12 +129,12 @@ class ClassicProtocol:
         rebalance = self.books.rebalance(group)
         self.books.timers.cancel(("session", old_id))
         member = group.replace_static_member(old_id, new_id)
-        _update(member, request)
+        member.update(request)
         rebalance.keep_alive(member, now_ms)
         if group.state is Phase.STABLE and group.selected_protocol() == group.protocol:
             # No rebalance: the new id is written under the same generation.
             self.books.journal.write(now_ms, (GroupMetadataKey(group=group.group_id), group.record()))
-            return _returned(rebalance.joined(member, skips_assignment=True), request, former_leader)
+            return returned(rebalance.joined(member, skips_assignment=True), request, former_leader)
         member.joining = request
         if group.state is Phase.COMPLETING_REBALANCE:
             rebalance.prepare(now_ms)
@@ -189,21 +191,23 @@ class ClassicProtocol:
         rebalance.prepare_or_complete(now_ms)
         return Answer()
 
+    # -- another broker
 
-def _update(member: GroupMember, request: JoinGroup) -> None:
-    member.protocols = request.protocols
-    member.rebalance_timeout_ms = request.rebalance_timeout_ms
-    member.session_timeout_ms = request.session_timeout_ms
-
-
-def _returned(answer: Answer, request: JoinGroup, former_leader: str | None) -> Answer:
-    """What a replaced static member is told: an old client that leads must not begin to assign."""
-    if request.skips_assignment:
-        return answer
-    return Answer(
-        member_id=answer.member_id,
-        generation=answer.generation,
-        protocol_type=answer.protocol_type,
-        protocol=answer.protocol,
-        leader=former_leader or "",
-    )
+    def reload(self, before: ClassicGroup, now_ms: int) -> None:
+        """The group as the log has it: rebalances in progress are not written, and whoever waits must ask again."""
+        books = self.books
+        for member in before.members.values():
+            for waiting in (member.joining, member.syncing):
+                if waiting is not None:
+                    books.journal.reply(waiting, Answer(error=Error.NOT_COORDINATOR))
+        books.timers.clear()
+        known = books.journal.written is not None or bool(books.offsets)
+        group = before.reloaded(books.journal.written) if known else None
+        books.group = group
+        state = Phase.DEAD if group is None else group.state
+        if state is not before.state:
+            generation = 0 if group is None else group.generation
+            books.journal.changes.append(StateChange(now_ms, before.state, state, generation))
+        if group is not None:
+            for member in group.members.values():
+                books.rebalance(group).keep_alive(member, now_ms)

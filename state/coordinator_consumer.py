@@ -225,6 +225,13 @@ class ConsumerProtocol:
 
         self.books.timers.schedule(key, now_ms + member.rebalance_timeout_ms, look)
 
+    def reload(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Another broker has the group from the log, where all of it is: only the timers begin anew."""
+        self.books.timers.clear()
+        for member in group.members.values():
+            self.await_session(member.member_id, now_ms + self.books.settings.consumer_session_timeout_ms)
+            self._await_revocation(member, now_ms)
+
     # -- leaving
 
     def _leave(self, request: ConsumerGroupHeartbeat, now_ms: int) -> Answer:

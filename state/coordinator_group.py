@@ -60,6 +60,12 @@ class GroupMember:
         """Whether it need not heartbeat now; a new member that waits may be expired all the same."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
+    def update(self, request: JoinGroup) -> None:
+        """Take over what a member may change by joining again."""
+        self.protocols = request.protocols
+        self.rebalance_timeout_ms = request.rebalance_timeout_ms
+        self.session_timeout_ms = request.session_timeout_ms
+
     def metadata(self, protocol: str | None) -> bytes:
         """Its metadata for a protocol."""
         return next((one.metadata for one in self.protocols if one.name == protocol), b"")
@@ -301,6 +307,27 @@ class ClassicGroup:
             members=(),
         )
 
+    def reloaded(self, written: GroupMetadataValue | None) -> ClassicGroup:
+        """The group as another broker finds it in the log: rebalances in progress are not written.
+
+        None: of a group that is made of offsets alone nothing is.
+        """
+        group = ClassicGroup(
+            group_id=self.group_id,
+            current_state_timestamp_ms=self.current_state_timestamp_ms,
+            changes=self.changes,
+        )
+        if written is None:
+            return group
+        group.generation, group.protocol, group.leader = written.generation, written.protocol, written.leader
+        group.current_state_timestamp_ms = written.current_state_timestamp_ms
+        group.protocol_type = written.protocol_type or None
+        for one in written.members:
+            group.add(_loaded(one, written.protocol or ""), written.protocol_type)
+        group.state = Phase.STABLE if group.members else Phase.EMPTY
+        group.subscribed_topics = group._subscribed_topics()
+        return group
+
     def summary(self) -> GroupSummary:
         """The answer to DescribeGroups."""
         stable = self.state is Phase.STABLE
@@ -320,3 +347,17 @@ class ClassicGroup:
                 for member in self.members.values()
             ),
         )
+
+
+def _loaded(record: MemberMetadata, protocol: str) -> GroupMember:
+    """A member as the log has it: of its protocols only the one that was chosen."""
+    return GroupMember(
+        member_id=record.member_id,
+        instance_id=record.group_instance_id,
+        client_id=record.client_id,
+        client_host=record.client_host,
+        rebalance_timeout_ms=record.rebalance_timeout_ms,
+        session_timeout_ms=record.session_timeout_ms,
+        protocols=(Protocol(protocol, record.subscription),),
+        assignment=record.assignment,
+    )

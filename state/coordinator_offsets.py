@@ -7,11 +7,11 @@ the two together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from groupreplay.codecs import Key, OffsetCommitKey, OffsetCommitValue, Value
+from groupreplay.codecs import ZERO_UUID, Key, OffsetCommitKey, OffsetCommitValue, Value
 from groupreplay.state.coordinator_requests import Commit, OffsetCommit
 
 
@@ -32,6 +32,8 @@ class Group(Protocol):
 
 #: A topic and a partition of it.
 Place = tuple[str, int]
+#: No topic of which the id is known.
+NO_TOPICS: Final[Mapping[str, bytes]] = {}
 _VERSION: Final = 4
 #: Written for clients that ask for a retention time: the only version that has an expiry.
 _VERSION_WITH_EXPIRY: Final = 1
@@ -54,15 +56,32 @@ class CommittedOffsets:
 
     committed: dict[Place, Committed] = field(default_factory=dict)
     pending: dict[int, dict[Place, Committed]] = field(default_factory=dict)
+    #: Kinds of clients that have committed to the group.
+    committed_by: set[str] = field(default_factory=set)
     _written: int = 0
+
+    def begins_to_mix(self, request: OffsetCommit) -> bool:
+        """Whether this is the first commit that makes the group one of consumers and of producers."""
+        by = "consumers" if request.producer_id is None else "producers"
+        others = len(self.committed_by)
+        self.committed_by.add(by)
+        return others == 1 < len(self.committed_by)
 
     def __bool__(self) -> bool:
         return bool(self.committed) or any(self.pending.values())
 
     def commit(
-        self, group_id: str, request: OffsetCommit, commits: Iterable[Commit], now_ms: int
+        self,
+        group_id: str,
+        request: OffsetCommit,
+        commits: Iterable[Commit],
+        now_ms: int,
+        topic_ids: Mapping[str, bytes] = NO_TOPICS,
     ) -> list[tuple[Key, Value | None]]:
-        """Take offsets over and return their records; those of a transaction wait for its end."""
+        """Take offsets over and return their records; those of a transaction wait for its end.
+
+        The broker adds the id of a topic that it knows, but not in a transaction (before 4.4).
+        """
         table = (
             self.committed
             if request.producer_id is None
@@ -71,7 +90,9 @@ class CommittedOffsets:
         records: list[tuple[Key, Value | None]] = []
         for one in commits:
             self._written += 1
-            value = _value(one, request.retention_ms, now_ms)
+            known = request.producer_id is None and request.retention_ms is None
+            topic_id = topic_ids.get(one.topic, ZERO_UUID) if known else ZERO_UUID
+            value = _value(one, request.retention_ms, now_ms, topic_id)
             table[one.topic, one.partition] = Committed(self._written, value)
             records.append((_key(group_id, (one.topic, one.partition)), value))
         return records
@@ -127,7 +148,7 @@ def _key(group_id: str, place: Place) -> OffsetCommitKey:
     return OffsetCommitKey(group=group_id, topic=place[0], partition=place[1])
 
 
-def _value(commit: Commit, retention_ms: int | None, now_ms: int) -> OffsetCommitValue:
+def _value(commit: Commit, retention_ms: int | None, now_ms: int, topic_id: bytes) -> OffsetCommitValue:
     if retention_ms is not None:
         return OffsetCommitValue(
             version=_VERSION_WITH_EXPIRY,
@@ -142,4 +163,5 @@ def _value(commit: Commit, retention_ms: int | None, now_ms: int) -> OffsetCommi
         leader_epoch=commit.leader_epoch,
         metadata=commit.metadata,
         commit_timestamp_ms=now_ms,
+        topic_id=topic_id,
     )

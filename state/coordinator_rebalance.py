@@ -7,14 +7,16 @@ is not modelled.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from groupreplay.codecs import GroupMetadataKey, Key, Value
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, Key, Value
 from groupreplay.state.coordinator_group import ClassicGroup, GroupMember
 from groupreplay.state.coordinator_requests import (
     Answer,
     Error,
+    JoinGroup,
     Marker,
     Operation,
     Outcome,
@@ -27,6 +29,9 @@ from groupreplay.state.phases import Phase
 
 #: What a timer does, given the moment at which it was due.
 Action = Callable[[int], None]
+_Key = tuple[str, str]
+#: So many stale timers do not matter.
+_FEW = 16
 _JOIN = ("join", "")
 _SYNC = ("sync", "")
 
@@ -35,37 +40,48 @@ _SYNC = ("sync", "")
 class Timers:
     """Actions by key, each due at a time; of equal times the one that was set first comes first."""
 
-    _due: dict[tuple[str, str], tuple[int, int, Action]] = field(default_factory=dict)
+    _due: dict[_Key, tuple[int, int, Action]] = field(default_factory=dict)
+    #: (time, place in the order of setting, key); most sessions are prolonged before they end, so many are stale.
+    _heap: list[tuple[int, int, _Key]] = field(default_factory=list)
     _set: int = 0
 
-    def schedule(self, key: tuple[str, str], at_ms: int, action: Action) -> None:
+    def schedule(self, key: _Key, at_ms: int, action: Action) -> None:
         """Set a timer; one with the same key is forgotten."""
         self._set += 1
         self._due[key] = (at_ms, self._set, action)
+        heapq.heappush(self._heap, (at_ms, self._set, key))
+        if len(self._heap) > 4 * len(self._due) + _FEW:
+            self._heap = sorted((at_ms, number, key) for key, (at_ms, number, _) in self._due.items())
 
-    def is_set(self, key: tuple[str, str]) -> bool:
+    def is_set(self, key: _Key) -> bool:
         """Whether a timer is set."""
         return key in self._due
 
-    def cancel(self, key: tuple[str, str]) -> None:
+    def cancel(self, key: _Key) -> None:
         """Forget a timer, if it is set."""
         self._due.pop(key, None)
 
     def clear(self) -> None:
         """Forget them all."""
         self._due.clear()
+        self._heap.clear()
 
     def next_deadline_ms(self) -> int | None:
         """When the next one is due."""
-        return min((at_ms for at_ms, _, _ in self._due.values()), default=None)
+        while self._heap:
+            at_ms, number, key = self._heap[0]
+            if key in self._due and self._due[key][1] == number:
+                return at_ms
+            heapq.heappop(self._heap)
+        return None
 
     def take(self, now_ms: int) -> tuple[int, Action] | None:
         """The next timer that is due by now, and when it was."""
-        key = min(self._due, key=lambda one: self._due[one][:2], default=None)
-        if key is None or self._due[key][0] > now_ms:
+        next_ms = self.next_deadline_ms()
+        if next_ms is None or next_ms > now_ms:
             return None
-        at_ms, _, action = self._due.pop(key)
-        return at_ms, action
+        at_ms, _, key = heapq.heappop(self._heap)
+        return at_ms, self._due.pop(key)[2]
 
 
 @dataclass(slots=True)
@@ -76,6 +92,8 @@ class Journal:
     operations: list[Operation] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     changes: list[StateChange] = field(default_factory=list)
+    #: The group's newest record; None when it has none, or a tombstone.
+    written: GroupMetadataValue | None = None
 
     def reply(self, request: Request, answer: Answer) -> None:
         """Answer a request."""
@@ -89,6 +107,10 @@ class Journal:
         marker: Marker | None = None,
     ) -> None:
         """Write an operation."""
+        for key, value in records:
+            if isinstance(key, GroupMetadataKey):
+                assert value is None or isinstance(value, GroupMetadataValue)
+                self.written = value
         self.operations.append(
             Operation(timestamp_ms=now_ms, records=records, producer_id=producer_id, marker=marker)
         )
@@ -270,3 +292,16 @@ class Rebalance:
             protocol=self.group.protocol,
             assignment=member.assignment,
         )
+
+
+def returned(answer: Answer, request: JoinGroup, former_leader: str | None) -> Answer:
+    """What a replaced static member is told: an old client that leads must not begin to assign."""
+    if request.skips_assignment:
+        return answer
+    return Answer(
+        member_id=answer.member_id,
+        generation=answer.generation,
+        protocol_type=answer.protocol_type,
+        protocol=answer.protocol,
+        leader=former_leader or "",
+    )

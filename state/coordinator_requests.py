@@ -21,7 +21,6 @@ class Error(str, Enum):
     """Refusals, spelled as Kafka spells them (``Errors``)."""
 
     NONE = "NONE"
-    COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
     FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
     FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
     GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
@@ -34,6 +33,7 @@ class Error(str, Enum):
     INVALID_SESSION_TIMEOUT = "INVALID_SESSION_TIMEOUT"
     MEMBER_ID_REQUIRED = "MEMBER_ID_REQUIRED"
     NON_EMPTY_GROUP = "NON_EMPTY_GROUP"
+    NOT_COORDINATOR = "NOT_COORDINATOR"
     OFFSET_METADATA_TOO_LARGE = "OFFSET_METADATA_TOO_LARGE"
     REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
     STALE_MEMBER_EPOCH = "STALE_MEMBER_EPOCH"
@@ -271,6 +271,11 @@ class StateChange:
     before: Phase | ConsumerPhase
     after: Phase | ConsumerPhase
     generation: int
+
+    @property
+    def group_type(self) -> str:
+        """What kind of group it is then."""
+        return "consumer" if isinstance(self.after, ConsumerPhase) else "classic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,36 +13,38 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from groupreplay.codecs import (
-    Assignment,
-    Subscription,
-    TopicPartitions,
-    decode_assignment,
-    encode_assignment,
-    encode_subscription,
-)
-from groupreplay.state.client_scripts import Script, Verb
+from groupreplay.state import simulated_assignor as assignor
+from groupreplay.state.client_acts import Committer, Script, Verb
 from groupreplay.state.coordinator import Coordinator
 from groupreplay.state.coordinator_requests import (
     Answer,
     Commit,
+    ConsumerGroupHeartbeat,
+    EndTransaction,
     Error,
     Heartbeat,
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
     Outcome,
-    Protocol,
     Request,
     Settings,
     SyncGroup,
 )
-from groupreplay.state.phases import Phase
+from groupreplay.state.phases import ConsumerPhase, Phase
+from groupreplay.state.simulated_consumer import ConsumerSide, input_topic
 
 _HEARTBEAT_INTERVAL_MS: Final = 3_000
 #: How long a client waits before it tries again.
 _RETRY_MS: Final = 1_000
-_RANGE: Final = "range"
+#: States that a consumer group leaves when there is something new for its members, those of the classic group too that
+#: it was.
+_AT_REST: Final = (ConsumerPhase.STABLE, Phase.STABLE, Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE)
+#: Where commits are irregular: how many times the usual distance may be.
+_LONGEST: Final = 240
+#: The share of transactions that fail, and when the brokers give up one whose producer is gone.
+_FAILING: Final = 0.05
+_TRANSACTION_TIMEOUT_MS: Final = 60_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,14 +54,18 @@ class SimulatedClient:
     name: str
     host: str
     instance_id: str | None
+    #: Whether it speaks KIP-848.
+    modern: bool = False
     alive: bool = False
     hangs: bool = False
     member_id: str = ""
     generation: int = -1
     owned: tuple[int, ...] = ()
     waits: bool = False
+    commits_at_ms: int = 0
     turn: int = 0
     life: int = 0
+    starts: int = 0
 
 
 class SimulatedGroup:
@@ -69,12 +75,12 @@ class SimulatedGroup:
         self, group_id: str, script: Script, settings: Settings, begin_ms: int, numbers: random.Random
     ) -> None:
         self.group_id = group_id
-        self.coordinator = Coordinator(group_id, settings, numbers)
+        topics = input_topic(f"{group_id}-input", script.partitions)
+        self.coordinator = Coordinator(group_id, settings, numbers, topics)
         self._script = script
         self._numbers = numbers
         self._topic = f"{group_id}-input"
-        subscription = Subscription(version=1, topics=(self._topic,))
-        self._protocols = (Protocol(_RANGE, encode_subscription(subscription)),)
+        self._begin_ms = begin_ms
         self._clients: dict[int, SimulatedClient] = {}
         #: How far each partition was read.
         self._read: list[int] = [0] * script.partitions
@@ -82,6 +88,14 @@ class SimulatedGroup:
         self._planned = 0
         self._outcomes: list[Outcome] = []
         self._waiting: dict[int, tuple[Request, SimulatedClient]] = {}
+        self._consumers = ConsumerSide(
+            coordinator=self.coordinator,
+            topic=self._topic,
+            rebalance_timeout_ms=script.rebalance_timeout_ms,
+            numbers=numbers,
+            ask=self._ask,
+            plan=self._plan_for,
+        )
         for act in script.acts:
             self._plan(begin_ms + act.at_ms, self._performer(act.verb, act.client))
 
@@ -98,6 +112,11 @@ class SimulatedGroup:
             self._take(self.coordinator.advance(now_ms), now_ms)
         while self._agenda and self._agenda[0][0] <= now_ms:
             heapq.heappop(self._agenda)[2](now_ms)
+        return self._told()
+
+    def move(self, now_ms: int) -> list[Outcome]:
+        """Another broker becomes the coordinator."""
+        self._take(self.coordinator.move(now_ms), now_ms)
         return self._told()
 
     def clean_up(self, now_ms: int) -> list[Outcome]:
@@ -137,20 +156,27 @@ class SimulatedGroup:
     def _start(self, number: int, now_ms: int) -> None:
         client = self._clients.get(number)
         if client is None:
+            known_as = self._script.namesakes.get(number, number)
             client = self._clients[number] = SimulatedClient(
                 name=f"{self.group_id}-{number}",
                 host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
-                instance_id=f"{self.group_id}-i{number}" if self._script.static else None,
+                instance_id=f"{self.group_id}-i{known_as}" if self._script.static else None,
             )
         client.alive, client.hangs, client.member_id, client.generation = True, False, "", -1
+        client.owned = ()
         client.life += 1
+        client.starts += 1
+        client.modern = client.starts in self._script.consumer_starts
         self._plan_tick(client, now_ms)
         if not self._script.alone:
-            self._plan_for(client, now_ms + self._numbers.randrange(50), self._join)
+            begin = self._consumers.begin if client.modern else self._join
+            self._plan_for(client, now_ms + self._numbers.randrange(50), begin)
 
     def _stop(self, number: int, now_ms: int) -> None:
         client = self._clients[number]
-        if client.alive and client.member_id and client.instance_id is None:
+        if client.alive and client.modern:
+            self._consumers.leave(client, now_ms)
+        elif client.alive and client.member_id and client.instance_id is None:
             self._ask(client, LeaveGroup(member_id=client.member_id), now_ms)
         self._kill(number, now_ms)
 
@@ -159,8 +185,29 @@ class SimulatedGroup:
         client.alive, client.waits = False, False
         client.life += 1
 
-    def _hang(self, number: int, _now_ms: int) -> None:
-        self._clients[number].hangs = True
+    def _hang(self, number: int, now_ms: int) -> None:
+        client = self._clients[number]
+        client.hangs = True
+        life = client.life
+
+        def give_up(at_ms: int) -> None:
+            """What ``max.poll.interval.ms`` is for; it is also the rebalance timeout."""
+            if client.life == life and client.hangs and client.modern:
+                self._consumers.leave(client, at_ms)
+            elif client.life == life and client.hangs and client.member_id and client.instance_id is None:
+                self._ask(client, LeaveGroup(member_id=client.member_id), at_ms)
+                client.member_id, client.generation, client.owned = "", -1, ()
+
+        self._plan(now_ms + self._script.rebalance_timeout_ms, give_up)
+
+    def _wake(self, number: int, now_ms: int) -> None:
+        client = self._clients[number]
+        client.hangs = False
+        called = self.coordinator.state is not Phase.STABLE or not client.member_id
+        if client.alive and client.modern:
+            self._plan_for(client, now_ms + 1, self._consumers.wake)
+        elif client.alive and called and not client.waits:
+            self._plan_for(client, now_ms + 1, self._join)
 
     # -- what a client does
 
@@ -177,13 +224,14 @@ class SimulatedGroup:
             client_host=client.host,
             session_timeout_ms=self._script.session_timeout_ms,
             rebalance_timeout_ms=self._script.rebalance_timeout_ms,
-            protocols=self._protocols,
+            protocols=assignor.supported(self._topic, client.owned, cooperative=self._script.cooperative),
         )
         self._ask(client, request, now_ms)
 
     def _plan_tick(self, client: SimulatedClient, now_ms: int) -> None:
         life = client.life
-        interval_ms = min(self._script.commit_interval_ms, self._script.session_timeout_ms * 2 // 3)
+        most_ms = self._script.session_timeout_ms * 2 // 3
+        interval_ms = min(max(client.commits_at_ms - now_ms, self._script.commit_interval_ms), most_ms)
 
         def tick(at_ms: int) -> None:
             if client.life == life and client.alive:
@@ -198,14 +246,24 @@ class SimulatedGroup:
         if client.waits or (client.generation < 0 and not alone):
             return
         owned = (0,) if alone else client.owned
-        if client.hangs or not owned:
+        if client.hangs or not owned or now_ms < client.commits_at_ms:
+            if client.modern:
+                return
             beat = Heartbeat(
                 member_id=client.member_id, instance_id=client.instance_id, generation=client.generation
             )
             self._ask(client, beat, now_ms)
             return
-        for partition in owned:
-            self._read[partition] += self._numbers.randrange(1, 500)
+        if self._script.irregular:
+            times = _LONGEST ** self._numbers.random()
+            client.commits_at_ms = now_ms + int(times * self._script.commit_interval_ms)
+        self._commit(client, owned, now_ms)
+
+    def _commit(self, client: SimulatedClient, owned: tuple[int, ...], now_ms: int) -> None:
+        before = [self._read[partition] for partition in owned]
+        if self._numbers.random() >= self._script.repeats:
+            self._consume(owned, now_ms)
+        producer_id = self._producer()
         commits = tuple(
             Commit(topic=self._topic, partition=partition, offset=self._read[partition])
             for partition in owned
@@ -215,8 +273,47 @@ class SimulatedGroup:
             instance_id=client.instance_id,
             generation=client.generation,
             commits=commits,
+            producer_id=producer_id,
         )
         self._ask(client, request, now_ms)
+        if producer_id is not None:
+            self._plan_end(client, producer_id, dict(zip(owned, before, strict=True)), now_ms)
+
+    def _consume(self, owned: tuple[int, ...], now_ms: int) -> None:
+        poisoned_ms = self._script.poisoned_ms
+        poisoned = poisoned_ms is not None and now_ms >= self._begin_ms + poisoned_ms
+        for partition in owned:
+            if partition or not poisoned:
+                self._read[partition] += self._numbers.randrange(1, 500)
+
+    def _producer(self) -> int | None:
+        """The id of the producer that commits; None where the consumer does so itself."""
+        committer = self._script.committer
+        itself = committer is Committer.CONSUMERS or (
+            committer is Committer.BOTH and self._numbers.random() < 1 / 2
+        )
+        return None if itself else self._numbers.getrandbits(40)
+
+    def _plan_end(
+        self, client: SimulatedClient, producer_id: int, before: Mapping[int, int], now_ms: int
+    ) -> None:
+        """The transaction ends soon, or, where the client is gone by then, at its timeout."""
+        life = client.life
+        ends = EndTransaction(producer_id=producer_id, committed=self._numbers.random() >= _FAILING)
+
+        def end(at_ms: int) -> None:
+            if client.life != life:
+                aborted = EndTransaction(producer_id=producer_id, committed=False)
+                self._plan(
+                    now_ms + _TRANSACTION_TIMEOUT_MS, lambda late_ms: self._ask(client, aborted, late_ms)
+                )
+                return
+            if not ends.committed:
+                for partition in client.owned:
+                    self._read[partition] = before.get(partition, self._read[partition])
+            self._ask(client, ends, at_ms)
+
+        self._plan(now_ms + self._numbers.randrange(10, 500), end)
 
     def _sync(self, client: SimulatedClient, assignments: tuple[tuple[str, bytes], ...], now_ms: int) -> None:
         client.waits = True
@@ -235,10 +332,14 @@ class SimulatedGroup:
             self._outcomes.append(outcome)
         for reply in outcome.replies:
             _, client = self._waiting.pop(id(reply.request))
-            if client.alive:
+            if client.alive and type(reply.request) in _ANSWERED:
                 _ANSWERED[type(reply.request)](self, client, reply.answer, now_ms)
         if any(change.after is Phase.PREPARING_REBALANCE for change in outcome.changes):
             self._call_back(now_ms)
+        if any(change.before in _AT_REST for change in outcome.changes) and self._consumers.busy:
+            for other in self._clients.values():
+                if other.alive and other.generation > 0 and not other.waits:
+                    self._consumers.call(other, now_ms)
 
     def _call_back(self, now_ms: int) -> None:
         """Members hear of the rebalance with their next heartbeat; who waits for an answer is in it already."""
@@ -255,53 +356,56 @@ class SimulatedGroup:
             self._plan_for(client, now_ms + 1 + self._numbers.randrange(20), self._join)
             return
         if answer.error is not Error.NONE:
-            self._begin_again(client, now_ms)
+            self._begin_again(client, answer.error, now_ms)
             return
         client.member_id, client.generation = answer.member_id, answer.generation
         leads = answer.leader == answer.member_id and not answer.skip_assignment
-        assignments = self._assigned([member for member, _, _ in answer.members]) if leads else ()
+        assignments = self._assigned(answer.members) if leads else ()
         takes_ms = self._numbers.randrange(20, 300) if leads else self._numbers.randrange(1, 20)
         self._plan_for(client, now_ms + takes_ms, lambda one, at_ms: self._sync(one, assignments, at_ms))
 
-    def _assigned(self, members: list[str]) -> tuple[tuple[str, bytes], ...]:
-        """Partitions in turn, members in the order of their names."""
-        return tuple(
-            (member, self._assignment(range(place, self._script.partitions, len(members))))
-            for place, member in enumerate(sorted(members))
-        )
-
-    def _assignment(self, partitions: range) -> bytes:
-        owned = (TopicPartitions(topic=self._topic, partitions=tuple(partitions)),) if partitions else ()
-        return encode_assignment(Assignment(version=1, assigned_partitions=owned))
+    def _assigned(self, members: assignor.Members) -> tuple[tuple[str, bytes], ...]:
+        script = self._script
+        return assignor.assigned(members, self._topic, script.partitions, cooperative=script.cooperative)
 
     def _synced(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         client.waits = False
         if answer.error is Error.REBALANCE_IN_PROGRESS:
             self._plan_for(client, now_ms + 1 + self._numbers.randrange(100), self._join)
         elif answer.error is not Error.NONE:
-            self._begin_again(client, now_ms)
+            self._begin_again(client, answer.error, now_ms)
         else:
-            client.owned = _owned(answer.assignment)
+            before, client.owned = client.owned, assignor.owned(answer.assignment)
+            if self._script.cooperative and not set(before) <= set(client.owned):
+                # What was given up can be dealt out now.
+                self._plan_for(client, now_ms + 1 + self._numbers.randrange(50), self._join)
+            if self._consumers.in_charge:
+                self._consumers.call(client, now_ms)
 
     def _acknowledged(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         """The answer to a commit or a heartbeat."""
         known = (Error.NONE, Error.REBALANCE_IN_PROGRESS)
+        if client.modern:
+            # Whatever is wrong with a commit, the next heartbeat tells.
+            return
+        if answer.error is Error.REBALANCE_IN_PROGRESS and self._consumers.in_charge and not client.waits:
+            self._plan_for(client, now_ms + 1 + self._numbers.randrange(100), self._join)
         if answer.error not in known and not client.hangs and not client.waits:
-            self._begin_again(client, now_ms)
+            self._begin_again(client, answer.error, now_ms)
 
-    def _left(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
-        """Nobody waits for it."""
+    def _told_by_heartbeat(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
+        self._consumers.answered(client, answer, now_ms)
 
-    def _begin_again(self, client: SimulatedClient, now_ms: int) -> None:
-        client.member_id, client.generation, client.owned = "", -1, ()
+    def _begin_again(self, client: SimulatedClient, error: Error, now_ms: int) -> None:
+        """Join again, under another id unless it was only the generation that was wrong, or the broker."""
+        if error is Error.FENCED_INSTANCE_ID:
+            client.alive, client.waits = False, False
+            return
+        if error is not Error.NOT_COORDINATOR:
+            client.generation, client.owned = -1, ()
+        if error not in (Error.NOT_COORDINATOR, Error.ILLEGAL_GENERATION):
+            client.member_id = ""
         self._plan_for(client, now_ms + _RETRY_MS + self._numbers.randrange(_RETRY_MS), self._join)
-
-
-def _owned(assignment: bytes) -> tuple[int, ...]:
-    decoded = decode_assignment(assignment)
-    if not isinstance(decoded, Assignment):
-        return ()
-    return tuple(number for one in decoded.assigned_partitions for number in one.partitions)
 
 
 _VERBS: Final[Mapping[Verb, Callable[[SimulatedGroup, int, int], None]]] = {
@@ -309,11 +413,13 @@ _VERBS: Final[Mapping[Verb, Callable[[SimulatedGroup, int, int], None]]] = {
     Verb.STOP: SimulatedGroup._stop,
     Verb.KILL: SimulatedGroup._kill,
     Verb.HANG: SimulatedGroup._hang,
+    Verb.WAKE: SimulatedGroup._wake,
 }
+#: To a client that leaves, or ends a transaction, the answer means nothing.
 _ANSWERED: Final[Mapping[type[Request], Callable[[SimulatedGroup, SimulatedClient, Answer, int], None]]] = {
     JoinGroup: SimulatedGroup._joined,
     SyncGroup: SimulatedGroup._synced,
     Heartbeat: SimulatedGroup._acknowledged,
     OffsetCommit: SimulatedGroup._acknowledged,
-    LeaveGroup: SimulatedGroup._left,
+    ConsumerGroupHeartbeat: SimulatedGroup._told_by_heartbeat,
 }

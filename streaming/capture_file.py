@@ -298,8 +298,9 @@ def _ordered(stretch: Sequence[_Piece], topic: str, number: int) -> pa.Table:
     """The rows of one partition of a topic in a stretch, sorted by offset, each offset once."""
     tables = [_conform(_read_row_group(piece.file, piece.path, piece.row_group)) for piece in stretch]
     table = pa.concat_tables(tables)
-    mine = pc.and_(pc.equal(table["partition"], number), pc.equal(table["topic"], topic))
-    table = table.filter(mine)
+    alone = all((piece.partitions, piece.topics) == ((number, number), (topic, topic)) for piece in stretch)
+    if not alone or table["partition"].null_count or table["topic"].null_count:
+        table = table.filter(pc.and_(pc.equal(table["partition"], number), pc.equal(table["topic"], topic)))
     steps = pc.pairwise_diff(table["offset"].combine_chunks())
     if pc.min(steps).as_py() is None or pc.min(steps).as_py() > 0:
         return table.combine_chunks()

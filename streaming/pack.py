@@ -204,7 +204,12 @@ def _other_rows(
     bad: defaultdict[int, list[BadRecordBytes]] = defaultdict(list)
     for row in np.flatnonzero(~commits.is_commit).tolist():
         place = int(chunk.key_index[row])
-        key, raw_key, raw_value = chunk.keys.key(place), chunk.keys.raw.at(place), chunk.values.at(row)
+        raw_key, raw_value = chunk.keys.raw.at(place), chunk.values.at(row)
+        if raw_key is not None and raw_value is None and place not in chunk.keys.odd:
+            # A tombstone of a commit; when offsets expire there are many of them.
+            records[row] = PackedRecord(int(chunk.offset[row]), int(chunk.timestamp_ms[row]), raw_key, None)
+            continue
+        key = chunk.keys.key(place)
         group, outcome = (
             (None, key) if isinstance(key, Skipped | Malformed) else (key.group, decode_value(key, raw_value))
         )

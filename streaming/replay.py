@@ -53,6 +53,7 @@ class Replay:
         self._only = None if groups is None else {GROUP_TAG + group.encode() for group in groups}
         self.latest_ms = 0 if now_ms is None else now_ms
         self._blobs: dict[bytes, bytes] = {}
+        self._deadlines: dict[bytes, int] = {}
 
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """Everything the job would write for these rows. The end of the rows is the end of the log."""
@@ -66,7 +67,8 @@ class Replay:
                 if self._wanted(key):
                     yield from self._advance(key, [blob], now_ms=0)
         for key in list(self._blobs):
-            yield from self._advance(key, [], now_ms=self.latest_ms + 1)
+            if key in self._deadlines and self._deadlines[key] <= self.latest_ms + 1:
+                yield from self._advance(key, [], now_ms=self.latest_ms + 1)
 
     def groups(self) -> Iterator[Group]:
         """The groups as the end of the log left them, by name."""
@@ -106,6 +108,10 @@ class Replay:
             self._blobs.pop(key, None)
         elif result.changed:
             self._blobs[key] = result.blob
+        if result.deadline_ms is None:
+            self._deadlines.pop(key, None)
+        else:
+            self._deadlines[key] = result.deadline_ms
         self.dead_letters += sum(row.output is Output.DEAD_LETTERS for row in result.rows)
         yield from result.rows
 

@@ -215,8 +215,8 @@ def step(
         blobs = frame["packed"].tolist()
         packed += [blob for blob in blobs if blob is not None]
         if None in blobs:
-            # The caught-up time, a batch before it is the watermark (see ``pack_probes``). NaT is less than any.
-            caught_up_ms = max(caught_up_ms, frame["caught_up"].max().value // 1_000_000)
+            # The caught-up time, a batch before it is the watermark (see ``pack_probes``).
+            caught_up_ms = max(caught_up_ms, int(frame["caught_up_ms"].max()))
     processing_ms = state.getCurrentProcessingTimeMs()
     now_ms = min(processing_ms, caught_up_ms)
     result = advance(
@@ -252,7 +252,8 @@ def _frame(rows: Sequence[OutputRow], topics: TopicNames) -> pd.DataFrame:
         "value": [row.value for row in rows],
         "headers": [_headers_text(row.headers) for row in rows],
     }
-    frame: pd.DataFrame = pd.DataFrame(columns, columns=list(OUTPUT_COLUMNS), dtype=object)
+    # Neither names nor order of the columns are given again: that would cost five times as much.
+    frame: pd.DataFrame = pd.DataFrame(columns, dtype=object)
     return frame
 
 

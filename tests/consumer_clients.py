@@ -48,6 +48,13 @@ class ConsumerClients(Clients):
         assert isinstance(self.coordinator.group, ConsumerGroup)
         return self.coordinator.group
 
+    def written(self, since: int) -> list[tuple[int, str, bool]]:
+        """Records since then: type, whose they are, whether they are no tombstones."""
+        return [
+            (raw.key.KEY_TYPE, getattr(raw.key, "member_id", ""), raw.value is not None)
+            for raw in self.log[since:]
+        ]
+
     def member(self, member_id: str) -> ConsumerMember:
         """A member as the coordinator holds it."""
         return self.consumers.members[member_id]

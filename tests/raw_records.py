@@ -95,7 +95,7 @@ def random_log(seed: int, count: int, *, partition: int = 0) -> list[Raw]:
     return log((_random_record(rng) for _ in range(count)), partition=partition)
 
 
-_METADATA = ["", "", "", "m", "métadonnées", "x" * 126, "x" * 127, "x" * 128, "é" * 70, "\0"]
+_METADATA = ["", "", "", "m", "métadonnées", "x" * 126, "x" * 127, "x" * 128, "x" * 4_096, "é" * 70, "\0"]
 
 
 def _random_record(rng: random.Random) -> tuple[bytes | None, bytes | None]:

@@ -21,8 +21,12 @@ CLOCKS = {
 #: Modules that are declarations or the inside of another one -> the test file that covers them.
 COVERED_BY = {
     "state/catalogue.py": "state/test_envelope.py",
+    "state/client_acts.py": "state/test_client_scripts.py",
     "state/conditions.py": "state/test_alarms.py",
     "state/context.py": "state/test_group.py",
+    "state/coordinator_books.py": "state/test_coordinator.py",
+    "state/coordinator_classic.py": "state/test_coordinator.py",
+    "state/coordinator_consumer_records.py": "state/test_coordinator_consumer.py",
     "state/coordinator_requests.py": "state/test_coordinator.py",
     "state/document.py": "state/test_group.py",
     "state/events.py": "state/test_envelope.py",
@@ -33,10 +37,12 @@ COVERED_BY = {
     "state/rounds.py": "state/test_classic.py",
     "state/saved.py": "state/test_group.py",
     "state/schemas.py": "state/test_envelope.py",
+    "state/simulated_consumer.py": "state/test_simulation.py",
     "state/simulated_group.py": "state/test_simulation.py",
     "state/suspects.py": "state/test_rebalances.py",
     "streaming/query.py": "integration/test_run_written_log.py",
     "streaming/run.py": "integration/test_run_live.py",
+    "streaming/simulation_topic.py": "integration/test_simulate_topic.py",
 }
 
 

@@ -185,11 +185,12 @@ def static_consumer(world: World) -> None:
 def static_consumer_changed(world: World) -> None:
     """It comes back with another subscription, beside another member."""
     a, b, c = Member("a", instance_id="i"), Member("b"), Member("c", instance_id="i")
-    world.enter(a)
-    world.enter(b)
+    world.enter(a, assignor="range")
+    world.enter(b, assignor="range")
     settled(world, a, b)
     world.go(a, -2)
-    world.enter(c, "t", "u")
+    # Of the uniform assignor the model has only what it does where all members are subscribed alike.
+    world.enter(c, "t", "u", assignor="range")
     settled(world, b, c)
 
 

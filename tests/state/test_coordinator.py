@@ -161,7 +161,7 @@ def test_every_refusal_is_tried() -> None:
     """But those of consumer groups, and those that tell of one partition, of no group id, or of another coordinator."""
     elsewhere = {
         Error.NONE,
-        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_COORDINATOR,
         Error.GROUP_SUBSCRIBED_TO_TOPIC,
         Error.INVALID_GROUP_ID,
         Error.OFFSET_METADATA_TOO_LARGE,

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from classic_clients import protocols
 from consumer_clients import TOPIC_IDS, ConsumerClients
 from consumer_lives import wrong_requests
 
-from groupreplay.state.coordinator_consumer_group import VALID_PREVIOUS, ConsumerGroup, Topic
-from groupreplay.state.coordinator_group import ClassicGroup
+from groupreplay.state.coordinator_consumer_group import Topic
 from groupreplay.state.coordinator_requests import Commit, Error, Heartbeat, OffsetCommit, Settings
-from groupreplay.state.phases import ConsumerPhase, Phase
+from groupreplay.state.phases import ConsumerPhase
 
 T = TOPIC_IDS["t"]
 
@@ -52,14 +50,6 @@ def revoking() -> ConsumerClients:
     clients.enter("b")
     clients.beat("a")
     return clients
-
-
-def written(clients: ConsumerClients, since: int) -> list[tuple[int, str, bool]]:
-    """Records since then: type, whose they are, whether they are no tombstones."""
-    return [
-        (raw.key.KEY_TYPE, getattr(raw.key, "member_id", ""), raw.value is not None)
-        for raw in clients.log[since:]
-    ]
 
 
 REFUSALS: list[tuple[Callable[[], ConsumerClients], Callable[[ConsumerClients], Error], Error]] = [
@@ -123,7 +113,7 @@ def test_the_first_member_has_everything_at_once() -> None:
     """Described, group epoch 2, its target, the target's epoch, what it has: in this order."""
     clients = ConsumerClients()
     answer = clients.enter("a")
-    assert written(clients, 0) == [
+    assert clients.written(0) == [
         (5, "a", True),
         (3, "", True),
         (7, "a", True),
@@ -188,7 +178,7 @@ def test_a_member_that_does_not_give_up_is_fenced_at_its_rebalance_timeout() -> 
     while "a" in clients.consumers.members:
         clients.beat("a", owned=None)
     assert clients.log[-1].at == began + 30_000
-    assert written(clients, len(clients.log) - 4) == [
+    assert clients.written(len(clients.log) - 4) == [
         (8, "a", False),
         (7, "a", False),
         (5, "a", False),
@@ -210,11 +200,11 @@ def test_a_static_member_comes_back_to_what_it_had() -> None:
     clients = static()
     before = len(clients.log)
     assert clients.away("a") == "NONE"
-    assert written(clients, before) == [(8, "a", True)]
+    assert clients.written(before) == [(8, "a", True)]
     assert clients.consumers.state is ConsumerPhase.RECONCILING
     before = len(clients.log)
     assert clients.enter("b", instance_id="i").assigned == places(0, 1, 2)
-    assert written(clients, before) == [
+    assert clients.written(before) == [
         (8, "a", False),
         (7, "a", False),
         (5, "a", False),
@@ -249,54 +239,3 @@ def test_offsets_of_an_older_epoch_count_for_what_was_had_then() -> None:
     assert clients.member("a").epoch == 3
     assert clients.ask(committing("a", 2, 0)) == replace(clients.answers[-1][1], error=Error.NONE)
     assert clients.coordinator.offsets.places() == [("t", 0)]
-
-
-def test_an_upgrade_keeps_members_and_assignments() -> None:
-    """The classic group's tombstone, all of its members under its generation, then the one who asks."""
-    clients = ConsumerClients()
-    (member_id,) = clients.stable("c", protocols=protocols())
-    before = len(clients.log)
-    clients.enter("n")
-    assert written(clients, before) == [
-        (2, "", False),
-        (5, member_id, True),
-        (3, "", True),
-        (7, member_id, True),
-        (6, "", True),
-        (8, member_id, True),
-        (5, "n", True),
-        (3, "", True),
-        # What the other one has, it may keep.
-        (7, "n", True),
-        (6, "", True),
-        (8, "n", True),
-    ]
-    assert clients.member(member_id).classic is not None
-    assert (clients.consumers.epoch, clients.consumers.state) == (2, ConsumerPhase.RECONCILING)
-
-
-def test_a_downgrade_goes_on_as_a_classic_rebalance() -> None:
-    """The group's tombstones and one record of generation and members; then they have to join again."""
-    clients = ConsumerClients()
-    clients.stable("c", protocols=protocols())
-    clients.enter("n")
-    clients.settle_all()
-    epoch = clients.consumers.epoch
-    before = len(clients.log)
-    clients.depart("n")
-    assert [kind for kind, _, _ in written(clients, before)] == [8, 8, 7, 7, 6, 5, 5, 4, 3, 2]
-    assert isinstance(clients.coordinator.group, ClassicGroup)
-    assert (clients.group.generation, clients.group.state) == (epoch, Phase.PREPARING_REBALANCE)
-
-
-@pytest.mark.parametrize("state", [*ConsumerPhase, Phase.EMPTY, Phase.STABLE])
-@pytest.mark.parametrize("before", [*ConsumerPhase, *Phase])
-def test_illegal_changes_are_refused(before: ConsumerPhase | Phase, state: ConsumerPhase | Phase) -> None:
-    """Every pair that the table does not have, by name."""
-    group = ConsumerGroup(group_id="g", changes=[], told=before)
-    if before == state or before in VALID_PREVIOUS[state]:
-        group.become(state, 1)
-        assert group.told is state
-    else:
-        with pytest.raises(ValueError, match=r"group 'g' cannot go from .* to "):
-            group.become(state, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.state.hashing import java_hash, partition_for
+from groupreplay.state.hashing import hash_map_order, java_hash, partition_for
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,12 @@ def test_as_java_does(group: str, hashed: int, of_50: int, of_7: int) -> None:
 def test_a_public_example() -> None:
     """`testgroup` is on partition 27 of 50 in many public threads."""
     assert partition_for("testgroup") == 27
+
+
+def test_keys_come_in_the_order_of_a_hash_map() -> None:
+    """Small ones have 16 places, and twice as many for more than twelve keys; both orders were printed by Java."""
+    words = ["apple", "banana", "cherry", "m1-1000", "m2-1000", "AAAAAAAAAAAAAAAAAAAAAA", "zz", "client-7"]
+    in_order = "banana zz client-7 apple cherry AAAAAAAAAAAAAAAAAAAAAA m1-1000 m2-1000"
+    assert hash_map_order(words) == in_order.split()
+    places = [5, 6, 3, 13, 4, 12, 9, 11, 10, 7, 8, 1, 2, 0]
+    assert hash_map_order(f"member-{number}" for number in range(14)) == [f"member-{one}" for one in places]

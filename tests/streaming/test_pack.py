@@ -168,10 +168,21 @@ def unpacked(blobs: dict[bytes, list[bytes]]) -> tuple[dict[str, list[Any]], lis
     return groups, bad
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(25))
 def test_pack_equals_the_scalar_fold(seed: int) -> None:
     """Random records of every version, tombstones, odd and damaged bytes: folded exactly as one by one."""
-    rows = random_log(seed, 1_500, partition=seed % 3)
+    agree(random_log(seed, 2_000, partition=seed % 3))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1_000, 1_040))
+def test_pack_equals_the_scalar_fold_of_a_million_records(seed: int) -> None:
+    """The same for 40 times 25 000 records."""
+    agree(random_log(seed, 25_000, partition=seed % 3))
+
+
+def agree(rows: list[Raw]) -> None:
+    """What ``pack`` makes of the rows of one partition is what the scalar decoder and a plain fold make."""
     groups, bad = unpacked(packed_by_key(rows))
     expected_groups, expected_bad = folded_slowly(rows)
     assert groups == expected_groups

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from builders import CONTEXT, commit, no_offset, replay
@@ -15,12 +20,24 @@ from groupreplay.codecs import REGISTRY
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.rules import GroupRule, Policy
 from groupreplay.streaming.pack import pack
-from groupreplay.streaming.query import COUNTED_SCHEMA, OUTPUT_SCHEMA, RECORD_COUNTS, counters
+from groupreplay.streaming.query import (
+    COUNTED_SCHEMA,
+    OUTPUT_SCHEMA,
+    PACKED_SCHEMA,
+    RECORD_COUNTS,
+    STATE_SCHEMA,
+    caught_up_ms,
+    counters,
+)
 from groupreplay.streaming.record_counts import added_up, as_counts
 from groupreplay.streaming.settings import TopicNames
 from groupreplay.streaming.step import _headers_text
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.state import GroupState
+
 MINUTE = 60_000
+T0 = 1_700_000_000_000
 
 
 @pytest.mark.spark
@@ -59,3 +76,47 @@ def type_of(key: bytes | None) -> str:
     """The name of the type that the first two bytes of a key stand for."""
     number = int.from_bytes(key[:2], "big", signed=True) if key is not None and len(key) >= 2 else -1
     return REGISTRY[number][0].__name__.removesuffix("Key") if number in REGISTRY else "unknown"
+
+
+@pytest.mark.spark
+def test_every_key_is_told_the_caught_up_time(tmp_path: Path) -> None:
+    """A number in the batch that brings it, the watermark from the next one on; no row is ever late."""
+    spark = small_session()
+    for number, at_ms in enumerate((T0, None, T0 - MINUTE)):
+        caught_up = None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, timezone.utc)
+        rows = spark.createDataFrame([(f"g:{number}".encode(), b"p", caught_up)], PACKED_SCHEMA)
+        rows.coalesce(1).write.mode("append").parquet(str(tmp_path / "rows"))
+
+    def tell(key: tuple[bytes], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        """What the function of a key sees of it."""
+        column = pd.concat(list(frames))["caught_up_ms"]
+        told = f"{column.dtype} {column.tolist()} {state.getCurrentWatermarkMs()}"
+        yield pd.DataFrame({"key": [key[0].decode()], "told": [told]})
+
+    # With timers every batch leaves one more to be done, and the query would never end.
+    spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+    query = (
+        spark.readStream.schema(PACKED_SCHEMA)
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(tmp_path / "rows"))
+        .withWatermark("caught_up", "0 seconds")
+        .select("key", "packed", caught_up_ms())
+        .groupBy("key")
+        .applyInPandasWithState(
+            tell, "key string, told string", STATE_SCHEMA, "append", "ProcessingTimeTimeout"
+        )
+        .writeStream.format("memory")
+        .queryName("told")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    spark.conf.unset("spark.sql.streaming.noDataMicroBatches.enabled")
+    found = {row.key: row.told for row in spark.table("told").collect()}
+    assert found == {
+        "g:0": f"int64 [{T0}] 0",
+        "g:1": f"int64 [-1] {T0}",
+        "g:2": f"int64 [{T0 - MINUTE}] {T0}",
+    }
+    assert [one["numInputRows"] for one in query.recentProgress][:3] == [1, 1, 1]

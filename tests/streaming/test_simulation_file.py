@@ -1,4 +1,4 @@
-"""Simulations as files: the same bytes for the same seed, a replay that finds the truth, alarms where they belong."""
+"""Simulations as files: the same bytes for the same seed, a replay that finds the truth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from groupreplay.streaming.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.simulation_file import CLUSTER_ID, ERA, truth_path, write_simulation
 
 HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
 
 
 def written(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int = 1) -> Path:
@@ -46,7 +45,7 @@ def truth(path: Path) -> list[dict[str, Any]]:
 
 def test_a_replay_finds_the_truth(tmp_path: Path) -> None:
     """Each generation, each group's beginning and end; of rebalances it says those that a prober has met."""
-    path = written(tmp_path, "mixed", 20, HOUR_MS // 2)
+    path = written(tmp_path, "mixed", 12, HOUR_MS // 2)
     true, said = truth(path), events(path)
 
     def told(name: str) -> list[tuple[str, int | None]]:
@@ -60,52 +59,15 @@ def test_a_replay_finds_the_truth(tmp_path: Path) -> None:
         return sorted(
             (change["group_id"], change["generation"])
             for change in true
-            if change["before"] in before and change["after"] == after
+            if change.get("before") in before and change["after"] == after
         )
 
     assert told("rebalance.completed") == happened({"CompletingRebalance"}, "Stable")
     assert told("group.created") == happened({"Dead"}, "Empty")
     assert told("group.emptied") == happened({"PreparingRebalance"}, "Empty")
-    begun = {change["group_id"] for change in true if change["after"] == "PreparingRebalance"}
+    begun = {change["group_id"] for change in true if change.get("after") == "PreparingRebalance"}
     started = {group_id for group_id, _ in told("rebalance.started")}
     assert set() < started <= begun
-
-
-#: Scenario -> conditions that are said of every group; None: nothing worse than information is said of any.
-ALARMS = [
-    ("rolling-restart", None),
-    ("autoscale", None),
-    ("stuck", "rebalance.stuck"),
-    ("storm", "rebalance.storm"),
-]
-
-
-def alarmed(path: Path, groups: int, condition: str | None) -> None:
-    """The alarms of a simulation are those that it is for."""
-    worse = [event for event in events(path) if event["severitynumber"] > 9]
-    if condition is None:
-        assert [(event["time"], event["type"], event["data"]["group_id"]) for event in worse] == []
-        return
-    firing = {
-        event["data"]["group_id"]
-        for event in worse
-        if event["type"] == f"groupreplay.{condition}.v1" and event["data"]["status"] == "firing"
-    }
-    assert len(firing) == groups
-
-
-@pytest.mark.parametrize(("scenario", "condition"), ALARMS)
-def test_alarms_of_half_an_hour(tmp_path: Path, scenario: str, condition: str | None) -> None:
-    """Every group that is in trouble is found, and nobody is called for one that is well."""
-    alarmed(written(tmp_path, scenario, 3, HOUR_MS // 2), 3, condition)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3_600)
-@pytest.mark.parametrize(("scenario", "condition"), ALARMS)
-def test_alarms_of_a_day(tmp_path: Path, scenario: str, condition: str | None) -> None:
-    """The same for 24 hours."""
-    alarmed(written(tmp_path, scenario, 4, DAY_MS, seed=2), 4, condition)
 
 
 def test_one_seed_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:

@@ -54,9 +54,10 @@ def group_state(blob: bytes | None = None, *, timed_out: bool = False, caught_up
 
 
 def frame(key: bytes, blob: bytes | None, caught_up_ms: int | None = None) -> pd.DataFrame:
-    """One row as Spark gives it, its time without a zone."""
-    caught_up = pd.to_datetime([caught_up_ms], unit="ms")
-    return pd.DataFrame({"key": [key], "packed": [blob], "caught_up": caught_up})
+    """One row as Spark gives it."""
+    return pd.DataFrame(
+        {"key": [key], "packed": [blob], "caught_up_ms": [-1 if caught_up_ms is None else caught_up_ms]}
+    )
 
 
 def call(
@@ -66,7 +67,7 @@ def call(
     frames = [frame(key, blob) for blob in blobs]
     if caught_up_ms is not None:
         frames.append(frame(key, None, caught_up_ms))
-    empty = pd.DataFrame({"key": [], "packed": [], "caught_up": []})
+    empty = pd.DataFrame({"key": [], "packed": [], "caught_up_ms": []})
     out = list(step((key,), frames or [empty], state, job=JOB))
     assert all(tuple(frame.columns) == OUTPUT_COLUMNS for frame in out)
     return [row for frame in out for row in frame.to_dict("records")]

@@ -1,0 +1,28 @@
+"""Puts a table into docs/performance.md, in the place of the one that stands there."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Final
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+
+
+def put(name: str, table: str) -> None:
+    """Replaces what stands between the two comments of that name, and says when it was measured.
+
+    Raises:
+        ValueError: the page has no such place.
+    """
+    at = datetime.now(timezone.utc).strftime("%Y-%m-%d")
+    text, places = re.subn(
+        rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)",
+        lambda place: f"{place[1]}{table}\n\nMeasured on {at}.\n{place[2]}",
+        PAGE.read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
+    if places != 1:
+        raise ValueError(f"{PAGE.name} has {places} places for {name}")
+    PAGE.write_text(text, encoding="utf-8")
