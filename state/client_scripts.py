@@ -265,7 +265,7 @@ def expiry(numbers: random.Random, duration_ms: int) -> Script:
 def kip848(numbers: random.Random, duration_ms: int) -> Script:
     """Consumer groups of KIP-848: restarts, members by load, crashes, and one that hangs while another one comes."""
     chosen: Scenario = numbers.choice((rolling_restart, autoscale, storm, stuck, expiry))
-    return replace(chosen(numbers, duration_ms), consumer_starts=EVERY_START)
+    return _modern(chosen, numbers, duration_ms)
 
 
 def migration(numbers: random.Random, duration_ms: int) -> Script:
@@ -274,6 +274,17 @@ def migration(numbers: random.Random, duration_ms: int) -> Script:
     back = numbers.random() < 1 / 3
     return replace(script, consumer_starts=range(2, 3) if back else range(2, len(script.acts)))
 
+
+def _modern(scenario: Scenario, numbers: random.Random, duration_ms: int) -> Script:
+    return replace(scenario(numbers, duration_ms), consumer_starts=EVERY_START)
+
+
+#: Scenarios of one kind, where those of the table draw one of several.
+VARIANTS: Final[Mapping[str, Scenario]] = {
+    **ROLLING_RESTARTS,
+    "rolling-restart-10-kip848": partial(_modern, ROLLING_RESTARTS["rolling-restart-10-dynamic-eager"]),
+    "stuck-kip848": partial(_modern, stuck),
+}
 
 _MIXTURE: Final[Mapping[Scenario, int]] = {
     steady: 50,

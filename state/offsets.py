@@ -94,19 +94,18 @@ class Offsets:
         order = keys.argsort()
         keys = keys[order]
         at, found, newer = self._find(keys, run.rows["log_offset"][order])
-        # Column by column: to gather whole rows costs several times as much.
-        source, at = order[newer], at[newer]
-        known_offsets = self.rows["offset"][at]
-        fallen = run.rows["first_offset"][source] < known_offsets
         number = -1 if generation is None else generation
-        self._take_rhythm(run, at, source, number)
-        for name in _SHARED_WITH_RUN:
-            self.rows[name][at] = run.rows[name][source]
-        if not found.all():
-            self._insert(keys[~found], run.rows[order[~found]], number)
-        self._take_sparse(run, keys, order, newer | ~found)
-        falls = (source[fallen].tolist(), known_offsets[fallen].tolist())
-        return Applied(*falls, recreated, grown=not found.all())
+        self.rhythm = added(self.rhythm, run.rhythm)
+        fallen: list[int] = []
+        old_offsets: list[int] = []
+        if newer.any():
+            fallen, old_offsets = self._move_on(run, at[newer], order[newer], number)
+        missing = ~found
+        grown = bool(missing.any())
+        if grown:
+            self._insert(keys[missing], run.rows[order[missing]], number)
+        self._take_sparse(run, keys, order, newer | missing)
+        return Applied(fallen, old_offsets, recreated, grown)
 
     def _find(
         self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
@@ -128,28 +127,29 @@ class Offsets:
         told = {run.topics[place]: topic_id for place, topic_id in run.topic_ids.items()}
         return frozenset(topic for topic, topic_id in told.items() if known.get(topic, topic_id) != topic_id)
 
-    def _take_rhythm(
+    def _move_on(
         self, run: CommitRun, at: npt.NDArray[np.intp], source: npt.NDArray[np.intp], generation: int
-    ) -> None:
-        """What the run says together with the commit before it: the gap between, and whether offsets moved.
+    ) -> tuple[list[int], list[int]]:
+        """Rows of the table follow those of the run: (rows of the run that fell below what was known, that).
 
-        ``at`` are rows of the table, ``source`` those of the run that follow them.
+        What both say together goes into the rhythm: the gap between, and whether offsets moved.
         """
-        if not len(at):
-            self.rhythm = added(self.rhythm, run.rhythm)
-            return
-        fresh = run.rows["first_offset"][source] != self.rows["offset"][at]
+        first_offset, known_offset = run.rows["first_offset"][source], self.rows["offset"][at]
+        fresh, fallen = first_offset != known_offset, first_offset < known_offset
         first_ms = run.rows["first_commit_timestamp_ms"][source]
         gaps = gaps_ms(self.rows["commit_timestamp_ms"][at], first_ms)
         between = counted_together(run.rows["first_timestamp_ms"][source], gaps, ~fresh)
-        self.rhythm = added(added(self.rhythm, run.rhythm), between)
+        self.rhythm = added(self.rhythm, between)
         changed_ms = run.rows["changed_ms"][source]
         inside = changed_ms >= 0
         moved = inside | fresh
         since_ms = np.where(inside, changed_ms, first_ms)
-        at = at[moved]
-        self.moved["since_ms"][at] = since_ms[moved]
-        self.moved["generation"][at] = generation
+        self.moved["since_ms"][at[moved]] = since_ms[moved]
+        self.moved["generation"][at[moved]] = generation
+        # Column by column: to gather whole rows costs several times as much.
+        for name in _SHARED_WITH_RUN:
+            self.rows[name][at] = run.rows[name][source]
+        return source[fallen].tolist(), known_offset[fallen].tolist()
 
     def _insert(self, keys: npt.NDArray[np.int64], incoming: npt.NDArray[np.void], generation: int) -> None:
         """Rows for topic partitions that had none."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from groupreplay.codecs import Key, Value, uuid_text
-from groupreplay.state.client_scripts import CONSUMER_SCENARIOS, ROLLING_RESTARTS, SCENARIOS
+from groupreplay.state.client_scripts import CONSUMER_SCENARIOS, SCENARIOS, VARIANTS
 from groupreplay.state.coordinator_requests import (
     GroupSummary,
     Marker,
@@ -282,5 +282,5 @@ class _Partition:
 def _group(plan: Plan, group_id: str) -> SimulatedGroup:
     # A text as seed: the same on every run, whatever Python's hash of texts is.
     numbers = random.Random(f"{plan.seed} {group_id}")  # noqa: S311 -- made to be repeated
-    script = {**SCENARIOS, **ROLLING_RESTARTS}[plan.scenario](numbers, plan.duration_ms)
+    script = {**SCENARIOS, **VARIANTS}[plan.scenario](numbers, plan.duration_ms)
     return SimulatedGroup(group_id, script, plan.settings, BEGIN_MS, numbers)

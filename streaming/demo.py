@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ import click
 
 from groupreplay.streaming.errors import GroupReplayError
 from groupreplay.streaming.options import Display, display_options
+from groupreplay.streaming.stories import SIMULATED_ONLY, STORIES, Story
 
 if TYPE_CHECKING:
     from groupreplay.streaming.broker import EmbeddedBroker
@@ -50,25 +51,37 @@ class _StoppedError(BaseException):
 @click.option(
     "--seconds",
     type=click.IntRange(10, 3600),
-    default=45,
-    show_default=True,
+    show_default="45, some scenarios longer",
     help="How long the groups are watched; starting the broker and Spark takes about half a minute more.",
+)
+@click.option(
+    "--scenario",
+    type=click.Choice((*STORIES, *SIMULATED_ONLY)),
+    default="mixed",
+    show_default=True,
+    help="What they do; some scenarios are only for simulate.",
 )
 @click.option("--keep", is_flag=True, help="Leave the broker running at the end, to look around in it.")
 @display_options
 @click.pass_context
-def demo(ctx: click.Context, seconds: int, keep: bool) -> None:
+def demo(ctx: click.Context, seconds: int | None, scenario: str, keep: bool) -> None:
     """Watch real consumer groups join, leave, die and come back.
 
     Starts a Kafka broker on this machine (its jars are fetched at the first start), a few consumers, and the
     job, and shows the job's events as they arrive in the topic group-events. Needs nothing but Java 17 or 21.
     """
+    if scenario in SIMULATED_ONLY:
+        raise click.UsageError(
+            f"The scenario {scenario} cannot be played with real clients, {SIMULATED_ONLY[scenario]}; "
+            f"see it with: groupreplay simulate --scenario {scenario} -o {scenario}.parquet"
+        )
     from groupreplay.streaming.screen import Screen
 
+    story = STORIES[scenario]
     screen = Screen(colour=ctx.ensure_object(Display).colour)
     try:
         with _stoppable():
-            _perform(seconds, keep, screen)
+            _perform(story, seconds or story.seconds, keep, screen)
     except _StoppedError as stopped:
         click.echo("stopped; nothing is left running", err=True)
         ctx.exit(128 + stopped.number)
@@ -91,7 +104,7 @@ def _stoppable() -> Iterator[None]:
             signal.signal(sign, handler)
 
 
-def _perform(seconds: int, keep: bool, screen: Screen) -> None:
+def _perform(story: Story, seconds: int, keep: bool, screen: Screen) -> None:
     from groupreplay.streaming.broker import EmbeddedBroker
     from groupreplay.streaming.jars import jar_paths
     from groupreplay.streaming.scenario import Stage
@@ -105,10 +118,10 @@ def _perform(seconds: int, keep: bool, screen: Screen) -> None:
         scratch = tempfile.TemporaryDirectory(prefix="groupreplay-demo-", ignore_cleanup_errors=True)
         folder = Path(parts.enter_context(scratch))
         with screen.busy("starting a Kafka 4.3.1 broker"):
-            broker = parts.enter_context(EmbeddedBroker("4.3.1"))
+            broker = parts.enter_context(EmbeddedBroker("4.3.1", overrides=story.broker))
         screen.note(f"Kafka 4.3.1 listens on {broker.bootstrap_servers}")
-        stage = parts.enter_context(Stage(broker.bootstrap_servers, folder))
-        job = parts.enter_context(_start_job(broker.bootstrap_servers, folder))
+        stage = parts.enter_context(Stage(broker.bootstrap_servers, folder, story.steps, story.actors))
+        job = parts.enter_context(_start_job(broker.bootstrap_servers, folder, story.job))
         reader = parts.enter_context(SinkReader(broker.bootstrap_servers))
         with screen.busy("starting the job (Spark takes 10 to 30 s)"):
             _await_job(job, reader)
@@ -122,7 +135,7 @@ def _perform(seconds: int, keep: bool, screen: Screen) -> None:
             _leave_running(broker, screen)
 
 
-def _start_job(bootstrap_servers: str, folder: Path) -> Leashed:
+def _start_job(bootstrap_servers: str, folder: Path, flags: Sequence[str]) -> Leashed:
     """The command that anybody would use, with everything it leaves behind in our folder."""
     from groupreplay.streaming.leash import Leashed
 
@@ -130,7 +143,7 @@ def _start_job(bootstrap_servers: str, folder: Path) -> Leashed:
     scratch.mkdir()
     command = [sys.executable, "-m", "groupreplay.streaming", "run"]
     command += ["--bootstrap-server", bootstrap_servers, "--checkpoint", str(folder / "checkpoint")]
-    command += ["--trigger", "1", "--shuffle-partitions", "2", "--member-events"]
+    command += ["--trigger", "1", "--shuffle-partitions", "2", "--member-events", *flags]
     java = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -Djava.io.tmpdir={scratch}".strip()
     places = {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch), "JAVA_TOOL_OPTIONS": java}
     return Leashed(command, folder / "job.log", environment={**os.environ, **places})

@@ -95,6 +95,11 @@ class Leashed:
         if self.exit_code is None:
             self._process.terminate()
 
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.exit_code is None:
+            self._process.send_signal(number)
+
     def end(self, seconds: float) -> None:
         """SIGTERM, then SIGKILL for it and all it started when it takes longer than that; 0 kills at once."""
         if self._ended:  # its id may be somebody else's by now

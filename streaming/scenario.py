@@ -10,6 +10,7 @@ Knows Kafka clients and processes; must not know the job nor the events it will 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -53,6 +54,7 @@ class Action(Enum):
     START = "starts"
     LEAVE = "leaves the group and ends"
     DIE = "is killed (SIGKILL)"
+    HANG = "sends heartbeats and does nothing else"
     COMMIT = "commits offsets without joining"
     DELETE_GROUP = "removes the group (Admin API)"
 
@@ -105,7 +107,13 @@ class Stage:
     A context manager: on exit every member that still runs is ended.
     """
 
-    def __init__(self, bootstrap_servers: str, folder: Path, story: Sequence[Step] = STORY) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        folder: Path,
+        story: Sequence[Step] = STORY,
+        actors: Mapping[str, Actor] | None = None,
+    ) -> None:
         """Starts nothing; ``folder`` takes the members' logs."""
         from confluent_kafka import Producer
         from confluent_kafka.admin import AdminClient
@@ -114,6 +122,7 @@ class Stage:
         self._servers = bootstrap_servers
         self._folder = folder
         self._waiting = list(story)
+        self._actors = ACTORS if actors is None else actors
         self._members: dict[str, Leashed] = {}
         self._admin = AdminClient(settings)
         self._producer = Producer(settings)
@@ -156,7 +165,7 @@ class Stage:
         return {group.group_id: (group.state.name.capitalize(), len(group.members)) for group in found}
 
     def _do(self, step: Step) -> None:
-        actor = ACTORS[step.actor]
+        actor = self._actors[step.actor]
         if step.action is Action.START:
             self._members[step.actor] = Leashed(
                 member_command(self._servers, step.actor, actor), self._folder / f"{step.actor}.log"
@@ -165,6 +174,8 @@ class Stage:
             self._members.pop(step.actor).end(_LEAVE_SECONDS)
         elif step.action is Action.DIE:
             self._members.pop(step.actor).end(0)
+        elif step.action is Action.HANG:
+            self._members[step.actor].send(signal.SIGUSR1)
         elif step.action is Action.COMMIT:
             _commit_without_joining(self._servers, step.actor, actor)
         else:
@@ -219,7 +230,10 @@ def _commit_without_joining(servers: str, name: str, actor: Actor) -> None:
 
 
 def consume(arguments: argparse.Namespace) -> None:
-    """A member's life: polls and commits until SIGTERM, then leaves (a static member stays in its group)."""
+    """A member's life: polls and commits until SIGTERM, then leaves (a static member stays in its group).
+
+    After SIGUSR1 it polls no more; its client goes on to send heartbeats.
+    """
     from confluent_kafka import Consumer
 
     settings = {
@@ -239,10 +253,13 @@ def consume(arguments: argparse.Namespace) -> None:
         settings["group.instance.id"] = arguments.instance_id
     consumer = Consumer(settings)
     consumer.subscribe([arguments.topic])
-    stop = _stop_on_sigterm()
+    stop, hangs = _stop_on_sigterm(), _came(signal.SIGUSR1)
     try:
         while not stop():
-            consumer.poll(0.2)
+            if hangs():
+                time.sleep(0.2)
+            else:
+                consumer.poll(0.2)
     finally:
         consumer.close()
 
@@ -268,10 +285,12 @@ def play(arguments: argparse.Namespace) -> None:
 
 def _stop_on_sigterm() -> Callable[[], bool]:
     """Whether SIGTERM or SIGINT has come."""
-    import signal
+    return _came(signal.SIGTERM, signal.SIGINT)
 
+
+def _came(*signs: signal.Signals) -> Callable[[], bool]:
     came: list[int] = []
-    for sign in (signal.SIGTERM, signal.SIGINT):
+    for sign in signs:
         signal.signal(sign, lambda number, _frame: came.append(number))
     return lambda: bool(came)
 

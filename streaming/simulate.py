@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from groupreplay.streaming.options import display_options, option
+from groupreplay.streaming.options import cluster_options, display_options, need_cluster, option
 
 #: The scenarios of ``state.client_scripts``, which is too much to load for a help text; a test holds them together.
 SCENARIO_NAMES: Final = (
@@ -66,9 +66,20 @@ SCENARIO_NAMES: Final = (
     help="How long the brokers keep offsets; replay wants to know it, too.",
 )
 @option("--scala", is_flag=True, help="The older coordinator: no generation 0, no tombstone of it.")
+@option("-o", "--output-file", type=click.Path(path_type=Path), metavar="FILE", help="The capture.")
+@option("--to-topic", metavar="NAME", help="In place of a capture: a topic, made when it is missing.")
 @option(
-    "-o", "--output-file", type=click.Path(path_type=Path), metavar="FILE", required=True, help="The capture."
+    "--probes-topic", default="group-probes", show_default=True, metavar="NAME", help="Beside --to-topic."
 )
+@option(
+    "--into-offsets-topic",
+    is_flag=True,
+    help="Allow --to-topic __consumer_offsets, on a cluster of your own.",
+)
+@option(
+    "--truth-file", type=click.Path(path_type=Path), metavar="FILE", help="By default beside the capture."
+)
+@cluster_options
 @display_options
 def simulate(
     *,
@@ -80,17 +91,26 @@ def simulate(
     probe_interval: int,
     retention_minutes: int,
     scala: bool,
-    output_file: Path,
+    output_file: Path | None,
+    to_topic: str | None,
+    probes_topic: str,
+    into_offsets_topic: bool,
+    truth_file: Path | None,
+    bootstrap_server: str | None,
+    command_config: Path | None,
 ) -> None:
     """Write a capture of groups that a model of Kafka's coordinator has made, and the truth about them.
 
     The truth is in FILE with .truth.jsonl in place of its ending: every change of state of every group, also
-    those that no record tells of. The capture can be read by replay, list, describe and decode.
+    those that no record tells of. The capture can be read by replay, list, describe and decode. With --to-topic
+    the records go to a live cluster, and the truth about topic T to T.truth.jsonl.
     """
+    if (output_file is None) == (to_topic is None):
+        raise click.UsageError("Give either -o FILE or --to-topic NAME.")
     from groupreplay.state.coordinator_requests import Settings
     from groupreplay.state.simulation import Plan
     from groupreplay.streaming.simulation_file import truth_path, write_simulation
-    from groupreplay.streaming.terminal import Progress
+    from groupreplay.streaming.terminal import Bar
 
     plan = Plan(
         scenario=scenario,
@@ -101,6 +121,20 @@ def simulate(
         probe_interval_ms=probe_interval * 1_000 or None,
         settings=Settings(retention_ms=retention_minutes * 60_000, scala=scala),
     )
-    with Progress("groups simulated") as progress:
-        count = write_simulation(plan, output_file, progress)
-    click.echo(f"{count:,} records in {output_file}, the truth in {truth_path(output_file)}", err=True)
+    with Bar("groups simulated") as progress:
+        if to_topic is not None:
+            from groupreplay.streaming.simulation_topic import Topics, write_to_topic
+
+            truth = truth_file or Path(f"{to_topic}.truth.jsonl")
+            topics = Topics(
+                cluster=need_cluster(bootstrap_server, command_config),
+                topic=to_topic,
+                probes_topic=probes_topic,
+                offsets_topic=into_offsets_topic,
+            )
+            count = write_to_topic(plan, topics, truth, progress)
+        else:
+            assert output_file is not None
+            truth = truth_file or truth_path(output_file)
+            count = write_simulation(plan, output_file, progress, truth=truth)
+    click.echo(f"{count:,} records in {to_topic or output_file}, the truth in {truth}", err=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from groupreplay.state import Context
 from groupreplay.state.client_acts import Verb
-from groupreplay.state.client_scripts import ROLLING_RESTARTS, SCENARIOS
+from groupreplay.state.client_scripts import ROLLING_RESTARTS, SCENARIOS, VARIANTS
 from groupreplay.state.coordinator_requests import Settings
 from groupreplay.state.events import Severity
 from groupreplay.state.simulation import BEGIN_MS, Plan
@@ -101,7 +101,9 @@ def _episodes(one: Told, group_id: str, condition: str) -> Iterator[str]:
     """It is said each time that a member hangs, before the member has not polled for too long."""
     plan = one.plan
     # The numbers that the simulation has drawn the script from.
-    script = SCENARIOS[plan.scenario](random.Random(f"{plan.seed} {group_id}"), plan.duration_ms)
+    script = {**SCENARIOS, **VARIANTS}[plan.scenario](
+        random.Random(f"{plan.seed} {group_id}"), plan.duration_ms
+    )
     fired = [
         _ms(event["time"]) for event in one.of(group_id, condition) if event["data"]["status"] == "firing"
     ]
@@ -134,10 +136,13 @@ WELL = (
     "cluster-restart",
     "irregular",
     "transactions",
+    "rolling-restart-10-kip848",
+    "migration",
 )
 #: Scenarios in trouble: the condition that is said, and how it is looked for.
 EXPECTED: Mapping[str, tuple[str, Callable[[Told, str, str], Iterator[str]]]] = {
     "stuck": ("rebalance.stuck", _episodes),
+    "stuck-kip848": ("rebalance.stuck", _episodes),
     "storm": ("rebalance.storm", _throughout),
     "flapping": ("member.flapping", _throughout),
     "crash-loop": ("static.crash_loop", _throughout),

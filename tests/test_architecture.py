@@ -21,6 +21,7 @@ CLOCKS = {
 #: Modules that are declarations or the inside of another one -> the test file that covers them.
 COVERED_BY = {
     "state/catalogue.py": "state/test_envelope.py",
+    "state/client_acts.py": "state/test_client_scripts.py",
     "state/conditions.py": "state/test_alarms.py",
     "state/context.py": "state/test_group.py",
     "state/coordinator_books.py": "state/test_coordinator.py",
@@ -42,6 +43,7 @@ COVERED_BY = {
     "state/suspects.py": "state/test_rebalances.py",
     "streaming/query.py": "integration/test_run_written_log.py",
     "streaming/run.py": "integration/test_run_live.py",
+    "streaming/simulation_topic.py": "integration/test_simulate_topic.py",
 }
 
 

@@ -30,3 +30,11 @@ def test_a_capture_and_its_truth(tmp_path: Path) -> None:
         "stuck-000001",
         "stuck-000002",
     ]
+
+
+def test_there_is_one_place_to_write_to() -> None:
+    """Neither none nor two."""
+    for flags in ([], ["-o", "a.parquet", "--to-topic", "t"]):
+        run = CliRunner().invoke(cli, ["simulate", *flags])
+        assert run.exit_code == 2
+        assert "either -o FILE or --to-topic NAME" in run.stderr

@@ -58,5 +58,5 @@ def test_the_table_of_the_page_is_what_is_tested() -> None:
     assert {name: said for name, said in page.items() if said} == {
         name: [condition] for name, (condition, _) in EXPECTED.items()
     }
-    assert {name for name, said in page.items() if not said} == {*WELL, "mixed", "rolling-restart"}
+    assert {name for name, said in page.items() if not said} == {*WELL, "mixed", "rolling-restart", "kip848"}
     assert set(SCENARIOS) <= set(page)

@@ -45,7 +45,7 @@ def truth(path: Path) -> list[dict[str, Any]]:
 
 def test_a_replay_finds_the_truth(tmp_path: Path) -> None:
     """Each generation, each group's beginning and end; of rebalances it says those that a prober has met."""
-    path = written(tmp_path, "mixed", 20, HOUR_MS // 2)
+    path = written(tmp_path, "mixed", 12, HOUR_MS // 2)
     true, said = truth(path), events(path)
 
     def told(name: str) -> list[tuple[str, int | None]]:
