@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
 
-PARTITIONS = {"t": 3, "u": 2}
+#: Topic g is one script's own.
+PARTITIONS = {"t": 3, "u": 2, "g": 1}
 OFFSETS_PARTITIONS = 4
 SETTINGS = Settings(
     initial_rebalance_delay_ms=0,
@@ -245,6 +246,16 @@ def other_topics(world: World) -> None:
     settled(world, a, b)
 
 
+def more_partitions(world: World) -> None:
+    """A topic grows: a new epoch, though no member has changed."""
+    a, b = members("a", "b")
+    world.enter(a, "g")
+    world.grow("g", 3)
+    world.until_epoch(a, 3)
+    world.enter(b, "g")
+    settled(world, a, b)
+
+
 def consumers_deleted(world: World) -> None:
     """Only when it is empty; its offsets go first."""
     a = Member("a")
@@ -332,6 +343,7 @@ SCRIPTS: list[Script] = [
     consumer_expires,
     epochs,
     other_topics,
+    more_partitions,
     consumers_deleted,
     up_and_down,
     empty_both_ways,
@@ -400,8 +412,8 @@ def test_the_model_writes_what_the_broker_writes(
     if session_ms is not None:
         settings = replace(SETTINGS, consumer_session_timeout_ms=session_ms)
         shorten_sessions(small, group, session_ms)
-    model = ModelWorld(group, topics, settings=settings)
-    broker = BrokerWorld(group, topics, server=small.bootstrap_servers, offsets=offsets)
+    model = ModelWorld(group, dict(topics), settings=settings)
+    broker = BrokerWorld(group, dict(topics), server=small.bootstrap_servers, offsets=offsets)
     script(model)
     script(broker)
     assert differences(model.answers, broker.answers) == ""
