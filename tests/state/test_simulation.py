@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from builders import CONTEXT, Raw, observed
 
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey
-from groupreplay.state.client_scripts import SCENARIOS
+from groupreplay.state import Group
+from groupreplay.state.client_scripts import CONSUMER_SCENARIOS, SCENARIOS
 from groupreplay.state.coordinator_consumer_group import VALID_PREVIOUS
 from groupreplay.state.coordinator_group import VALID_PREVIOUS_STATES
 from groupreplay.state.coordinator_requests import Settings
@@ -172,3 +176,34 @@ def test_a_seed_says_everything() -> None:
     """The same one gives the same history, another one another."""
     assert simulated(plan(minutes=5)) == simulated(plan(minutes=5))
     assert simulated(plan(minutes=5)) != simulated(plan(minutes=5, seed=2))
+
+
+@pytest.mark.parametrize("scenario", CONSUMER_SCENARIOS)
+def test_the_replay_of_consumer_groups_knows_each_of_their_states(scenario: str) -> None:
+    """At the time of every change; those of the classic groups in between are mostly not written."""
+    one = plan(scenario, groups=4, minutes=40)
+    items = simulated(one)
+    for group_id in one.group_ids()[0]:
+        log = [
+            Raw(item.key, item.value, item.offset, item.timestamp_ms)
+            for item in items
+            if isinstance(item, Written) and item.key.group == group_id  # type: ignore[union-attr]
+        ]
+        told = {
+            item.change.at_ms: item.change
+            for item in items
+            if isinstance(item, Happened) and item.group_id == group_id
+        }
+        replayed = Group(group_id, CONTEXT)
+        shown = 0
+        for at, change in told.items():
+            if isinstance(change.after, ConsumerPhase):
+                until = bisect_right(log, at, key=lambda raw: raw.at)
+                replayed.apply(replace(observed(log[shown:until]), seen_to=1 << 40), 0)
+                shown = until
+                described = replayed.describe()
+                assert (described["state"], described["group_epoch"]) == (
+                    change.after.value,
+                    change.generation,
+                )
+        assert shown
