@@ -69,7 +69,7 @@ class Measured:
     @property
     def cpu_seconds(self) -> float:
         """Of all processes together; 0 when not measured."""
-        return sum(self.cost.cpu_seconds.values())
+        return _cpu(self.cost)
 
 
 def measure(asked: argparse.Namespace, shape: Shape) -> dict[str, Any]:
@@ -123,10 +123,10 @@ def measure_spark(asked: argparse.Namespace, server: str, folder: Path) -> list[
         rounds = []
         for number in range(asked.repeat + 1):
             passes = {name: queries.measure(getattr(queries, name)) for name in names}
-            say(
-                ", ".join(f"{name} {one.seconds:.2f} s" for name, one in passes.items())
-                + (" (warm-up)" if not number else "")
+            goes = (
+                f"{name} {one.seconds:.2f} s, {_cpu(one.cost):.1f} of CPU" for name, one in passes.items()
             )
+            say("; ".join(goes) + (" (warm-up)" if not number else ""))
             rounds.append(passes)
     return [
         Measured(
@@ -137,6 +137,10 @@ def measure_spark(asked: argparse.Namespace, server: str, folder: Path) -> list[
         )
         for name in names
     ]
+
+
+def _cpu(cost: Cost) -> float:
+    return sum(cost.cpu_seconds.values())
 
 
 def _middle(rounds: Sequence[Mapping[str, Any]], name: str) -> Any:
@@ -251,7 +255,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--log-partitions", type=int, default=50, help="of the offsets topic")
     parser.add_argument("--master")
     parser.add_argument("--shuffle-partitions", type=int, default=4)
-    parser.add_argument("--max-offsets-per-trigger", type=int, default=1_000_000)
+    parser.add_argument("--max-offsets-per-trigger", type=int, default=2_000_000)
     parser.add_argument("--spark-conf", type=lambda text: text.split("=", 1), action="append", default=[])
     return parser.parse_args(argv)
 

@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=50)
     parser.add_argument("--commits", type=int, default=40)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--max-offsets-per-trigger", type=int, default=1_000_000)
+    parser.add_argument("--max-offsets-per-trigger", type=int, default=2_000_000)
     parser.add_argument("--page", action="store_true", help="put the table into docs/performance.md")
     asked = parser.parse_args()
     found = table(passes(asked))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from processes import Cost, Meter
+from py4j.protocol import Py4JError
 
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.streaming.clients import Connection
@@ -143,7 +144,8 @@ def session(settings: RunSettings) -> Iterator[tuple[SparkSession, int]]:
     try:
         yield spark, int(jvm.java.lang.ProcessHandle.current().pid())
     except BaseException:
-        quiet(spark)  # a query in the middle of a batch would write pages
+        with suppress(Py4JError):  # the JVM may be on its way out, too
+            quiet(spark)  # a query in the middle of a batch would write pages
         raise
     finally:
         close(spark)

@@ -331,4 +331,4 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "migration": migration,
 }
 #: Scenarios of which the groups are consumer groups, all the time or for a while.
-CONSUMER_SCENARIOS: Final = ("kip848", "migration")
+CONSUMER_SCENARIOS: Final = ("kip848", "migration", "rolling-restart-10-kip848", "stuck-kip848")

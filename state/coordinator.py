@@ -82,7 +82,11 @@ class Coordinator:
     @property
     def state(self) -> Phase | ConsumerPhase:
         """The group's state; Dead when there is none."""
-        return Phase.DEAD if self.group is None else self.group.state
+        group = self.group
+        if group is None:
+            return Phase.DEAD
+        # A consumer group's follows from all of its members, and does not change between operations.
+        return group.told if isinstance(group, ConsumerGroup) else group.state
 
     def handle(self, request: Request, now_ms: int) -> Outcome:
         """Decide on a request, after everything that was due before it.

@@ -189,10 +189,10 @@ class ConsumerProtocol:
         return moved
 
     def finish(self, group: ConsumerGroup, written: list[Record], now_ms: int) -> None:
-        """The operation is over."""
+        """The operation is over; where nothing was written nothing has changed."""
         if written:
             self.books.journal.write(now_ms, *written)
-        group.become(group.state, now_ms)
+            group.become(group.state, now_ms)
 
     # -- time
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from groupreplay.state.coordinator import Coordinator
 from groupreplay.state.coordinator_consumer_group import AWAY, LEFT, ConsumerGroup, Topic
@@ -21,8 +21,10 @@ from groupreplay.state.coordinator_requests import (
     Error,
     Heartbeat,
     Request,
+    StateChange,
 )
-from groupreplay.state.phases import ConsumerPhase
+from groupreplay.state.phases import ConsumerPhase, Phase
+from groupreplay.state.simulated_client import SimulatedClient
 
 #: As ``group.consumer.heartbeat.interval.ms`` has it, and half of the shortest session.
 _BUSY_INTERVAL_MS: Final = 5_000
@@ -36,9 +38,12 @@ _BEGINS_AGAIN: Final = (
     Error.GROUP_ID_NOT_FOUND,
     Error.UNKNOWN_SERVER_ERROR,
 )
+#: States that a consumer group leaves when there is something new for its members; also those of the classic group
+#: that it was.
+_AT_REST: Final = (ConsumerPhase.STABLE, Phase.STABLE, Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE)
 #: Plans what a client does at a time, unless something else comes in between.
-Plan = Callable[[Any, int, Callable[[Any, int], None]], None]
-Ask = Callable[[Any, Request, int], None]
+Plan = Callable[[SimulatedClient, int, Callable[[SimulatedClient, int], None]], None]
+Ask = Callable[[SimulatedClient, Request, int], None]
 
 
 def topic_id(name: str) -> bytes:
@@ -72,7 +77,7 @@ class ConsumerSide:
         """Whether the group is a consumer group."""
         return isinstance(self.coordinator.group, ConsumerGroup)
 
-    def begin(self, client: Any, now_ms: int) -> None:
+    def begin(self, client: SimulatedClient, now_ms: int) -> None:
         """A first heartbeat, under an id of the client's own."""
         if not client.member_id:
             client.member_id = f"{client.name}-{client.life}-{self.numbers.getrandbits(32):08x}"
@@ -89,13 +94,13 @@ class ConsumerSide:
         )
         self.ask(client, request, now_ms)
 
-    def leave(self, client: Any, now_ms: int) -> None:
+    def leave(self, client: SimulatedClient, now_ms: int) -> None:
         """A client ends in order: a static one is away for a while."""
         if client.member_id and client.generation > 0:
             self.ask(client, self._heartbeat(client, LEFT if client.instance_id is None else AWAY), now_ms)
             client.member_id, client.generation, client.owned = "", -1, ()
 
-    def wake(self, client: Any, now_ms: int) -> None:
+    def wake(self, client: SimulatedClient, now_ms: int) -> None:
         """A client polls again: it is a member still and asks for all that it has missed, or begins anew."""
         if client.generation <= 0:
             self.begin(client, now_ms)
@@ -104,7 +109,7 @@ class ConsumerSide:
         whole = replace(beat, rebalance_timeout_ms=self.rebalance_timeout_ms, topics=(self.topic,))
         self.ask(client, whole, now_ms)
 
-    def beat(self, client: Any, now_ms: int) -> None:
+    def beat(self, client: SimulatedClient, now_ms: int) -> None:
         """A heartbeat of a client, in the protocol that it speaks."""
         if client.waits:
             self._plan_beat(client, now_ms)
@@ -118,7 +123,7 @@ class ConsumerSide:
             if not client.waits:
                 self._plan_beat(client, now_ms)
 
-    def _heartbeat(self, client: Any, epoch: int) -> ConsumerGroupHeartbeat:
+    def _heartbeat(self, client: SimulatedClient, epoch: int) -> ConsumerGroupHeartbeat:
         topic_id = self.coordinator.books.topics[self.topic].topic_id
         return ConsumerGroupHeartbeat(
             member_id=client.member_id,
@@ -129,15 +134,22 @@ class ConsumerSide:
             owned=None if epoch < 0 else frozenset((topic_id, number) for number in client.owned),
         )
 
-    def _plan_beat(self, client: Any, now_ms: int) -> None:
+    def _plan_beat(self, client: SimulatedClient, now_ms: int) -> None:
         interval_ms = _BUSY_INTERVAL_MS if self.busy else _QUIET_INTERVAL_MS
         self.plan(client, now_ms + interval_ms - self.numbers.randrange(500), self.beat)
 
-    def call(self, client: Any, now_ms: int) -> None:
+    def call(self, client: SimulatedClient, now_ms: int) -> None:
         """The group has something new: a client hears of it with its next heartbeat."""
         self.plan(client, now_ms + 1 + self.numbers.randrange(_BUSY_INTERVAL_MS), self.beat)
 
-    def answered(self, client: Any, answer: Answer, now_ms: int) -> None:
+    def hear(self, changes: Iterable[StateChange], clients: Iterable[SimulatedClient], now_ms: int) -> None:
+        """Where a consumer group has begun to change, its members hear of it."""
+        if self.busy and any(change.before in _AT_REST for change in changes):
+            for client in clients:
+                if client.alive and client.generation > 0 and not client.waits:
+                    self.call(client, now_ms)
+
+    def answered(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         """What a client does with the answer to a heartbeat of the consumer protocol."""
         if answer.error is Error.UNRELEASED_INSTANCE_ID or answer.error is Error.GROUP_MAX_SIZE_REACHED:
             self.plan(client, now_ms + _RETRY_MS, self.begin)
@@ -146,7 +158,7 @@ class ConsumerSide:
         elif answer.generation >= 0:
             self._follow(client, answer, now_ms)
 
-    def _follow(self, client: Any, answer: Answer, now_ms: int) -> None:
+    def _follow(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         """Take what is new, or give up what is not among it; the broker is told at once."""
         client.generation = answer.generation
         if answer.assigned is None or client.hangs:
@@ -159,7 +171,7 @@ class ConsumerSide:
         gives_up = not set(client.owned) <= set(owned)
         takes_ms = 1 + self.numbers.randrange(_REVOKES_MS if gives_up else 20)
 
-        def acknowledge(one: Any, at_ms: int) -> None:
+        def acknowledge(one: SimulatedClient, at_ms: int) -> None:
             if not one.hangs:
                 one.owned = owned
             self.beat(one, at_ms)

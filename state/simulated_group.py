@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.state import simulated_assignor as assignor
@@ -31,41 +30,18 @@ from groupreplay.state.coordinator_requests import (
     Settings,
     SyncGroup,
 )
-from groupreplay.state.phases import ConsumerPhase, Phase
+from groupreplay.state.phases import Phase
+from groupreplay.state.simulated_client import SimulatedClient
 from groupreplay.state.simulated_consumer import ConsumerSide, input_topic
 
 _HEARTBEAT_INTERVAL_MS: Final = 3_000
 #: How long a client waits before it tries again.
 _RETRY_MS: Final = 1_000
-#: States that a consumer group leaves when there is something new for its members, those of the classic group too that
-#: it was.
-_AT_REST: Final = (ConsumerPhase.STABLE, Phase.STABLE, Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE)
 #: Where commits are irregular: how many times the usual distance may be.
 _LONGEST: Final = 240
 #: The share of transactions that fail, and when the brokers give up one whose producer is gone.
 _FAILING: Final = 0.05
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
-
-
-@dataclass(slots=True, kw_only=True)
-class SimulatedClient:
-    """A consumer. ``turn`` counts its plans: one that was made for an earlier turn is dropped."""
-
-    name: str
-    host: str
-    instance_id: str | None
-    #: Whether it speaks KIP-848.
-    modern: bool = False
-    alive: bool = False
-    hangs: bool = False
-    member_id: str = ""
-    generation: int = -1
-    owned: tuple[int, ...] = ()
-    waits: bool = False
-    commits_at_ms: int = 0
-    turn: int = 0
-    life: int = 0
-    starts: int = 0
 
 
 class SimulatedGroup:
@@ -336,10 +312,7 @@ class SimulatedGroup:
                 _ANSWERED[type(reply.request)](self, client, reply.answer, now_ms)
         if any(change.after is Phase.PREPARING_REBALANCE for change in outcome.changes):
             self._call_back(now_ms)
-        if any(change.before in _AT_REST for change in outcome.changes) and self._consumers.busy:
-            for other in self._clients.values():
-                if other.alive and other.generation > 0 and not other.waits:
-                    self._consumers.call(other, now_ms)
+        self._consumers.hear(outcome.changes, self._clients.values(), now_ms)
 
     def _call_back(self, now_ms: int) -> None:
         """Members hear of the rebalance with their next heartbeat; who waits for an answer is in it already."""
@@ -393,9 +366,6 @@ class SimulatedGroup:
         if answer.error not in known and not client.hangs and not client.waits:
             self._begin_again(client, answer.error, now_ms)
 
-    def _told_by_heartbeat(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
-        self._consumers.answered(client, answer, now_ms)
-
     def _begin_again(self, client: SimulatedClient, error: Error, now_ms: int) -> None:
         """Join again, under another id unless it was only the generation that was wrong, or the broker."""
         if error is Error.FENCED_INSTANCE_ID:
@@ -421,5 +391,7 @@ _ANSWERED: Final[Mapping[type[Request], Callable[[SimulatedGroup, SimulatedClien
     SyncGroup: SimulatedGroup._synced,
     Heartbeat: SimulatedGroup._acknowledged,
     OffsetCommit: SimulatedGroup._acknowledged,
-    ConsumerGroupHeartbeat: SimulatedGroup._told_by_heartbeat,
+    ConsumerGroupHeartbeat: lambda group, client, answer, now_ms: group._consumers.answered(
+        client, answer, now_ms
+    ),
 }

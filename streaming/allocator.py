@@ -15,6 +15,8 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 #: One chunk of ``pack`` needs about half of it.
 _KEPT_BYTES: Final = 128 << 20
+#: What is larger comes from the system and goes back at once. More than 32 MB some releases of glibc refuse.
+_LARGEST_KEPT_BYTES: Final = 32 << 20
 
 
 @cache
@@ -27,4 +29,4 @@ def keep_freed_memory() -> None:
     with suppress(OSError, AttributeError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)

@@ -61,7 +61,7 @@ from groupreplay.streaming.options import (
 @option("--label", "labels", type=pair, multiple=True, metavar="KEY=VALUE", help="Copied into every event.")
 @rules_options
 @retention_options
-@option("--max-offsets-per-trigger", type=int, default=1_000_000, show_default=True, help="Limit of a batch.")
+@option("--max-offsets-per-trigger", type=int, default=2_000_000, show_default=True, help="Limit of a batch.")
 @option("--shuffle-partitions", type=int, default=4, show_default=True, help="Fixed by the first start.")
 @option(
     "--ivy-settings", type=click.Path(path_type=Path), metavar="FILE", help="Where jars come from (mirrors)."

@@ -84,7 +84,7 @@ class RunSettings:
     trigger_seconds: float = 10.0
     master: str | None = None
     shuffle_partitions: int = 4
-    max_offsets_per_trigger: int = 1_000_000
+    max_offsets_per_trigger: int = 2_000_000
     backfill_events: bool = False
     member_events: bool = False
     probe: bool = True
@@ -109,7 +109,7 @@ class RunSettings:
         if self.shuffle_partitions < 1:
             raise _unusable("there must be at least one shuffle partition", "use --shuffle-partitions 4")
         if self.max_offsets_per_trigger < 1:
-            raise _unusable("a batch must hold at least one offset", "use --max-offsets-per-trigger 1000000")
+            raise _unusable("a batch must hold at least one offset", "use --max-offsets-per-trigger 2000000")
 
     @property
     def sink_cluster(self) -> Cluster:

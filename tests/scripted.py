@@ -16,6 +16,7 @@ from typing import Any
 
 from classic_clients import owning, subscription
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 from raw_members import RawRequest
 from waiting import wait_until
 
@@ -98,6 +99,10 @@ class World(ABC):
     def pause(self) -> None:
         """A moment passes."""
 
+    @abstractmethod
+    def grow(self, topic: str, partitions: int) -> None:
+        """A topic gets more partitions."""
+
     # -- in either world alike
 
     def ask(self, member: Member, request: Request) -> Answer:
@@ -140,6 +145,14 @@ class World(ABC):
         """Ask until this is the answer; how often does not count."""
         while self.send(member.name, request).answer().error is not error:
             self.pause()
+
+    def until_epoch(self, member: Member, epoch: int) -> None:
+        """Heartbeats of a member until it is at this epoch; how many does not count."""
+        while (answer := self.send(member.name, self.living(member)).answer()).generation < epoch:
+            assert answer.error is Error.NONE
+            self.pause()
+        self.note(member, answer)
+        member.epoch, member.owned = answer.generation, answer.assigned or member.owned
 
     def log(self) -> list[tuple[str, Any, Any]]:
         """What is compared of the log: records of one operation that may stand in any order are in one order."""
@@ -337,6 +350,10 @@ class ModelWorld(World):
         self.now += _STEP_MS
         self._take(self.coordinator.advance(self.now))
 
+    def grow(self, topic: str, partitions: int) -> None:
+        """The next heartbeat finds out."""
+        self.topics[topic] = Topic(self.topics[topic].topic_id, partitions)
+
     def pass_until(self, condition: Any) -> None:
         """From one thing that is due to the next."""
         while not condition():
@@ -413,6 +430,12 @@ class BrokerWorld(World):
         """The log by now."""
         assert self.offsets is not None
         return self.offsets.of(self.group)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """It takes a moment until the coordinator hears of it."""
+        admin = AdminClient({"bootstrap.servers": self.server})
+        for answer in admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            answer.result(30)
 
     def pause(self) -> None:
         """A twentieth of a second."""

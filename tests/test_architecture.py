@@ -37,6 +37,7 @@ COVERED_BY = {
     "state/rounds.py": "state/test_classic.py",
     "state/saved.py": "state/test_group.py",
     "state/schemas.py": "state/test_envelope.py",
+    "state/simulated_client.py": "state/test_simulation.py",
     "state/simulated_consumer.py": "state/test_simulation.py",
     "state/simulated_group.py": "state/test_simulation.py",
     "state/suspects.py": "state/test_rebalances.py",

@@ -125,6 +125,20 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
     assert output.splitlines()[-1] == "The broker, when asked, says the same."
 
 
+@pytest.mark.long
+def test_a_scenario_is_played_with_real_clients(tmp_path: Path) -> None:
+    """A member that hangs: the job says in whose way the others are, and that it is over when it is killed."""
+    with demo(tmp_path, "--scenario", "stuck") as process:
+        watch_until(process, START_SECONDS + 120, lambda: process.poll() is not None)
+    output, errors = (tmp_path / "out").read_text(), (tmp_path / "err").read_text()
+    assert process.returncode == 0, errors
+    said = [line for line in output.splitlines() if "rebalance stuck: " in line]
+    assert len(said) == 2
+    assert "suspects: shipping-b" in said[0]
+    assert "resolved after" in said[1]
+    assert output.splitlines()[-1] == "The broker, when asked, says the same."
+
+
 @pytest.mark.parametrize(
     "number",
     [

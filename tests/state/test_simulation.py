@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from builders import CONTEXT, Raw, observed
 
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey
 from groupreplay.codecs.consumer import ConsumerGroupCurrentMemberAssignmentKey
+from groupreplay.state import Group
 from groupreplay.state.client_acts import Act, Script, Verb
-from groupreplay.state.client_scripts import EVERY_START, SCENARIOS
+from groupreplay.state.client_scripts import CONSUMER_SCENARIOS, EVERY_START, SCENARIOS
 from groupreplay.state.coordinator_consumer_group import AWAY, VALID_PREVIOUS, ConsumerGroup
 from groupreplay.state.coordinator_group import VALID_PREVIOUS_STATES
 from groupreplay.state.coordinator_requests import Settings
@@ -207,3 +211,34 @@ def test_a_consumer_that_hangs_finds_its_way_back(hangs_s: int, static: bool) ->
     assert found.state is ConsumerPhase.STABLE
     assert sorted(len(member.assigned) for member in found.members.values()) == [2, 2, 2]
     assert left[:1] == ([90_000] if hangs_s > 30 else [])
+
+
+@pytest.mark.parametrize("scenario", CONSUMER_SCENARIOS)
+def test_the_replay_of_consumer_groups_knows_each_of_their_states(scenario: str) -> None:
+    """At the time of every change; those of the classic groups in between are mostly not written."""
+    one = plan(scenario, groups=4, minutes=40)
+    items = simulated(one)
+    for group_id in one.group_ids()[0]:
+        log = [
+            Raw(item.key, item.value, item.offset, item.timestamp_ms)
+            for item in items
+            if isinstance(item, Written) and item.key.group == group_id  # type: ignore[union-attr]
+        ]
+        told = {
+            item.change.at_ms: item.change
+            for item in items
+            if isinstance(item, Happened) and item.group_id == group_id
+        }
+        replayed = Group(group_id, CONTEXT)
+        shown = 0
+        for at, change in told.items():
+            if isinstance(change.after, ConsumerPhase):
+                until = bisect_right(log, at, key=lambda raw: raw.at)
+                replayed.apply(replace(observed(log[shown:until]), seen_to=1 << 40), 0)
+                shown = until
+                described = replayed.describe()
+                assert (described["state"], described["group_epoch"]) == (
+                    change.after.value,
+                    change.generation,
+                )
+        assert shown

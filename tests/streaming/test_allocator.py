@@ -29,7 +29,7 @@ def test_two_numbers_are_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
     keep_freed_memory()
     keep_freed_memory()
     keep_freed_memory.cache_clear()
-    assert told == [(-1, 128 << 20), (-3, 128 << 20)]
+    assert told == [(-1, 128 << 20), (-3, 32 << 20)]
 
 
 def test_another_c_library_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
