@@ -10,7 +10,7 @@ BIN := .venv/bin
 PACKAGE := pyproject.toml README.md LICENSE \
 	$(shell find src codecs state streaming -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
-.PHONY: demo test test-fast test-long lint types layers jars bench docs dev setup clean help
+.PHONY: demo test test-fast test-long lint types layers jars bench bench-page docs dev setup clean help
 
 help:
 	@echo 'make demo        a broker, consumers, the job, and its events as they happen (ARGS="--seconds 60")'
@@ -19,6 +19,7 @@ help:
 	@echo 'make test-long   the rest'
 	@echo 'make lint        ruff, mypy and the layer contracts'
 	@echo 'make bench       how fast it is beside the bare connector and others (ARGS="--shape many")'
+	@echo 'make bench-page  all benchmarks of docs/performance.md, and their figures into that page'
 	@echo 'make docs        the generated pages anew'
 	@echo 'make dev         an editable install instead of the wheel'
 	@echo 'make clean       back to the fresh clone'
@@ -52,6 +53,16 @@ jars: .venv/.wheel
 
 bench: .venv/.wheel jars
 	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+# About twenty minutes on a machine that does nothing else.
+bench-page: .venv/.wheel jars
+	$(BIN)/python benchmarks/bench.py --shape steady --shape wide --shape many --shape churn --page
+	$(BIN)/python benchmarks/live.py help --page
+	$(BIN)/python benchmarks/live.py restart --groups 20000 --page
+	$(BIN)/python benchmarks/live.py idle --groups 20000 --page
+	$(BIN)/python benchmarks/live.py idle --groups 100000 --page
+	$(BIN)/python benchmarks/live.py busy --groups 5000 --page
+	$(BIN)/python benchmarks/growth.py --page
 
 docs: .venv/.wheel
 	$(BIN)/python docs/refresh.py

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from page import put
 from processes import KINDS, Cost, Finished
-from queries import Queries, session, settings_for
+from queries import Queries, Session, session, settings_for
 from shapes import SHAPES, Shape
 from tools import LOG_LOADING, capture, console, load, replay
 from traffic import write
@@ -35,7 +35,7 @@ from traffic import write
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.broker import EmbeddedBroker
 from groupreplay.streaming.clients import Connection
-from groupreplay.streaming.settings import Cluster
+from groupreplay.streaming.settings import Cluster, RunSettings
 
 #: What can be measured, in the order in which it is; the names of the first four are methods of ``Queries``.
 SPARK: Final = ("connector", "count_rows", "count_packed", "job")
@@ -72,8 +72,8 @@ class Measured:
         return _cpu(self.cost)
 
 
-def measure(asked: argparse.Namespace, shape: Shape) -> dict[str, Any]:
-    """Everything of one shape, as plain values."""
+def measure(asked: argparse.Namespace, shape: Shape, spark: Session | None) -> dict[str, Any]:
+    """Everything of one shape, as plain values; without a session what runs outside Spark."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="groupreplay-bench-")))
         broker = stack.enter_context(
@@ -89,7 +89,7 @@ def measure(asked: argparse.Namespace, shape: Shape) -> dict[str, Any]:
             .end_offsets(OFFSETS_TOPIC, asked.log_partitions)
             .values()
         )
-        measured = measure_spark(asked, server, folder)
+        measured = [] if spark is None else measure_spark(asked, spark, server, folder)
         measured += measure_outside(asked, broker, folder, records)
     return {
         "shape": asdict(shape),
@@ -106,28 +106,27 @@ def measure(asked: argparse.Namespace, shape: Shape) -> dict[str, Any]:
     }
 
 
-def measure_spark(asked: argparse.Namespace, server: str, folder: Path) -> list[Measured]:
-    """What runs in the session, in turn."""
-    names = [name for name in SPARK if name in asked.only]
-    if not names:
-        return []
+def run_settings(asked: argparse.Namespace, server: str) -> RunSettings:
+    """The job's settings as they were asked for."""
     settings = settings_for(
         server,
         shuffle_partitions=asked.shuffle_partitions,
         max_offsets=asked.max_offsets_per_trigger,
         master=asked.master,
     )
-    settings = replace(settings, spark_conf=dict(asked.spark_conf))
-    with session(settings) as (spark, jvm):
-        queries = Queries(spark, settings, folder, jvm=jvm)
-        rounds = []
-        for number in range(asked.repeat + 1):
-            passes = {name: queries.measure(getattr(queries, name)) for name in names}
-            goes = (
-                f"{name} {one.seconds:.2f} s, {_cpu(one.cost):.1f} of CPU" for name, one in passes.items()
-            )
-            say("; ".join(goes) + (" (warm-up)" if not number else ""))
-            rounds.append(passes)
+    return replace(settings, spark_conf=dict(asked.spark_conf))
+
+
+def measure_spark(asked: argparse.Namespace, spark: Session, server: str, folder: Path) -> list[Measured]:
+    """What runs in the session, in turn."""
+    names = [name for name in SPARK if name in asked.only]
+    queries = Queries(spark, run_settings(asked, server), folder)
+    rounds = []
+    for number in range(asked.repeat + 1):
+        passes = {name: queries.measure(getattr(queries, name)) for name in names}
+        goes = (f"{name} {one.seconds:.2f} s, {_cpu(one.cost):.1f} of CPU" for name, one in passes.items())
+        say("; ".join(goes) + (" (warm-up)" if not number else ""))
+        rounds.append(passes)
     return [
         Measured(
             name,
@@ -260,20 +259,29 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def shape_of(asked: argparse.Namespace, name: str) -> Shape:
+    """A shape with what was asked to be different."""
+    given = {key: getattr(asked, key) for key in ("groups", "partitions", "commits")}
+    changed = {key: value for key, value in given.items() if value}
+    return replace(SHAPES[name].scaled(asked.scale), **changed)
+
+
 def main() -> None:
     """Measures the shapes that were asked for."""
     asked = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     results = []
-    for name in asked.shape or ["steady"]:
-        given = {key: getattr(asked, key) for key in ("groups", "partitions", "commits")}
-        shape = replace(
-            SHAPES[name].scaled(asked.scale), **{key: value for key, value in given.items() if value}
-        )
-        results.append(measure(asked, shape))
-        print(table(results[-1]), end="\n\n", flush=True)
-        if asked.page:
-            put(name, table(results[-1]))
+    stack = ExitStack()
+    spark = None
+    if set(SPARK) & set(asked.only):
+        # One for all shapes: Python cannot start a second JVM of Spark.
+        spark = stack.enter_context(session(run_settings(asked, "unused:9092")))
+    with stack:
+        for name in asked.shape or ["steady"]:
+            results.append(measure(asked, shape_of(asked, name), spark))
+            print(table(results[-1]), end="\n\n", flush=True)
+            if asked.page:
+                put(name, table(results[-1]))
     if asked.json is not None:
         asked.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

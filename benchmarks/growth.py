@@ -55,10 +55,10 @@ def passes(asked: argparse.Namespace) -> dict[Shape, list[Pass]]:
             )
             for shape, broker in brokers.items()
         }
-        spark, jvm = stack.enter_context(session(next(iter(settings.values()))))
+        spark = stack.enter_context(session(next(iter(settings.values()))))
         for number in range(asked.repeat + 1):
             for shape, own in settings.items():
-                queries = Queries(spark, own, folder, jvm=jvm)
+                queries = Queries(spark, own, folder)
                 one = queries.measure(queries.job)
                 say(f"{shape.name}: {one.seconds:.2f} s" + (" (warm-up)" if not number else ""))
                 if number:

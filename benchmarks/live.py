@@ -125,18 +125,20 @@ def restart(groups: int, flags: Sequence[str]) -> dict[str, Any]:
             consumer.poll(5)  # the end is looked up now, not when the event is there
             begin = time.time()
             now.job.restart()
+            arrived: list[float] = []
             try:
-                now.job.wait_until(lambda: _arrived(consumer))
-                first = time.time()
+                now.job.wait_until(lambda: arrived.extend(_arrived(consumer)) or arrived)
             finally:
                 now.job.process.end(0)
         up = now.job.session_up()
-        return {"groups": groups, "start_to_session_s": up - begin, "session_to_event_s": first - up}
+        return {"groups": groups, "start_to_session_s": up - begin, "session_to_event_s": arrived[0] - up}
 
 
-def _arrived(consumer: Any) -> bool:
+def _arrived(consumer: Any) -> Iterator[float]:
+    """Unix seconds at which the job wrote the next message, if there is one."""
     message = consumer.poll(0.5)
-    return message is not None and message.error() is None
+    if message is not None and message.error() is None:
+        yield message.timestamp()[1] / 1000
 
 
 def idle(groups: int, flags: Sequence[str]) -> dict[str, Any]:

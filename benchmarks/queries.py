@@ -49,11 +49,20 @@ class Pass:
     cost: Cost
 
 
+@dataclass(frozen=True)
+class Session:
+    """The job's own session and the process id of its JVM."""
+
+    spark: SparkSession
+    jvm: int
+
+
 class Queries:
     """The session, the settings and the plan that the queries share."""
 
-    def __init__(self, spark: SparkSession, settings: RunSettings, folder: Path, *, jvm: int) -> None:
-        self.spark, self.settings, self._folder, self._jvm = spark, settings, folder, jvm
+    def __init__(self, session: Session, settings: RunSettings, folder: Path) -> None:
+        self.spark, self._jvm = session.spark, session.jvm
+        self.settings, self._folder = settings, folder
         source = Connection(settings.source)
         topic = source.identify(OFFSETS_TOPIC)
         self._cluster_id, self._era = topic.cluster_id, topic.era
@@ -134,15 +143,15 @@ def _run(query: DataStreamWriter) -> tuple[list[Mapping[str, Any]], float]:
 
 
 @contextmanager
-def session(settings: RunSettings) -> Iterator[tuple[SparkSession, int]]:
-    """The job's own session and the process id of its JVM."""
+def session(settings: RunSettings) -> Iterator[Session]:
+    """Starts and ends the JVM; a process can do that once."""
     spark = spark_session(settings)
     # With timers every batch leaves one more to be done, and a query for what is there now would never end.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     try:
-        yield spark, int(jvm.java.lang.ProcessHandle.current().pid())
+        yield Session(spark, int(jvm.java.lang.ProcessHandle.current().pid()))
     except BaseException:
         with suppress(Py4JError):  # the JVM may be on its way out, too
             quiet(spark)  # a query in the middle of a batch would write pages
