@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from captures import invoke
 from confluent_kafka import Producer
-from jobs import Json, RunningJob, comparable, running_job, topic_names, write_log
+from jobs import PATIENCE_SECONDS, Json, comparable, read_topic, topic_names, write_log
+from spark_sessions import small_session
 from stored_checkpoint import StoredLog, offsets_of, unpack
+from waiting import wait_until
 
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming import run as run_module
 from groupreplay.streaming.broker import EmbeddedBroker
-from groupreplay.streaming.clients import Connection
-from groupreplay.streaming.settings import Cluster
+from groupreplay.streaming.clients import Connection, TopicIdentity
+from groupreplay.streaming.run import run
+from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.topics import ensure_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -24,43 +35,62 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 KINDS = {"classic", "simple", "consumer", "share", "streams"}
 #: As when the checkpoint was made.
 TOPICS = topic_names("stored")
-FLAGS = ("--no-probe", "--shuffle-partitions", "1", "--member-events")
 
 
-def test_todays_job_starts_on_it(tmp_path: Path) -> None:
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredLog:
+    """The checkpoint in ``tmp_path``; the offsets topic of every broker gets the id that it was made with.
+
+    The job runs in the session of the other tests, whose JVM is not ended by it.
+    """
+    found = unpack(tmp_path)
+    era = json.loads((tmp_path / "checkpoint" / "groupreplay.json").read_text())["era"]
+    identify = Connection.identify
+
+    def as_then(self: Connection, topic: str) -> TopicIdentity:
+        now = identify(self, topic)
+        return replace(now, era=era) if topic == OFFSETS_TOPIC else now
+
+    @contextmanager
+    def kept(_: RunSettings) -> Iterator[Any]:
+        yield small_session()
+
+    monkeypatch.setattr(Connection, "identify", as_then)
+    monkeypatch.setattr(run_module, "_session", kept)
+    monkeypatch.setattr(run_module, "quiet", lambda _: None)
+    return found
+
+
+def test_todays_job_starts_on_it(stored: StoredLog, tmp_path: Path) -> None:
     """Every event of the second half, as if the job had never been another one: nothing began again."""
-    stored = unpack(tmp_path)
     checkpoint = tmp_path / "checkpoint"
     with EmbeddedBroker(offsets_partitions=stored.partitions) as broker:
         server = broker.bootstrap_servers
-        eras = move(checkpoint, server)
         write_log(server, [*stored.before, *stored.after], stored.partitions)
-        batches = len(list((checkpoint / "commits").glob("[0-9]*")))
-        with running_job(server, checkpoint, TOPICS, *FLAGS) as job:
-            job.wait_caught_up(time.time_ns() // 1_000_000)
-            # What was under way is called after the record that began it, in the former topic.
-            said = json.loads(json.dumps(job.events()).replace(*eras))
-            expected = second_half(stored, job)
-            assert job.stop() == 143
+        fill_probes(checkpoint, server)
+        expected = second_half(stored, server)
+        settings = RunSettings(
+            source=Cluster(bootstrap_servers=server),
+            checkpoint=str(checkpoint),
+            topics=TOPICS,
+            trigger_seconds=0.5,
+            shuffle_partitions=1,
+            probe=False,
+            member_events=True,
+        )
+        with stopped_when_caught_up(server):
+            assert run(settings) == 128 + signal.SIGTERM
+        said = events(server)
     assert {event["data"]["group_id"] for event in expected.values()} == KINDS
-    differing = {name: (said.get(name), one) for name, one in expected.items() if said.get(name) != one}
-    assert differing == {}
-    # What else is said comes with time: the records are as old as the checkpoint.
-    assert [one for one in said.values() if one["data"]["cause"] and one["id"] not in expected] == []
-    assert batches > 0
+    assert {name: said.get(name) for name in expected} == expected
+    assert [one["id"] for one in said.values() if from_log(one) and one["id"] not in expected] == []
     assert not list(checkpoint.glob("anew-*"))
 
 
-def move(checkpoint: Path, server: str) -> tuple[str, str]:
-    """To a cluster with the same id, and probes as many as were read; returns the offsets topic's id before and now."""
-    connection = Connection(Cluster(bootstrap_servers=server))
-    identity = checkpoint / "groupreplay.json"
-    known: Json = json.loads(identity.read_text())
-    era = connection.identify(OFFSETS_TOPIC).era
-    moved = {name: era for name in ("era", "event_era") if known.get(name)}
-    identity.write_text(json.dumps({**known, **moved}))
-    ensure_topics(connection, TOPICS)
-    last = max((file for file in (checkpoint / "offsets").iterdir()), key=lambda file: int(file.name))
+def fill_probes(checkpoint: Path, server: str) -> None:
+    """As many messages as the earlier job had read of the probes; they say nothing."""
+    ensure_topics(Connection(Cluster(bootstrap_servers=server)), TOPICS)
+    last = max((checkpoint / "offsets").iterdir(), key=lambda file: int(file.name))
     (read,) = (
         json.loads(line)[TOPICS.probes] for line in last.read_text().splitlines() if TOPICS.probes in line
     )
@@ -69,20 +99,54 @@ def move(checkpoint: Path, server: str) -> tuple[str, str]:
         for _ in range(count):
             producer.produce(TOPICS.probes, b"{}", partition=int(partition))
     assert producer.flush(60) == 0
-    return known["era"], era
 
 
-def second_half(stored: StoredLog, job: RunningJob) -> dict[str, Json]:
+def second_half(stored: StoredLog, server: str) -> dict[str, Json]:
     """What ``replay`` says of the records behind the moment at which the earlier job was stopped."""
     since = datetime.fromtimestamp(stored.first_start_ms / 1000, timezone.utc).isoformat()
-    words = ("replay", "--bootstrap-server", job.server, "--probes-topic", job.topics.probes)
-    printed = invoke(*words, "-o", "jsonl", "--member-events", "--complete-since", since)
+    words = ("replay", "--bootstrap-server", server, "--probes-topic", TOPICS.probes, "-o", "jsonl")
+    printed = invoke(*words, "--member-events", "--complete-since", since)
     assert printed.exit_code == 0, printed.output
-    events = [comparable(json.loads(line)) for line in printed.stdout.splitlines()]
+    told = [comparable(json.loads(line)) for line in printed.stdout.splitlines()]
     read = offsets_of(stored.before)
-    causes = {event["id"]: event["data"]["cause"] for event in events}
     return {
         event["id"]: event
-        for event in events
-        if (cause := causes[event["id"]]) and cause["offset"] >= read.get(cause["partition"], 0)
+        for event in told
+        if from_log(event) and event["data"]["cause"]["offset"] >= read[event["data"]["cause"]["partition"]]
     }
+
+
+def from_log(event: Json) -> bool:
+    """A fact that a record tells; conditions come with the time that went by between the two jobs."""
+    return event["id"].startswith(OFFSETS_TOPIC) and "condition_id" not in event["data"]
+
+
+def events(server: str) -> dict[str, Json]:
+    """What the job has said, by id."""
+    told = [comparable(json.loads(one.value or b"")) for one in read_topic(server, TOPICS.events)]
+    return {event["id"]: event for event in told}
+
+
+@contextmanager
+def stopped_when_caught_up(server: str) -> Iterator[None]:
+    """This process is asked to stop when its job says that it has applied all that is there now."""
+    written_ms, failures, done = time.time_ns() // 1_000_000, [], threading.Event()
+
+    def caught_up() -> bool:
+        beats = [json.loads(one.value or b"{}") for one in read_topic(server, TOPICS.probes)]
+        return done.is_set() or any((beat.get("caught_up_ms") or 0) >= written_ms for beat in beats)
+
+    def watch() -> None:
+        try:
+            wait_until(caught_up, PATIENCE_SECONDS, pause=1.0)
+        except BaseException as error:
+            failures.append(error)
+        if not done.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+    assert failures == []
