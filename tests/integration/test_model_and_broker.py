@@ -11,7 +11,8 @@ import pytest
 from classic_clients import subscription
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
-from scripted import BrokerWorld, Member, ModelWorld, OffsetsLog, World, differences, members
+from scripted import Member, World, differences, members
+from scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog
 
 from groupreplay.state.coordinator_consumer_group import Topic
 from groupreplay.state.coordinator_requests import Error, Protocol, Settings
