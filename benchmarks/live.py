@@ -31,7 +31,7 @@ from traffic import write
 
 from groupreplay.streaming.broker import EmbeddedBroker
 from groupreplay.streaming.clients import Connection
-from groupreplay.streaming.leash import Leashed, end_with_starter
+from groupreplay.streaming.leash import Leashed
 from groupreplay.streaming.settings import Cluster
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -69,7 +69,7 @@ class Job(RunningJob):
 
 
 def tell_session() -> None:
-    """The command line of groupreplay, in a child that ends with us."""
+    """The command line of groupreplay, in a child."""
     from groupreplay.streaming import run
     from groupreplay.streaming.cli import main as command_line
 
@@ -81,7 +81,6 @@ def tell_session() -> None:
         return spark
 
     run.spark_session = made
-    end_with_starter()
     sys.argv = ["groupreplay", *sys.argv[2:]]
     command_line()
 
