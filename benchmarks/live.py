@@ -205,10 +205,13 @@ def main() -> None:
     parser.add_argument("what", choices=_MEASURES)
     parser.add_argument("--groups", type=int)
     parser.add_argument("--page", action="store_true", help="put the figures into docs/performance.md")
-    parser.add_argument("flags", nargs="*", help="flags of groupreplay run, behind --")
-    asked = parser.parse_args()
+    own: list[str] = sys.argv[1:]
+    of_run: list[str] = []
+    if "--" in own:  # argparse would give them to the first word's list, which is empty by then
+        own, of_run = own[: own.index("--")], own[own.index("--") + 1 :]
+    asked = parser.parse_args(own)
     measure, groups = _MEASURES[asked.what]
-    found = measure(asked.groups or groups, asked.flags)
+    found = measure(asked.groups or groups, of_run)
     rounded = {name: round(value, 3) if isinstance(value, float) else value for name, value in found.items()}
     print(json.dumps({"measured": asked.what, **rounded}))
     if asked.page:
