@@ -77,7 +77,11 @@ class ConsumerLife(Life):
         elif after is ConsumerPhase.DEAD:
             self.truth.append(("group.deleted", generation, at_ms))
         elif after is ConsumerPhase.EMPTY:
+            self._open = False
             self.truth.append(("group.emptied", generation, at_ms))
+        elif self.clients.gap > 1 and not self._unproven:
+            # Sessions may end at the same moment: each is an operation, unless nothing lies between them in the log.
+            self._begin(generation, at_ms)
 
     def _converted(self, before: Any, after: Any, generation: int, at_ms: int) -> None:
         group = self.clients.coordinator.group
@@ -98,6 +102,11 @@ class ConsumerLife(Life):
         if not simple:
             self.truth.append(("group.converted", generation, at_ms))
 
+    def _begin(self, epoch: int, at_ms: int) -> None:
+        if epoch > self._epoch and not self._open:
+            self._open, self._epoch = True, epoch
+            self.truth.append(("rebalance.started", epoch, at_ms))
+
     def _note_rounds(self) -> None:
         group = self.clients.coordinator.group
         if not isinstance(group, ConsumerGroup):
@@ -109,9 +118,8 @@ class ConsumerLife(Life):
             self._unproven = group.state in (ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING)
             self._epoch = group.epoch
             return
-        if group.members and group.epoch > self._epoch and not self._open:
-            self._open = True
-            self.truth.append(("rebalance.started", group.epoch, now_ms))
+        if group.members:
+            self._begin(group.epoch, now_ms)
         if self._open and group.state is ConsumerPhase.STABLE:
             self.truth.append(("rebalance.completed", group.epoch, now_ms))
         self._open = self._open and group.state not in (ConsumerPhase.STABLE, ConsumerPhase.EMPTY)
