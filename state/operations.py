@@ -259,6 +259,9 @@ class _Comparison:
                     from_type=before.kind, to_type=after.kind, generation=after.epoch, since_ms=at_ms
                 )
             )
+            if before.kind is GroupType.CLASSIC and before.members:
+                # Its generations are written when they are complete: an epoch above continues nothing.
+                self.saved.completed_epoch = before.epoch
         elif before.exists and not after.exists:
             self._say(GroupDeleted(generation=before.epoch, since_ms=at_ms), before.kind)
         elif not before.exists and after.exists and self.comparable:

@@ -50,8 +50,9 @@ class ConsumerLife(Life):
     context: Context = NAMED
     _open: bool = False
     _epoch: int = 0
-    #: It was converted before a generation of it was written.
-    _unproven: bool = False
+    #: It was converted before a generation of it was written, and no round of it was told since.
+    _unheard: bool = False
+    _settled: bool = True
     _checked: tuple[int, int] = (0, 0)
 
     def happen(self, happening: str, who: int) -> None:
@@ -79,7 +80,7 @@ class ConsumerLife(Life):
         elif after is ConsumerPhase.EMPTY:
             self._open = False
             self.truth.append(("group.emptied", generation, at_ms))
-        elif self.clients.gap > 1 and not self._unproven:
+        elif self.clients.gap > 1 and not self._continues:
             # Sessions may end at the same moment: each is an operation, unless nothing lies between them in the log.
             self._begin(generation, at_ms)
 
@@ -98,7 +99,7 @@ class ConsumerLife(Life):
             alone = (
                 isinstance(group, ConsumerGroup) and len(group.members) == 1 and group.epoch <= _FIRST_EPOCH
             )
-            self._unproven = simple and not alone
+            self._unheard, self._settled = simple and not alone, False
         if not simple:
             self.truth.append(("group.converted", generation, at_ms))
 
@@ -110,20 +111,23 @@ class ConsumerLife(Life):
     def _note_rounds(self) -> None:
         group = self.clients.coordinator.group
         if not isinstance(group, ConsumerGroup):
-            self._open = self._unproven = False
+            self._open = self._unheard = False
             return
         now_ms = self.clients.now
-        if self._unproven:
-            # Each epoch until Stable goes on with what it began with.
-            self._unproven = group.state in (ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING)
-            self._epoch = group.epoch
-            return
-        if group.members:
+        if group.members and not self._continues:
             self._begin(group.epoch, now_ms)
         if self._open and group.state is ConsumerPhase.STABLE:
+            self._unheard = False
             self.truth.append(("rebalance.completed", group.epoch, now_ms))
         self._open = self._open and group.state not in (ConsumerPhase.STABLE, ConsumerPhase.EMPTY)
+        self._unheard = self._unheard and bool(group.members)
+        self._settled = group.state is ConsumerPhase.STABLE
         self._epoch = group.epoch
+
+    @property
+    def _continues(self) -> bool:
+        """An epoch goes on with a round of which the log does not show the beginning."""
+        return self._unheard and not self._settled
 
     def _expected(self) -> dict[str, Any] | None:
         group = self.clients.coordinator.group

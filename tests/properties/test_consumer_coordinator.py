@@ -57,6 +57,12 @@ def test_the_replay_of_many_histories_is_the_truth() -> None:
     assert answers[Error.NONE] > sum(answers.values()) / 2
 
 
+@pytest.mark.parametrize("seed", [3397, 4627, 5363])
+def test_histories_that_were_told_wrongly_once(seed: int) -> None:
+    """Sessions that end at one moment; a round after a conversion, which the log shows whole or not."""
+    lives(range(seed, seed + 1))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
 def test_the_replay_of_very_many_histories_is_the_truth(part: int) -> None:
