@@ -63,7 +63,8 @@ class SimulatedGroup:
         self._agenda: list[tuple[int, int, Callable[[int], None]]] = []
         self._planned = 0
         self._outcomes: list[Outcome] = []
-        self._waiting: dict[int, tuple[Request, SimulatedClient]] = {}
+        #: Requests without an answer yet, by identity: with the client and the number of its start.
+        self._waiting: dict[int, tuple[Request, SimulatedClient, int]] = {}
         self._consumers = ConsumerSide(
             coordinator=self.coordinator,
             topic=self._topic,
@@ -188,7 +189,7 @@ class SimulatedGroup:
     # -- what a client does
 
     def _ask(self, client: SimulatedClient, request: Request, now_ms: int) -> None:
-        self._waiting[id(request)] = (request, client)
+        self._waiting[id(request)] = (request, client, client.starts)
         self._take(self.coordinator.handle(request, now_ms), now_ms)
 
     def _join(self, client: SimulatedClient, now_ms: int) -> None:
@@ -307,8 +308,9 @@ class SimulatedGroup:
         if outcome.operations or outcome.changes:
             self._outcomes.append(outcome)
         for reply in outcome.replies:
-            _, client = self._waiting.pop(id(reply.request))
-            if client.alive and type(reply.request) in _ANSWERED:
+            _, client, start = self._waiting.pop(id(reply.request))
+            # An answer to the process before this one reaches nobody.
+            if client.alive and client.starts == start and type(reply.request) in _ANSWERED:
                 _ANSWERED[type(reply.request)](self, client, reply.answer, now_ms)
         if any(change.after is Phase.PREPARING_REBALANCE for change in outcome.changes):
             self._call_back(now_ms)
@@ -352,7 +354,7 @@ class SimulatedGroup:
             if self._script.cooperative and not set(before) <= set(client.owned):
                 # What was given up can be dealt out now.
                 self._plan_for(client, now_ms + 1 + self._numbers.randrange(50), self._join)
-            if self._consumers.in_charge:
+            elif self._consumers.in_charge:
                 self._consumers.call(client, now_ms)
 
     def _acknowledged(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
