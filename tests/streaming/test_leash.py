@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from waiting import wait_until
 
+from groupreplay.streaming import leash
 from groupreplay.streaming.leash import Leashed
 
 DEADLINE_SECONDS = 30.0
@@ -56,10 +58,20 @@ def family(log: Path) -> tuple[Leashed, int]:
     return shell, int(log.read_text().split()[1])
 
 
-def watchdogs() -> list[psutil.Process]:
-    """Those that we have started, and that are still there."""
+Watchdogs = Callable[[], list[psutil.Process]]
+
+
+def _watchdogs() -> list[psutil.Process]:
     mine = psutil.Process().children()
     return [one for one in mine if is_alive(one.pid) and "groupreplay.streaming.leash" in one.cmdline()]
+
+
+@pytest.fixture
+def watchdogs(monkeypatch: pytest.MonkeyPatch) -> Watchdogs:
+    """Those that a test has started and that are still there; the broker of all tests has one of its own."""
+    monkeypatch.setattr(leash, "_WATCHDOG", leash._Watchdog())
+    others = _watchdogs()
+    return lambda: [one for one in _watchdogs() if one not in others]
 
 
 def test_polite_end(tmp_path: Path) -> None:
@@ -129,7 +141,7 @@ def test_given_and_answered() -> None:
         assert child.answers.read() == b"300000 \n"
 
 
-def test_one_watchdog_as_long_as_it_is_needed(tmp_path: Path) -> None:
+def test_one_watchdog_as_long_as_it_is_needed(tmp_path: Path, watchdogs: Watchdogs) -> None:
     """However many processes there are, one guards them, and it goes home with the last of them."""
     with python(tmp_path / "a", DEAF):
         with python(tmp_path / "b", DEAF):
@@ -138,7 +150,7 @@ def test_one_watchdog_as_long_as_it_is_needed(tmp_path: Path) -> None:
     assert watchdogs() == []
 
 
-def test_a_released_process_lives_on(tmp_path: Path) -> None:
+def test_a_released_process_lives_on(tmp_path: Path, watchdogs: Watchdogs) -> None:
     """After a release nobody guards it any more, and it runs."""
     shell, child = family(tmp_path / "log")
     try:
