@@ -332,3 +332,19 @@ class Coordinator:
         if self.type == "consumer" and not self.members:
             self.type, self.generation = "classic", 0
             self._done([*self.write.ended(), asked_for(at=self.at)])
+
+
+def life_cut_inside_a_rebalance(kind: str) -> tuple[list[Raw], list[Raw]]:
+    """Two members come and go and the group is deleted: the records before the second has its share, and the rest."""
+    life = Coordinator(kind=kind)
+    life.join("a")
+    life.settle()
+    life.join("b")
+    life.heartbeat("a")
+    middle = len(life.log)
+    life.settle()
+    life.leave("a")
+    life.settle()
+    life.leave("b")
+    life.delete()
+    return life.log[:middle], life.log[middle:]

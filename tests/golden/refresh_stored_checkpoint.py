@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset  # noqa: E402
 from jobs import interleaved, running_job, topic_names, write_log  # noqa: E402
-from modern_coordinator import Coordinator  # noqa: E402
+from modern_coordinator import life_cut_inside_a_rebalance  # noqa: E402
 from stored_checkpoint import FILE, StoredLog, store  # noqa: E402
 
 from groupreplay.streaming.broker import EmbeddedBroker  # noqa: E402
@@ -43,18 +43,7 @@ def histories() -> dict[str, tuple[list[Raw], list[Raw]]]:
         "simple": (commits, [commit("t", 1, 2, at=100), no_offset("t", 2, at=600)]),
     }
     for kind in ("consumer", "share", "streams"):
-        life = Coordinator(kind=kind)
-        life.join("a")
-        life.settle()
-        life.join("b")
-        life.heartbeat("a")
-        middle = len(life.log)
-        life.settle()
-        life.leave("a")
-        life.settle()
-        life.leave("b")
-        life.delete()
-        made[kind] = (life.log[:middle], life.log[middle:])
+        made[kind] = life_cut_inside_a_rebalance(kind)
     return made
 
 

@@ -26,7 +26,7 @@ MINUTE = 60_000
 def histories() -> dict[str, Any]:
     """Each is cut where something is under way."""
     from builders import asked_for, commit, emptied, generation, gone, member, no_offset
-    from modern_coordinator import Coordinator
+    from modern_coordinator import life_cut_inside_a_rebalance
     from raw_records import commit as raw_commit
 
     from groupreplay.streaming.probe_messages import GroupAnswer, HeartbeatMessage, RoundSummary
@@ -89,18 +89,7 @@ def histories() -> dict[str, Any]:
         },
     }
     for kind in ("consumer", "share", "streams"):
-        life = Coordinator(kind=kind)
-        life.join("a")
-        life.settle()
-        life.join("b")
-        life.heartbeat("a")
-        middle = len(life.log)
-        life.settle()
-        life.leave("a")
-        life.settle()
-        life.leave("b")
-        life.delete()
-        made[f"a {kind} group inside a rebalance"] = _group(life.log[:middle], life.log[middle:])
+        made[f"a {kind} group inside a rebalance"] = _group(*life_cut_inside_a_rebalance(kind))
     return made
 
 
