@@ -41,8 +41,14 @@ RESERVED: Final = b"\0"
 #: The key in ``group-job`` of the conditions of the job that hold.
 CONDITIONS_KEY: Final = RESERVED + b"conditions"
 
-#: The columns that ``step`` yields. ``headers`` is a JSON object of header name to text, or null.
+#: The columns of the rows that a call is given.
+INPUT_COLUMNS: Final = ("key", "packed", "caught_up_ms")
+#: The columns that a call yields. ``headers`` is a JSON object of header name to text, or null.
 OUTPUT_COLUMNS: Final = ("topic", "key", "value", "headers")
+#: Some rows of one key: (``packed``, ``caught_up_ms``).
+Chunk = tuple[Sequence[bytes | None], Sequence[int]]
+#: One row by ``OUTPUT_COLUMNS``.
+OutputCells = tuple[str, bytes, bytes | None, str | None]
 
 
 class Output(str, Enum):
@@ -205,23 +211,38 @@ def _event_key(event: Event) -> bytes:
 def step(
     key: tuple[bytes], frames: Iterable[pd.DataFrame], state: GroupState, *, job: Job
 ) -> Iterator[pd.DataFrame]:
-    """The function that Spark calls for each key with data, and again for each timer that is due.
+    """The function that Spark is given: ``rows_of_call`` in PySpark's words, frames of pandas.
+
+    Our own workers take the way around them (``group_worker``).
+    """
+    import pandas as pd
+
+    chunks = ((frame["packed"].tolist(), frame["caught_up_ms"].tolist()) for frame in frames)
+    rows = rows_of_call(key[0], chunks, state, job)
+    if rows:
+        # Of one array: columns given one by one cost several times as much, and there is a frame for every key.
+        cells = np.empty((len(rows), len(OUTPUT_COLUMNS)), object)
+        cells[:] = rows
+        yield pd.DataFrame(cells, columns=list(OUTPUT_COLUMNS))
+
+
+def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Job) -> list[OutputCells]:
+    """What Spark calls for each key with data, and again for each timer that is due.
 
     PySpark keeps the timer of a call that writes nothing, and fires it again in every batch when the call was
     the timer's own: such a call must end with an update and a new timer, or with a removal.
     """
     packed: list[bytes] = []
     caught_up_ms = state.getCurrentWatermarkMs()
-    for frame in frames:
-        blobs = frame["packed"].tolist()
+    for blobs, times_ms in chunks:
         packed += [blob for blob in blobs if blob is not None]
         if None in blobs:
             # The caught-up time, a batch before it is the watermark (see ``pack_probes``).
-            caught_up_ms = max(caught_up_ms, int(frame["caught_up_ms"].max()))
+            caught_up_ms = max(caught_up_ms, *times_ms)
     processing_ms = state.getCurrentProcessingTimeMs()
     now_ms = min(processing_ms, caught_up_ms)
     result = advance(
-        key[0],
+        key,
         state.get[0] if state.exists else None,
         packed,
         now_ms=now_ms,
@@ -229,8 +250,7 @@ def step(
         context=job.context,
     )
     _store(result, state, processing_ms, min(processing_ms - now_ms, job.retry_ms))
-    if result.rows:
-        yield _frame(result.rows, job.topics)
+    return [_cells(row, job.topics) for row in result.rows]
 
 
 def _store(result: Advance, state: GroupState, processing_ms: int, trail_ms: int) -> None:
@@ -244,15 +264,8 @@ def _store(result: Advance, state: GroupState, processing_ms: int, trail_ms: int
             state.setTimeoutDuration(max(1, max(result.deadline_ms - processing_ms, 0) + trail_ms))
 
 
-def _frame(rows: Sequence[OutputRow], topics: TopicNames) -> pd.DataFrame:
-    import pandas as pd
-
-    # Of one array: columns given one by one cost several times as much, and there is a frame for every key.
-    cells = np.empty((len(rows), len(OUTPUT_COLUMNS)), object)
-    for place, row in enumerate(rows):
-        cells[place] = (getattr(topics, row.output.value), row.key, row.value, _headers_text(row.headers))
-    frame: pd.DataFrame = pd.DataFrame(cells, columns=list(OUTPUT_COLUMNS))
-    return frame
+def _cells(row: OutputRow, topics: TopicNames) -> OutputCells:
+    return getattr(topics, row.output.value), row.key, row.value, _headers_text(row.headers)
 
 
 def _headers_text(headers: tuple[tuple[str, bytes], ...]) -> str | None:
