@@ -156,7 +156,7 @@ def _with_deadlines(saved: Saved, offsets: Offsets, context: Context) -> list[di
 def _next_expiry_ms(saved: Saved, offsets: Offsets, context: Context) -> int | None:
     """The first deadline, rounded down: it moves with every commit, and the document shall not."""
     retention_ms = context.assumed_retention_ms
-    first = retention.first(retention.deadlines(saved, offsets, retention_ms))
+    first = retention.first_deadline(saved, offsets, retention_ms)
     step_ms = max(retention_ms // _EXPIRY_STEPS, 1)
     return None if first is None else first // step_ms * step_ms
 
@@ -166,7 +166,7 @@ def group_document(
 ) -> dict[str, Any]:
     """The document of ``group-states``: members with ranges (at most 200), offsets in summary."""
     seen = picture(saved)
-    known = names(offsets, saved.modern, context.topic_names)
+    known = names(offsets, saved.modern, context.topic_names) if seen.members else {}
     return {
         "cluster_id": context.cluster_id,
         **_head(group_id, saved, seen),

@@ -47,9 +47,10 @@ class OffsetsExpiringRule:
         limit_ms = self.limit_ms(retention_ms)
         if not len(view.offsets):
             return Outlook()
-        due = retention.deadlines(view.saved, view.offsets, retention_ms)
-        first_later, raised = retention.first(due), tuple[Raised, ...]()
+        first_later = retention.first_deadline(view.saved, view.offsets, retention_ms)
+        raised: tuple[Raised, ...] = ()
         if first_later is not None and first_later <= view.now_ms + limit_ms:
+            due = retention.deadlines(view.saved, view.offsets, retention_ms)
             soon = due <= view.now_ms + limit_ms
             first_later, raised = retention.first(due[~soon]), (self._raised(view, due, soon, limit_ms),)
         if first_later is None:

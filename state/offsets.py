@@ -93,9 +93,13 @@ class Offsets:
         keys = _keys(places[run.rows["topic"]], run.rows["partition"])
         order = keys.argsort()
         keys = keys[order]
-        at, found, newer = self._find(keys, run.rows["log_offset"][order])
         number = -1 if generation is None else generation
         self.rhythm = added(self.rhythm, run.rhythm)
+        if not len(self.rows):
+            self._insert(keys, run.rows[order], number)
+            self._take_sparse(run, keys, order, np.ones(len(keys), bool))
+            return Applied([], [], recreated, True)
+        at, found, newer = self._find(keys, run.rows["log_offset"][order])
         fallen: list[int] = []
         old_offsets: list[int] = []
         if newer.any():
@@ -111,9 +115,6 @@ class Offsets:
         self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """(where each key belongs, which are there, which of those were last committed before ``log_offset``)."""
-        if not len(self.rows):
-            nowhere = np.zeros(len(keys), bool)
-            return np.zeros(len(keys), np.intp), nowhere, nowhere
         known = _keys(self.rows["topic"], self.rows["partition"])
         at = known.searchsorted(keys)
         found = known.take(at, mode="clip") == keys
@@ -185,12 +186,12 @@ class Offsets:
         order: npt.NDArray[np.intp],
         taken: npt.NDArray[np.bool_],
     ) -> None:
-        expires = run.rows["expire_timestamp_ms"][order]
-        has_expiry = taken & (expires >= 0)
         if self.metadata or self.expire_timestamps_ms:
             for key in keys[taken].tolist():
                 self.metadata.pop(key, None)
                 self.expire_timestamps_ms.pop(key, None)
+        expires = run.rows["expire_timestamp_ms"][order]
+        has_expiry = taken & (expires >= 0)
         if has_expiry.any():
             self.expire_timestamps_ms.update(
                 zip(keys[has_expiry].tolist(), expires[has_expiry].tolist(), strict=True)
@@ -269,6 +270,10 @@ class Offsets:
         rows = self.rows[places]
         pairs = zip(rows["topic"].tolist(), rows["partition"].tolist(), strict=True)
         return [(self.topics[topic], partition) for topic, partition in pairs]
+
+    def oldest_commit_ms(self) -> int:
+        """Of a table that is not empty."""
+        return int(self.rows["commit_timestamp_ms"].min())
 
     def summary(self) -> dict[str, Any]:
         """What the document in ``group-states`` says of offsets."""

@@ -109,3 +109,18 @@ def first(due: Times) -> int | None:
     """The earliest of some deadlines; None when there is none."""
     earliest = int(due.min()) if len(due) else NEVER
     return None if earliest == NEVER else earliest
+
+
+def first_deadline(saved: Saved, offsets: Offsets, retention_ms: int) -> int | None:
+    """The earliest of ``deadlines``; asked for in every call, and in most of them no table is needed for it."""
+    if not len(offsets):
+        return None
+    base = rule_of(saved).base
+    if base is None:
+        return None
+    if offsets.expire_timestamps_ms or subscribed_topics(saved):
+        return first(deadlines(saved, offsets, retention_ms))
+    since_ms = saved.emptied_ms if base is Base.EMPTIED else None
+    if since_ms is None:
+        since_ms = offsets.oldest_commit_ms()
+    return min(max(since_ms, -_LATEST), _LATEST) + min(retention_ms, _LATEST)

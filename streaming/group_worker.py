@@ -10,11 +10,12 @@ do, too: ``step`` serves both.
 from __future__ import annotations
 
 import inspect
-import json
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, BinaryIO, Final
 
+import msgspec
 import pyarrow as pa
 import pyspark
 import pyspark.worker
@@ -97,7 +98,7 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
     def _state(self, row: dict[str, Any]) -> GroupState:
         stored = _pickle.loads(row["object"]) if row["object"] else None
         return GroupState(
-            **{**json.loads(row["properties"]), "optionalValue": stored},
+            **{**msgspec.json.decode(row["properties"]), "optionalValue": stored},
             keyAsUnsafe=row["keyRowAsUnsafe"],
             valueSchema=self.state_object_schema,
         )
@@ -127,7 +128,8 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
     def _state_cells(self, state: GroupState) -> tuple[Any, ...]:
         stored = None
         if state.exists:
-            stored = _pickle.dumps(state._value_schema.toInternal(state._value))
+            # Cloudpickle, which PySpark takes, writes the same bytes in several times the time.
+            stored = pickle.dumps(state._value_schema.toInternal(state._value), pickle.HIGHEST_PROTOCOL)
         return state.json(), state._keyAsUnsafe, stored, state.oldTimeoutTimestamp
 
     def _batch(

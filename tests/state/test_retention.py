@@ -42,8 +42,11 @@ def simple_member(topics: tuple[str, ...] | None) -> Member:
 
 
 def due(saved: Saved, offsets: Offsets) -> dict[tuple[str, int], int | None]:
-    """Every deadline by topic partition."""
+    """Every deadline by topic partition; the first of them is also told without the others."""
     times = retention.deadlines(saved, offsets, RETENTION_MS).tolist()
+    earliest = min(times, default=retention.NEVER)
+    told = retention.first_deadline(saved, offsets, RETENTION_MS)
+    assert told == (None if earliest == retention.NEVER else earliest)
     named = offsets.names(np.arange(len(offsets)))
     return {name: None if at == retention.NEVER else at for name, at in zip(named, times, strict=True)}
 
@@ -158,7 +161,7 @@ def test_the_end_of_time() -> None:
     """A hostile commit time or retention neither overflows nor comes true."""
     offsets = table({("t", 0): ((1 << 63) - 1, -1), ("t", 1): (-(1 << 63), -1)})
     late, early = retention.deadlines(Saved(), offsets, 1 << 62).tolist()
-    assert early < late < retention.NEVER
+    assert retention.first_deadline(Saved(), offsets, 1 << 62) == early < late < retention.NEVER
 
 
 def _silent() -> Report:
