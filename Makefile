@@ -27,8 +27,10 @@ help:
 demo: .venv/.wheel
 	$(BIN)/groupreplay demo $(ARGS)
 
+# Two at a time: most of the time a test of a broker or of the job waits for something. The files in their order, because
+# those that take longest come early.
 test: lint jars
-	$(BIN)/pytest -m 'not long' $(ARGS)
+	$(BIN)/pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-fast: .venv/.wheel
 	$(BIN)/pytest -m 'not broker and not spark and not long' $(ARGS)
