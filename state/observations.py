@@ -116,7 +116,8 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     """A live answer about one classic group, as the prober has written it down.
 
     ``taken_ms`` is when the broker answered, ``state`` in Kafka's spelling (``Dead``: it knows no such group).
-    ``topic``, ``partition`` and ``offset`` say where the answer is recorded; the prober asks every ``interval_ms``.
+    ``topic``, ``partition`` and ``offset`` say where the answer is recorded; the round before was
+    ``interval_ms`` earlier.
     """
 
     taken_ms: int

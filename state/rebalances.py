@@ -28,12 +28,16 @@ SESSION_TIMEOUT_MS: Final = 45_000
 
 
 class InProgress(msgspec.Struct, array_like=True):
-    """A classic rebalance that the prober has seen. ``seen``: member and instance ids of its last answer."""
+    """A classic rebalance that the prober has seen. ``seen``: member and instance ids of its last answer.
+
+    It may have begun up to ``unseen_ms`` before ``since_ms``: after the round before the first that saw it.
+    """
 
     rebalance_id: str
     since_ms: int
     phase: Phase
     seen: tuple[str, ...] = ()
+    unseen_ms: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,8 +43,7 @@ def _silent(view: View, seen: set[str]) -> tuple[tuple[Suspect, ...], str | None
     """Members of the last generation that have not committed since somebody else has."""
     saved = view.saved
     assert saved.in_progress is not None
-    # The rebalance may have begun up to one round of the prober before it was seen.
-    since_ms = saved.in_progress.since_ms - saved.probe_interval_ms
+    since_ms = saved.in_progress.since_ms - saved.in_progress.unseen_ms
     commits = {member.member_id: _last_commit_ms(view, member) for member in saved.members}
     if not any(at_ms is not None and at_ms > since_ms for at_ms in commits.values()):
         return (), _NO_COMMITS

@@ -34,7 +34,8 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     """What the coordinator said of one group.
 
     ``taken_ms`` is the moment before it was asked, by the prober's clock; ``state`` is Kafka's own word, and
-    ``Dead`` means that there is no such group. ``broker`` is the coordinator's id. Rounds are ``interval_ms`` apart.
+    ``Dead`` means that there is no such group. ``broker`` is the coordinator's id. All brokers had last been
+    asked ``interval_ms`` before, which is at least the time from one round to the next.
     """
 
     cluster_id: str

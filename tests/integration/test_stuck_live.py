@@ -34,8 +34,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
-# The threshold is longer than the 5 s between heartbeats of KIP-848, in which a member cannot know what to revoke.
-THRESHOLD_MS, PROBE_MS, TRIGGER_MS = 6_000, 1_000, 1_000
+# The threshold is longer than the 5 s between heartbeats of KIP-848, in which a member cannot know what to revoke, and
+# than a rebalance of members that this process polls between other work.
+THRESHOLD_MS, PROBE_MS, TRIGGER_MS = 10_000, 1_000, 1_000
+#: From a member's last poll to the join that it blocks: its own last commit comes within 400 ms, and the rebalance is
+#: seen a round of the prober late. Who is stuck for less than both cannot be told from the others by commits.
+STUCK_SECONDS = 3
 #: How long a member may stay away from its poll loop; the group's rebalance timeout.
 TIMEOUT_MS = 60_000
 RULES = (
@@ -69,7 +73,7 @@ public class SleepyLeader {
         settings.put("group.id", group);
         settings.put("client.id", client);
         settings.put("max.poll.interval.ms", String.valueOf(timeoutMs));
-        settings.put("session.timeout.ms", "10000");
+        settings.put("session.timeout.ms", "30000");
         settings.put("heartbeat.interval.ms", "500");
         settings.put("key.deserializer", ByteArrayDeserializer.class.getName());
         settings.put("value.deserializer", ByteArrayDeserializer.class.getName());
@@ -288,7 +292,10 @@ class World:
         self._member("stubborn")
         self._wait(lambda: self._holds("stubborn", 6))
         # Time to commit something.
-        end = time.monotonic() + 2
+        self._pass(2)
+
+    def _pass(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
         self._wait(lambda: time.monotonic() > end)
 
     def _member(self, name: str) -> None:
@@ -304,13 +311,15 @@ class World:
         ]
 
     def _block(self) -> None:
+        groups = [*self.blocked, self.mute]
+        self.loop.stuck.update(one.blocker for one in groups)
+        self._pass(STUCK_SECONDS)
         self.stuck_at_ms = now_ms()
-        for one in [*self.blocked, self.mute]:
-            self.loop.stuck.add(one.blocker)
+        for one in groups:
             self.loop.join(one.late, one.group, one.topic, commits=one.commits)
 
     def _block_others(self, leader: Any) -> None:
-        leader.sleep(12_000)
+        leader.sleep(2 * THRESHOLD_MS)
         leader.join(self.servers, self.sleepy, "sleepy-b", self.topic, self.timeout_ms)
         self._member("second")
 

@@ -31,6 +31,7 @@ from modern_builders import (
     target,
 )
 from modern_builders import target_epoch as assigned
+from msgspec import structs
 from probed import MINUTE, PROBING, START, TWO, conditions, probe, rounds, told
 
 from groupreplay.state import Event, Evidence, Group, Observations, Severity
@@ -192,6 +193,23 @@ def test_the_silent_member_is_suspected() -> None:
     )
     assert (fact.suspects, fact.suspects_note, fact.blockers) == ((suspect,), None, None)
     assert (fact.reason, fact.state) == ("not_joined", "PreparingRebalance")
+
+
+def test_a_rebalance_that_was_seen_late() -> None:
+    """The round before was long ago: commits since then may have been made in the rebalance, and tell who is silent."""
+    began = START + 2 * MINUTE
+    history = [
+        TWO,
+        commit("t", 0, 5, at=began - 60_000),
+        commit("t", 1, 5, at=began - 60_000),
+        commit("t", 1, 9, at=began - 20_000),
+    ]
+    first, *others = rounds(began, began + 4 * MINUTE)
+    for unseen_ms, expected in [(10_000, []), (40_000, ["a"])]:
+        probes = [structs.replace(first, interval_ms=unseen_ms), *others]
+        _, events = told(history, probes, began + 4 * MINUTE)
+        (fact,) = stuck(events)
+        assert [one.member_id for one in fact.suspects] == expected
 
 
 def test_without_commits_nobody_is_suspected() -> None:

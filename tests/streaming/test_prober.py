@@ -114,6 +114,21 @@ def test_a_round() -> None:
     ]
 
 
+def test_how_long_nobody_had_looked() -> None:
+    """An answer says how much earlier its rebalance may have begun: rounds may be late, or miss a broker."""
+    cluster = Cluster({"g": PREPARING})
+    asking = prober(cluster)
+    told = []
+    for pause_ms, error in [(0, None), (5_000, None), (30_000, "timed out"), (10_000, None)]:
+        cluster.now_ms += pause_ms
+        cluster.error = error
+        taken = asking.take()
+        asking.remember(taken)
+        told += [one.interval_ms for one in taken.answers]
+    # A round asks about groups 101 ms after its start, and starts 1 ms late. The third knew of the group before.
+    assert told == [10_000, 10_000, 30_000 + 203, 30_000 + 10_000 + 305]
+
+
 def test_the_end_is_asked_for_once() -> None:
     """A group that is no longer listed is described once more, and then forgotten."""
     cluster = Cluster({"g": PREPARING, "h": PREPARING})
