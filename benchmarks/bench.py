@@ -114,7 +114,7 @@ def run_settings(asked: argparse.Namespace, server: str) -> RunSettings:
         max_offsets=asked.max_offsets_per_trigger,
         master=asked.master,
     )
-    return replace(settings, spark_conf=dict(asked.spark_conf))
+    return replace(settings, spark_conf={**settings.spark_conf, **dict(asked.spark_conf)})
 
 
 def measure_spark(asked: argparse.Namespace, spark: Session, server: str, folder: Path) -> list[Measured]:

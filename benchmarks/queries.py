@@ -170,5 +170,7 @@ def settings_for(
         master=master,
         shuffle_partitions=shuffle_partitions,
         max_offsets_per_trigger=max_offsets,
+        # A query's consumers stay open for five minutes after it, with what they have fetched; a job has one query.
+        spark_conf={"spark.driver.memory": "6g"},
         log_level="ERROR",
     )
