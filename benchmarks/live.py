@@ -41,6 +41,8 @@ from jobs import RunningJob, read_topic, topic_names
 _LOG_PARTITIONS: Final = 50
 _PARTITIONS: Final = 5
 _SETTLING_BATCHES: Final = 3
+#: Triggers until the JVM of a job has compiled what it needs, and then those that are measured.
+_WARM_UP, _MEASURED = 12, 8
 _AS_A_CHILD: Final = "job"
 _SESSION_IS_UP: Final = "the session is up at"
 
@@ -143,6 +145,7 @@ def _arrived(consumer: Any) -> Iterator[float]:
 def idle(groups: int, flags: Sequence[str]) -> dict[str, Any]:
     """Batches with nothing but heartbeats and the prober's answers."""
     with running(groups, [*flags, "--trigger", "3"]) as now:
+        now.job.wait_until(now.job.batches)
         settled = max(now.job.batches()) + _SETTLING_BATCHES
         now.job.wait_until(lambda: max(now.job.batches()) >= settled + 10)
         seconds = [one["seconds"] for number, one in now.job.batches().items() if number > settled]
@@ -154,9 +157,9 @@ def busy(groups: int, flags: Sequence[str]) -> dict[str, Any]:
     with running(groups, [*flags, "--trigger", "10"]) as now:
         first: dict[str, float] = {}
         begin = time.monotonic()
-        for number in range(1, 9):
+        for number in range(1, _WARM_UP + _MEASURED + 1):
             write(now.server, Shape("groups", groups, _PARTITIONS, commits=1), first_commit=number)
-            if number == 2:  # what was read before is not counted
+            if number == _WARM_UP:
                 first = {"batch": max(now.job.batches()), "at": time.monotonic()}
             time.sleep(max(0.0, 10 * number - (time.monotonic() - begin)))
         passed = time.monotonic() - first["at"]
