@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from page import put
-from processes import KINDS, Cost, Finished
+from processes import FULL_SPEED, KINDS, Cost, Finished
 from queries import Queries, Session, session, settings_for
 from shapes import SHAPES, Shape
 from tools import LOG_LOADING, capture, console, load, replay
@@ -77,7 +77,9 @@ def measure(asked: argparse.Namespace, shape: Shape, spark: Session | None) -> d
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="groupreplay-bench-")))
         broker = stack.enter_context(
-            EmbeddedBroker(offsets_partitions=asked.log_partitions, jvm_options=["-Xmx2g", LOG_LOADING])
+            EmbeddedBroker(
+                offsets_partitions=asked.log_partitions, jvm_options=["-Xmx2g", FULL_SPEED, LOG_LOADING]
+            )
         )
         server = broker.bootstrap_servers
         written = write(server, shape)

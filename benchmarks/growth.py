@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from bench import say
 from page import put
+from processes import FULL_SPEED
 from queries import Pass, Queries, session, settings_for
 from shapes import Shape
 from traffic import write
@@ -41,7 +42,7 @@ def passes(asked: argparse.Namespace) -> dict[Shape, list[Pass]]:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="groupreplay-bench-")))
         brokers = {}
         for shape in shapes(asked.groups, asked.partitions, asked.commits):
-            broker = EmbeddedBroker(offsets_partitions=50, jvm_options=["-Xmx1g"])
+            broker = EmbeddedBroker(offsets_partitions=50, jvm_options=["-Xmx1g", FULL_SPEED])
             brokers[shape] = stack.enter_context(broker)
             say(
                 f"{shape.name}: {shape.records:,} records in {write(broker.bootstrap_servers, shape).seconds:.1f} s"

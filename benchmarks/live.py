@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_END, TopicPartition
 from page import put
+from processes import FULL_SPEED
 from shapes import Shape
 from traffic import write
 
@@ -102,7 +103,7 @@ def running(groups: int, flags: Sequence[str]) -> Iterator[Running]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-bench-")))
         broker = stack.enter_context(
-            EmbeddedBroker(offsets_partitions=_LOG_PARTITIONS, jvm_options=["-Xmx2g"])
+            EmbeddedBroker(offsets_partitions=_LOG_PARTITIONS, jvm_options=["-Xmx2g", FULL_SPEED])
         )
         server = broker.bootstrap_servers
         write(server, Shape("groups", groups, _PARTITIONS, commits=1))

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import psutil
 from confluent_kafka import Producer
+from processes import FULL_SPEED
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -177,7 +178,10 @@ def soak(asked: argparse.Namespace) -> list[Sample]:
     """Runs the job under load, and prints a line a minute."""
     samples: list[Sample] = []
     print(" ".join(f"{column.name:>16}" for column in fields(Sample)))
-    with tempfile.TemporaryDirectory() as folder, EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        EmbeddedBroker(offsets_partitions=PARTITIONS, jvm_options=[FULL_SPEED]) as broker,
+    ):
         flags = ("--trigger", str(asked.trigger))
         job_at = (broker.bootstrap_servers, Path(folder) / "job", topic_names("soak"))
         with (

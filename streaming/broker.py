@@ -34,7 +34,8 @@ DEFAULT_VERSION: Final = "4.3.1"
 
 _HOST: Final = "127.0.0.1"
 _CLUSTER_ID: Final = "Z3JvdXByZXBsYXktZGVtbw"
-_JVM_OPTIONS: Final = ("-XX:+UseSerialGC", "-Xms128m", "-Xmx512m")
+#: It lives for minutes: what the second compiler takes it does not give back.
+_JVM_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms128m", "-Xmx512m")
 _LOG_OPTIONS: Final = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.log.kafka.server=info",

@@ -14,6 +14,9 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from groupreplay.streaming.broker import EmbeddedBroker
 
+# Spark's JVMs live for a minute here: what its second compiler takes it does not give back.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 # No deadline: on a machine that is shared with a broker and Spark, a slow example proves nothing.
 settings.register_profile("ci", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", parent=settings.get_profile("ci"), max_examples=5_000)
