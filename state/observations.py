@@ -116,8 +116,8 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     """A live answer about one classic group, as the prober has written it down.
 
     ``taken_ms`` is when the broker answered, ``state`` in Kafka's spelling (``Dead``: it knows no such group).
-    ``topic``, ``partition`` and ``offset`` say where the answer is recorded; the round before was
-    ``interval_ms`` earlier.
+    ``topic``, ``partition`` and ``offset`` say where the answer is recorded; the prober asks every ``interval_ms``,
+    and had last asked everybody ``unseen_ms`` before.
     """
 
     taken_ms: int
@@ -128,6 +128,7 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     broker: int | None = None
     members: tuple[ProbedMember, ...] = ()
     interval_ms: int = 10_000
+    unseen_ms: int = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

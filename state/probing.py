@@ -46,7 +46,7 @@ def _goes_on(saved: Saved, probe: Probe, phase: Phase, report: Report) -> None:
     known = saved.in_progress
     if known is None:
         since_ms = _began_ms(saved, probe.taken_ms)
-        known = InProgress(rebalance_id(saved, report), since_ms, phase, unseen_ms=probe.interval_ms)
+        known = InProgress(rebalance_id(saved, report), since_ms, phase, unseen_ms=probe.unseen_ms)
         report.say(
             RebalanceStarted(rebalance_id=known.rebalance_id, generation=None, trigger="unknown"),
             group_type=GroupType.CLASSIC,

@@ -34,8 +34,8 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     """What the coordinator said of one group.
 
     ``taken_ms`` is the moment before it was asked, by the prober's clock; ``state`` is Kafka's own word, and
-    ``Dead`` means that there is no such group. ``broker`` is the coordinator's id. All brokers had last been
-    asked ``interval_ms`` before, which is at least the time from one round to the next.
+    ``Dead`` means that there is no such group. ``broker`` is the coordinator's id. Rounds are ``interval_ms`` apart;
+    all brokers had last been asked ``unseen_ms`` before (None: by a prober that does not say).
     """
 
     cluster_id: str
@@ -48,6 +48,7 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     members: tuple[MemberAnswer, ...] = ()
     truncated: bool = False
     interval_ms: int = 10_000
+    unseen_ms: int | None = None
 
 
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="round"):

@@ -113,6 +113,7 @@ def _probe(message: GroupAnswer, place: Place) -> Probe:
             for one in message.members
         ),
         interval_ms=message.interval_ms,
+        unseen_ms=message.interval_ms if message.unseen_ms is None else message.unseen_ms,
     )
 
 

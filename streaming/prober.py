@@ -98,13 +98,13 @@ class Prober:
         listing = self._questions.rebalancing(layout.brokers)
         # Before the question, not after the answer: a generation that is written in between is newer.
         taken_ms = self._clock()
-        since_listed_ms = self._interval_ms if self._listed_ms is None else taken_ms - self._listed_ms
+        unseen_ms = self._interval_ms if self._listed_ms is None else taken_ms - self._listed_ms
         if not any(listing.brokers.values()):
             self._listed_ms = started_ms
         asked = sorted(listing.groups | self._in_progress)
         pictures = self._questions.describe([*asked, self._unknown_group])
         answers = [
-            self._answer(group, taken_ms, picture, max(since_listed_ms, self._interval_ms))
+            self._answer(group, taken_ms, picture, max(unseen_ms, self._interval_ms))
             for group in asked
             if isinstance(picture := pictures[group], GroupPicture)
         ]
@@ -125,7 +125,7 @@ class Prober:
         begun = {one.group_id for one in taken.answers if one.state in IN_PROGRESS}
         self._in_progress = (self._in_progress - ended) | begun
 
-    def _answer(self, group: str, taken_ms: int, picture: GroupPicture, interval_ms: int) -> GroupAnswer:
+    def _answer(self, group: str, taken_ms: int, picture: GroupPicture, unseen_ms: int) -> GroupAnswer:
         return GroupAnswer(
             cluster_id=self._cluster_id,
             group_id=group,
@@ -135,7 +135,8 @@ class Prober:
             protocol_type=picture.protocol_type,
             protocol=picture.protocol,
             members=picture.members,
-            interval_ms=interval_ms,
+            interval_ms=self._interval_ms,
+            unseen_ms=unseen_ms,
         )
 
     def _summary(

@@ -206,7 +206,7 @@ def test_a_rebalance_that_was_seen_late() -> None:
     ]
     first, *others = rounds(began, began + 4 * MINUTE)
     for unseen_ms, expected in [(10_000, []), (40_000, ["a"])]:
-        probes = [structs.replace(first, interval_ms=unseen_ms), *others]
+        probes = [structs.replace(first, unseen_ms=unseen_ms), *others]
         _, events = told(history, probes, began + 4 * MINUTE)
         (fact,) = stuck(events)
         assert [one.member_id for one in fact.suspects] == expected

@@ -59,6 +59,7 @@ BEAT = HeartbeatMessage(
                 "members": [{"member_id": "m", "instance_id": None, "client_id": "a", "client_host": "/h"}],
                 "truncated": False,
                 "interval_ms": 10_000,
+                "unseen_ms": None,
             },
         ),
         (

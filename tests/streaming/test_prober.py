@@ -82,6 +82,7 @@ def answer(group: str, state: str, at: int) -> GroupAnswer:
         broker=1,
         protocol_type="consumer",
         protocol="range",
+        unseen_ms=10_000,
     )
 
 
@@ -124,7 +125,7 @@ def test_how_long_nobody_had_looked() -> None:
         cluster.error = error
         taken = asking.take()
         asking.remember(taken)
-        told += [one.interval_ms for one in taken.answers]
+        told += [one.unseen_ms for one in taken.answers]
     # A round asks about groups 101 ms after its start, and starts 1 ms late. The third knew of the group before.
     assert told == [10_000, 10_000, 30_000 + 203, 30_000 + 10_000 + 305]
 
