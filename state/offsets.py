@@ -280,7 +280,7 @@ class Offsets:
         times = self.rows["commit_timestamp_ms"]
         return {
             "partitions": len(self.rows),
-            "oldest_commit_ms": int(times.min()) if len(times) else None,
+            "oldest_commit_ms": self.oldest_commit_ms() if len(times) else None,
             "newest_commit_ms": int(times.max()) if len(times) else None,
         }
 

@@ -83,6 +83,11 @@ def subscribed_topics(saved: Saved) -> frozenset[str]:
     return _classic_topics(saved) or frozenset()
 
 
+def _emptied_ms(saved: Saved, base: Base) -> int | None:
+    """From when the retention of all offsets counts; None: each from its own commit."""
+    return saved.emptied_ms if base is Base.EMPTIED else None
+
+
 def deadlines(saved: Saved, offsets: Offsets, retention_ms: int) -> Times:
     """For each row of the table the first moment at which the broker may remove it, ``NEVER`` for none.
 
@@ -92,8 +97,8 @@ def deadlines(saved: Saved, offsets: Offsets, retention_ms: int) -> Times:
     if base is None or not len(offsets):
         return np.full(len(offsets), NEVER, np.int64)
     since = offsets.rows["commit_timestamp_ms"]
-    if base is Base.EMPTIED and saved.emptied_ms is not None:
-        since = np.full(len(offsets), saved.emptied_ms, np.int64)
+    if (emptied_ms := _emptied_ms(saved, base)) is not None:
+        since = np.full(len(offsets), emptied_ms, np.int64)
     due: Times = np.minimum(np.maximum(since, -_LATEST), _LATEST) + min(retention_ms, _LATEST)
     places, expiries = offsets.own_expiries()
     if places:
@@ -120,7 +125,7 @@ def first_deadline(saved: Saved, offsets: Offsets, retention_ms: int) -> int | N
         return None
     if offsets.expire_timestamps_ms or subscribed_topics(saved):
         return first(deadlines(saved, offsets, retention_ms))
-    since_ms = saved.emptied_ms if base is Base.EMPTIED else None
+    since_ms = _emptied_ms(saved, base)
     if since_ms is None:
         since_ms = offsets.oldest_commit_ms()
     return min(max(since_ms, -_LATEST), _LATEST) + min(retention_ms, _LATEST)

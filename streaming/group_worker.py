@@ -32,7 +32,7 @@ from groupreplay.streaming.step import Job, OutputCells, rows_of_call, step
 #: The release whose worker this was written against; with any other one PySpark's own way is taken.
 PYSPARK: Final = "4.0.0"
 
-#: Some rows of one key, by ``INPUT_COLUMNS``.
+#: Some rows of one key, with the columns that ``query.output_rows`` selects.
 Columns = Sequence[list[Any]]
 
 
@@ -107,22 +107,19 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
         """Writes what the calls say and the states they leave behind, some thousand rows at a time."""
         if not self.without_pandas:
             return super().dump_stream(iterator, stream)  # type: ignore[no-untyped-call]
-        return ArrowStreamSerializer.dump_stream(self, self._batches(iterator, stream), stream)  # type: ignore[no-untyped-call]
+        return ArrowStreamSerializer.dump_stream(self, _announced(self._batches(iterator), stream), stream)  # type: ignore[no-untyped-call]
 
-    def _batches(self, results: Iterable[Any], stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+    def _batches(self, results: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         rows: list[OutputCells] = []
         states: list[tuple[Any, ...]] = []
         arrow_type = None
-        started = False
         for (((said, state), arrow_type),) in results:
             rows += said
             states.append(self._state_cells(state))
-            if len(rows) > self.arrow_max_records_per_batch or len(states) > self.arrow_max_records_per_batch:
-                started = started or _start(stream)
+            if max(len(rows), len(states)) > self.arrow_max_records_per_batch:
                 yield self._batch(rows, arrow_type, states)
                 rows, states = [], []
         if states:
-            started or _start(stream)
             yield self._batch(rows, arrow_type, states)
 
     def _state_cells(self, state: GroupState) -> tuple[Any, ...]:
@@ -136,7 +133,7 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
         self, rows: Sequence[OutputCells], arrow_type: Any, states: Sequence[tuple[Any, ...]]
     ) -> pa.RecordBatch:
         # The three columns of a batch are of one length, and the first says how much of the others counts.
-        length = max(len(rows), len(states), 1)
+        length = max(len(rows), len(states))
         counts = [(len(rows), len(states))] * length
         return pa.RecordBatch.from_arrays(
             [
@@ -148,10 +145,12 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
         )
 
 
-def _start(stream: BinaryIO) -> bool:
-    # Not before the first batch is there: an error in it must still be able to take this place.
-    write_int(SpecialLengths.START_ARROW_STREAM, stream)  # type: ignore[no-untyped-call]
-    return True
+def _announced(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(batches):
+        if not number:
+            # Not before the first batch is there: an error in it must still be able to take this place.
+            write_int(SpecialLengths.START_ARROW_STREAM, stream)  # type: ignore[no-untyped-call]
+        yield batch
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Columns, dict[str, Any]]]:

@@ -41,8 +41,6 @@ RESERVED: Final = b"\0"
 #: The key in ``group-job`` of the conditions of the job that hold.
 CONDITIONS_KEY: Final = RESERVED + b"conditions"
 
-#: The columns of the rows that a call is given.
-INPUT_COLUMNS: Final = ("key", "packed", "caught_up_ms")
 #: The columns that a call yields. ``headers`` is a JSON object of header name to text, or null.
 OUTPUT_COLUMNS: Final = ("topic", "key", "value", "headers")
 #: Some rows of one key: (``packed``, ``caught_up_ms``).

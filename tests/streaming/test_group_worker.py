@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyspark.worker
 import pytest
+from pyspark.errors import PySparkRuntimeError
 from pyspark.serializers import CPickleSerializer, read_int, write_int
 from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer
 from pyspark.sql.types import StructType
@@ -254,6 +255,13 @@ def test_a_call_that_fails_fails_before_any_batch(monkeypatch: pytest.MonkeyPatc
     broken = Job(context=None, topics=TopicNames())  # type: ignore[arg-type]
     with pytest.raises(AttributeError):
         spoken(partial(step, job=broken), history())
+
+    def stops(*_: Any) -> list[Any]:
+        raise StopIteration
+
+    monkeypatch.setattr(group_worker, "rows_of_call", stops)
+    with pytest.raises(PySparkRuntimeError, match="STOP_ITERATION_OCCURRED"):
+        spoken(partial(step, job=JOB), history())
 
 
 def test_another_release_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
