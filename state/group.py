@@ -92,7 +92,9 @@ class Group:
                 events += self._apply_record(item)
         if self._saved.pending and observations.seen_to > self._saved.pending[-1].offset:
             events += self._close()
-        return events + self.expire(now_ms, recorded_ms)
+        events += self.expire(now_ms, recorded_ms)
+        self._thin()
+        return events
 
     def expire(self, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
         """Serve what is due by ``now_ms``; ``recorded_ms`` as for ``apply``."""
@@ -166,11 +168,16 @@ class Group:
         fresh = [probe for probe in probes if probe.taken_ms > saved.probed_ms]
         if fresh:
             held = sorted({*saved.probes, *fresh}, key=lambda probe: (probe.taken_ms, probe.offset))
-            if len(held) > _MOST_PROBES:
-                held = _thinned(held)
-            # The first tells when a rebalance began, the last ones how it stands.
-            saved.probes = tuple(held[:1] + held[1:][-_MOST_PROBES:])
+            saved.probes = tuple(held)
             self.changed = True
+
+    def _thin(self) -> None:
+        """What still waits at the end of a call is kept in the state, which must not grow without end."""
+        held = self._saved.probes
+        if len(held) > _MOST_PROBES:
+            first, *others = _thinned(held)
+            # The first tells when a rebalance began, the last ones how it stands.
+            self._saved.probes = (first, *others[-_MOST_PROBES:])
 
     def _apply_probe(self) -> list[Event]:
         saved = self._saved

@@ -67,6 +67,11 @@ class GroupRecord:
         """Where the observation begins in the log."""
         return self.offset
 
+    @property
+    def last(self) -> tuple[int, int]:
+        """Place in the log and timestamp."""
+        return self.offset, self.timestamp_ms
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRun:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import heapq
 import tempfile
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from groupreplay.state import Context, Group
 from groupreplay.state.envelope import timestamp
 from groupreplay.streaming.pack import pack
-from groupreplay.streaming.packing import BAD_RECORDS_TAG, GROUP_TAG
+from groupreplay.streaming.packing import BAD_RECORDS_TAG, GROUP_TAG, unpack_group
 from groupreplay.streaming.probe_rows import INPUT_COLUMNS, Audience, pack_probes
 from groupreplay.streaming.rows import Rows
 from groupreplay.streaming.step import Output, OutputRow, advance
@@ -33,8 +33,8 @@ _SEPARATOR: Final = b"\0"
 class Replay:
     """All groups of one input. Feed it the rows once, then ask for the groups.
 
-    Memory grows with the number of groups and of committed partitions, not with the length of the log. With
-    ``until_ms`` the log ends there: what was written later does not count. What compaction has taken since
+    Memory grows with the number of groups, of committed partitions and of a prober's answers, not with the length
+    of the log. With ``until_ms`` the log ends there: what was written later does not count. What compaction has taken since
     then is missing all the same. ``now_ms`` is the moment up to which the log is known, where that is later
     than its last record: what waits for time to pass needs it.
     """
@@ -54,21 +54,24 @@ class Replay:
         self.latest_ms = 0 if now_ms is None else now_ms
         self._blobs: dict[bytes, bytes] = {}
         self._deadlines: dict[bytes, int] = {}
+        self._answers: dict[bytes, deque[_Answer]] = {}
 
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """Everything the job would write for these rows. The end of the rows is the end of the log."""
-        # Probes wait in the state of their group for the records that were written before them.
         audience = Audience(topic=rows.probes_topic, cluster_id=rows.cluster_id)
-        probes = pack_probes(map(self._messages, rows.probes), audience)
-        for packed in chain(probes, pack(map(self._columns, rows.batches))):
-            for key, blob in zip(
-                packed.column("key").to_pylist(), packed.column("packed").to_pylist(), strict=True
-            ):
-                if self._wanted(key):
-                    yield from self._advance(key, [blob], now_ms=0)
-        for key in list(self._blobs):
-            if key in self._deadlines and self._deadlines[key] <= self.latest_ms + 1:
-                yield from self._advance(key, [], now_ms=self.latest_ms + 1)
+        for key, blob in self._entries(pack_probes(map(self._messages, rows.probes), audience)):
+            if key.startswith(GROUP_TAG):
+                (probe,) = unpack_group([blob]).probes
+                self._answers.setdefault(key, deque()).append(_Answer(probe.taken_ms, blob))
+            else:
+                yield from self._advance(key, [blob], now_ms=0)
+        for key, blob in self._entries(pack(map(self._columns, rows.batches))):
+            yield from self._advance(key, [*self._answers_before(key, blob), blob], now_ms=0)
+        now_ms = self.latest_ms + 1
+        for key in list({**self._blobs, **self._answers}):
+            answers = [answer.packed for answer in self._answers.pop(key, ())]
+            if answers or self._deadlines.get(key, now_ms + 1) <= now_ms:
+                yield from self._advance(key, answers, now_ms=now_ms)
 
     def groups(self) -> Iterator[Group]:
         """The groups as the end of the log left them, by name."""
@@ -79,6 +82,25 @@ class Replay:
     def wants(self, group_id: str) -> bool:
         """Whether this group was asked for; events about bad records name others, too."""
         return self._only is None or GROUP_TAG + group_id.encode() in self._only
+
+    def _entries(self, packed: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
+        for batch in packed:
+            pairs = zip(batch.column("key").to_pylist(), batch.column("packed").to_pylist(), strict=True)
+            yield from (pair for pair in pairs if self._wanted(pair[0]))
+
+    def _answers_before(self, key: bytes, records: bytes) -> list[bytes]:
+        """What was answered about a group up to the last of these records of it.
+
+        Not all at once: a state holds only the first and the last of the answers that wait in it.
+        """
+        answers = self._answers.get(key)
+        if not answers:
+            return []
+        last_ms = max(item.last[1] for item in unpack_group([records]).items)
+        before = list[bytes]()
+        while answers and answers[0].taken_ms <= last_ms:
+            before.append(answers.popleft().packed)
+        return before
 
     def _wanted(self, key: bytes) -> bool:
         return self._only is None or key in self._only or key.startswith(BAD_RECORDS_TAG)
@@ -114,6 +136,13 @@ class Replay:
             self._deadlines[key] = result.deadline_ms
         self.dead_letters += sum(row.output is Output.DEAD_LETTERS for row in result.rows)
         yield from result.rows
+
+
+class _Answer(NamedTuple):
+    """What a prober was told of a group, as ``pack_probes`` makes it."""
+
+    taken_ms: int
+    packed: bytes
 
 
 class EventHead(msgspec.Struct):

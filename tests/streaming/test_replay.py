@@ -202,6 +202,20 @@ def test_probes_take_their_place_between_the_records(tmp_path: Path) -> None:
     ]
 
 
+def test_as_many_probes_as_there_are(tmp_path: Path) -> None:
+    """A state holds some hundred that wait; a replay gives it each at its time, however long the capture is."""
+    rounds = range(500)
+    log = [generation(at + 1, member("a", [0]), at=10_000 * at) for at in rounds]
+    seen = [
+        asked("g", state, at=10_000 * at + after_ms, members=["a"])
+        for at in rounds
+        for state, after_ms in [("PreparingRebalance", 2_000), ("CompletingRebalance", 4_000)]
+    ]
+    path = write_capture(tmp_path / "a.parquet", raw(log), probes=probes_batch(seen))
+    kinds = [kind for _, _, kind in told(replayed(path))]
+    assert kinds.count("rebalance.started.v1") == len(rounds)
+
+
 def test_probes_of_later_do_not_count(tmp_path: Path) -> None:
     """The log and what stands beside it end at the same moment."""
     path = write_capture(tmp_path / "a.parquet", raw(BLOCKED), probes=stuck())
