@@ -251,7 +251,7 @@ def poison(numbers: random.Random, duration_ms: int) -> Script:
     acts = _deployed(numbers, 3, duration_ms)
     for number, at_ms in enumerate(_times(numbers, _ready(acts), duration_ms, 12 * _MINUTE_MS)):
         acts += _restart(numbers, at_ms, number % 3)
-    return _script(numbers, acts, poisoned_ms=_ready(acts[:3]), repeats=0.1)
+    return _script(numbers, acts, poisoned_ms=_ready(acts[:3]) + 5 * _MINUTE_MS, repeats=0.1)
 
 
 def expiry(numbers: random.Random, duration_ms: int) -> Script:

@@ -19,6 +19,7 @@ from groupreplay.state import modern
 from groupreplay.state.events import (
     Fact,
     GroupEmptied,
+    GroupType,
     History,
     MemberJoined,
     MemberLeft,
@@ -103,7 +104,9 @@ def learn(saved: Saved, report: Report) -> None:
         saved.habits = Habits()
     habits, at_ms = saved.habits, report.timestamp_ms
     _forget(habits, at_ms - KEPT_MS)
-    lesson = _Lesson(saved, habits, at_ms, _shared_places(saved, report.facts), *timeouts(saved))
+    lesson = _Lesson(
+        saved, habits, at_ms, _shared_places(saved, report.facts), *timeouts(saved), report.context.probing
+    )
     # A round is told before its members; what they have now is counted when it is known who they are.
     facts = sorted(report.facts, key=lambda fact: isinstance(fact, RebalanceCompleted))
     changed = [lesson.take(fact) for fact in facts]
@@ -208,6 +211,7 @@ class _Lesson:
     shared: frozenset[str]
     rebalance_timeout_ms: int
     session_timeout_ms: int
+    probing: bool
 
     def take(self, fact: Fact) -> str | None:
         """Remember a fact; the name of the slot that it says has changed."""
@@ -254,12 +258,17 @@ class _Lesson:
         """At about the rebalance timeout after its last sign, and not at about the session timeout."""
         if fact.reason in ("rebalance_timeout", "left", "session_timeout"):
             return fact.reason == "rebalance_timeout"
-        if fact.elapsed_ms is None or self.rebalance_timeout_ms <= 0:
+        if fact.elapsed_ms is None or self.rebalance_timeout_ms <= 0 or self._would_have_been_seen():
             return False
         slack_ms = max(_LEAST_SLACK_MS, self.session_timeout_ms // 4)
         late = 0.9 * self.rebalance_timeout_ms <= fact.elapsed_ms <= self.rebalance_timeout_ms + slack_ms
         silent = 0.9 * self.session_timeout_ms <= fact.elapsed_ms <= self.session_timeout_ms + slack_ms
         return late and not silent
+
+    def _would_have_been_seen(self) -> bool:
+        """A prober asks often enough to see every rebalance that somebody is too late for, so it would be told."""
+        classic = self.saved.group_type is GroupType.CLASSIC
+        return self.probing and classic and self.rebalance_timeout_ms >= 3 * self.saved.probe_interval_ms
 
     def updated(self, fact: MemberUpdated) -> str | None:
         """A dynamic member with a new member id in its old slot was started again."""

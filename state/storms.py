@@ -110,7 +110,8 @@ class RebalanceTimeoutsRule:
     """A slot was dropped at about the rebalance timeout ``times`` times in ``window_ms``.
 
     Where the rebalance timeout is short this is the only sign of a member that is too slow: no rebalance
-    lasts long enough to be called stuck.
+    lasts long enough to be called stuck. With a prober that asks at least three times in it, only what the
+    prober has seen counts; without one, a member that leaves may have been silent for just as long.
     """
 
     NAME: ClassVar[str] = RebalanceTimeouts.NAME

@@ -34,9 +34,9 @@ class Replay:
     """All groups of one input. Feed it the rows once, then ask for the groups.
 
     Memory grows with the number of groups, of committed partitions and of a prober's answers, not with the length
-    of the log. With ``until_ms`` the log ends there: what was written later does not count. What compaction has taken since
-    then is missing all the same. ``now_ms`` is the moment up to which the log is known, where that is later
-    than its last record: what waits for time to pass needs it.
+    of the log. With ``until_ms`` the log ends there: what was written later does not count. What compaction has
+    taken since then is missing all the same. ``now_ms`` is the moment up to which the log is known, where that
+    is later than its last record: what waits for time to pass needs it.
     """
 
     def __init__(

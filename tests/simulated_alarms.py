@@ -84,15 +84,16 @@ def misses(one: Told, condition: str) -> list[str]:
 def _throughout(one: Told, group_id: str, condition: str) -> Iterator[str]:
     """It holds from its first hour on, but for pauses of a tenth of the time."""
     start = BEGIN_MS + min(HOUR_MS, one.plan.duration_ms // 2)
-    held_ms, since_ms = 0, None
+    held_ms, since_ms = 0, start
+    # It may be said of several members at a time.
+    firing = set[str]()
     for event in one.of(group_id, condition):
         at_ms = max(event["data"]["at_ms"] if "at_ms" in event["data"] else _ms(event["time"]), start)
-        if event["data"]["status"] == "firing":
-            since_ms = at_ms if since_ms is None else since_ms
-        elif since_ms is not None:
-            held_ms, since_ms = held_ms + at_ms - since_ms, None
-    if since_ms is not None:
-        held_ms += one.plan.end_ms - since_ms
+        held_ms += at_ms - since_ms if firing else 0
+        since_ms = at_ms
+        change = firing.add if event["data"]["status"] == "firing" else firing.discard
+        change(event["data"]["condition_id"])
+    held_ms += one.plan.end_ms - since_ms if firing else 0
     if held_ms < 0.9 * (one.plan.end_ms - start):
         yield f"{condition} held for {held_ms} of {one.plan.end_ms - start} ms"
 

@@ -163,6 +163,14 @@ def test_timeouts_at_the_third() -> None:
     assert said(drops(60_000, 60_000, 60_000, after=28 * MINUTE), "rebalance.timeouts")[0] == []
 
 
+def test_a_prober_would_have_seen_it() -> None:
+    """Where rounds are close enough, a member that is gone with no rebalance in sight was not thrown out of one."""
+    looking = replace(CONTEXT, probing=True)
+    assert said(drops(60_000, 60_000, 60_000), "rebalance.timeouts", context=looking)[0] == []
+    short = drops(29_000, 29_000, 29_000, rebalance_ms=29_000)
+    assert said(short, "rebalance.timeouts", context=looking)[0] != []
+
+
 def test_a_session_that_expires_is_no_timeout() -> None:
     """Where both timeouts are about the same, the time cannot tell them apart."""
     assert said(drops(60_000, 60_000, 60_000, session_ms=58_000), "rebalance.timeouts")[0] == []
