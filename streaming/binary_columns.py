@@ -33,7 +33,7 @@ class BinaryColumn(NamedTuple):
             np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8),
             places[:-1],
             places[1:],
-            column.is_null().to_numpy(zero_copy_only=False),
+            numbers(column.is_null().cast(pa.uint8())).astype(bool),
         )
 
     def __len__(self) -> int:
@@ -42,6 +42,11 @@ class BinaryColumn(NamedTuple):
     def at(self, row: int) -> bytes | None:
         """One value; None for a null."""
         return None if self.is_null[row] else self.data[self.start[row] : self.end[row]].tobytes()
+
+
+def numbers(column: pa.Array) -> npt.NDArray[Any]:
+    """A column of numbers without nulls, not copied. Arrow's own ``to_numpy`` would load pandas first."""
+    return np.from_dlpack(column)
 
 
 def structures(data: Bytes, at: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -88,4 +93,4 @@ def distinct(data: Bytes, start: Ints, length: Ints) -> tuple[list[bytes], Ints]
         len(start),
         [None, pa.py_buffer(np.r_[0, ends].astype(np.int64)), pa.py_buffer(data[places])],
     ).dictionary_encode()
-    return strings.dictionary.to_pylist(), strings.indices.to_numpy().astype(np.int64)
+    return strings.dictionary.to_pylist(), numbers(strings.indices).astype(np.int64)

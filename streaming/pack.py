@@ -11,7 +11,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.bad_records import BadRecord
 from groupreplay.streaming.allocator import keep_freed_memory
-from groupreplay.streaming.binary_columns import BinaryColumn, Ints
+from groupreplay.streaming.binary_columns import BinaryColumn, Ints, numbers
 from groupreplay.streaming.commit_columns import CommitColumns, decode_regular
 from groupreplay.streaming.fold import ChunkRows, fold
 from groupreplay.streaming.key_columns import KeyColumns, decode_keys
@@ -54,12 +54,32 @@ _CHUNK_BYTES: Final = 64 << 20
 _KEPT_BYTES: Final = {"malformed": 64 << 10, "skipped": 1 << 10}
 
 
+class PackedRows(NamedTuple):
+    """What one chunk came to, by tagged key, and its ``record_counts``."""
+
+    keys: list[bytes]
+    packed: list[bytes]
+    counts: list[int]
+
+
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Packs records into rows of COUNTED_SCHEMA: one per group, Kafka partition and chunk.
 
     The batches have INPUT_COLUMNS (int32, int64, int64, binary, binary). Rows that cannot be used go to the
     key ``x:`` + partition.
     """
+    for keys, packed, counts in packed_rows(batches):
+        columns = [
+            pa.array(keys, pa.binary()),
+            pa.array(packed, pa.binary()),
+            pa.nulls(len(keys), OUTPUT_SCHEMA.field("caught_up").type),
+            pa.array([counts] + [None] * (len(keys) - 1)),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=COUNTED_SCHEMA)
+
+
+def packed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[PackedRows]:
+    """The same in lists, for who is not behind Arrow."""
     keep_freed_memory()
     for table in _chunks(batches):
         yield _packed_rows(_Chunk.of(table))
@@ -107,16 +127,16 @@ class _Chunk:
 
     @classmethod
     def of(cls, table: pa.Table) -> _Chunk:
-        partition, offset = table["partition"].to_numpy(), table["offset"].to_numpy()
+        partition, offset = _numbers(table, "partition"), _numbers(table, "offset")
         if not _in_log_order(partition, offset):
             table = table.take(pa.array(np.lexsort((offset, partition))))
-            partition, offset = table["partition"].to_numpy(), table["offset"].to_numpy()
+            partition, offset = _numbers(table, "partition"), _numbers(table, "offset")
         keys = pc.dictionary_encode(_one_array(table["key"]), null_encoding="encode")
         return cls(
             partition.astype(np.int64),
             offset,
-            table["timestamp_ms"].to_numpy(),
-            keys.indices.to_numpy().astype(np.int64),
+            _numbers(table, "timestamp_ms"),
+            numbers(keys.indices).astype(np.int64),
             decode_keys(keys.dictionary),
             BinaryColumn.of(_one_array(table["value"])),
         )
@@ -136,12 +156,16 @@ def _ends(partition: npt.NDArray[Any]) -> Ints:
     return np.append(np.flatnonzero(partition[1:] != partition[:-1]), len(partition) - 1)
 
 
+def _numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    return numbers(pa.concat_arrays(table[name].chunks))
+
+
 def _one_array(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
     """A binary column in one piece, with offsets that cannot overflow."""
     return pa.concat_arrays(column.cast(pa.large_binary()).chunks)
 
 
-def _packed_rows(chunk: _Chunk) -> pa.RecordBatch:
+def _packed_rows(chunk: _Chunk) -> PackedRows:
     is_offset_commit = chunk.keys.is_offset_commit[chunk.key_index]
     commits = decode_regular(chunk.values, is_offset_commit & ~chunk.values.is_null)
     records, bad = _other_rows(chunk, commits)
@@ -167,13 +191,7 @@ def _packed_rows(chunk: _Chunk) -> pa.RecordBatch:
     for partition, bad_records in bad.items():
         keys.append(BAD_RECORDS_TAG + str(partition).encode())
         packed.append(pack_bad_records(bad_records))
-    columns = [
-        pa.array(keys, pa.binary()),
-        pa.array(packed, pa.binary()),
-        pa.nulls(len(keys), OUTPUT_SCHEMA.field("caught_up").type),
-        pa.array([count_types(chunk.keys.raw, chunk.key_index)] + [None] * (len(keys) - 1)),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=COUNTED_SCHEMA)
+    return PackedRows(keys, packed, count_types(chunk.keys.raw, chunk.key_index))
 
 
 def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:

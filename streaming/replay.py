@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from typing import IO, Final, NamedTuple
 
 import msgspec
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from groupreplay.state import Context, Group
 from groupreplay.state.envelope import timestamp
-from groupreplay.streaming.pack import pack
+from groupreplay.streaming.pack import packed_rows
 from groupreplay.streaming.packing import BAD_RECORDS_TAG, GROUP_TAG, unpack_group
 from groupreplay.streaming.probe_rows import INPUT_COLUMNS, Audience, pack_probes
 from groupreplay.streaming.rows import Rows
@@ -59,19 +60,21 @@ class Replay:
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """Everything the job would write for these rows. The end of the rows is the end of the log."""
         audience = Audience(topic=rows.probes_topic, cluster_id=rows.cluster_id)
-        for key, blob in self._entries(pack_probes(map(self._messages, rows.probes), audience)):
+        answers = pack_probes(map(self._messages, rows.probes), audience)
+        for key, blob in self._wanted((one["key"].to_pylist(), one["packed"].to_pylist()) for one in answers):
             if key.startswith(GROUP_TAG):
                 (probe,) = unpack_group([blob]).probes
                 self._answers.setdefault(key, deque()).append(_Answer(probe.taken_ms, blob))
             else:
                 yield from self._advance(key, [blob], now_ms=0)
-        for key, blob in self._entries(pack(map(self._columns, rows.batches))):
+        records = packed_rows(map(self._columns, rows.batches))
+        for key, blob in self._wanted((one.keys, one.packed) for one in records):
             yield from self._advance(key, [*self._answers_before(key, blob), blob], now_ms=0)
         now_ms = self.latest_ms + 1
         for key in list({**self._blobs, **self._answers}):
-            answers = [answer.packed for answer in self._answers.pop(key, ())]
-            if answers or self._deadlines.get(key, now_ms + 1) <= now_ms:
-                yield from self._advance(key, answers, now_ms=now_ms)
+            left = [answer.packed for answer in self._answers.pop(key, ())]
+            if left or self._deadlines.get(key, now_ms + 1) <= now_ms:
+                yield from self._advance(key, left, now_ms=now_ms)
 
     def groups(self) -> Iterator[Group]:
         """The groups as the end of the log left them, by name."""
@@ -83,10 +86,11 @@ class Replay:
         """Whether this group was asked for; events about bad records name others, too."""
         return self._only is None or GROUP_TAG + group_id.encode() in self._only
 
-    def _entries(self, packed: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
-        for batch in packed:
-            pairs = zip(batch.column("key").to_pylist(), batch.column("packed").to_pylist(), strict=True)
-            yield from (pair for pair in pairs if self._wanted(pair[0]))
+    def _wanted(self, rows: Iterable[tuple[list[bytes], list[bytes]]]) -> Iterator[tuple[bytes, bytes]]:
+        """(key, packed) of those that were asked for."""
+        for pair in chain.from_iterable(zip(*columns, strict=True) for columns in rows):
+            if self._only is None or pair[0] in self._only or pair[0].startswith(BAD_RECORDS_TAG):
+                yield pair
 
     def _answers_before(self, key: bytes, records: bytes) -> list[bytes]:
         """What was answered about a group up to the last of these records of it.
@@ -101,9 +105,6 @@ class Replay:
         while answers and answers[0].taken_ms <= last_ms:
             before.append(answers.popleft().packed)
         return before
-
-    def _wanted(self, key: bytes) -> bool:
-        return self._only is None or key in self._only or key.startswith(BAD_RECORDS_TAG)
 
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         batch = self._of_the_time(batch)

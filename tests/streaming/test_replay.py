@@ -20,7 +20,7 @@ from groupreplay.state import Context
 from groupreplay.state.envelope import event_type
 from groupreplay.streaming import replay as replay_module
 from groupreplay.streaming.capture_file import read_captures
-from groupreplay.streaming.pack import pack
+from groupreplay.streaming.pack import packed_rows
 from groupreplay.streaming.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.step import Output, OutputRow
 
@@ -233,9 +233,9 @@ def test_cut_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def one_by_one(batches: Any) -> Any:
         for batch in batches:
             for place in range(batch.num_rows):
-                yield from pack(iter([batch.slice(place, 1)]))
+                yield from packed_rows(iter([batch.slice(place, 1)]))
 
-    monkeypatch.setattr(replay_module, "pack", one_by_one)
+    monkeypatch.setattr(replay_module, "packed_rows", one_by_one)
     assert replayed(path) == whole
 
 
