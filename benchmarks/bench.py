@@ -29,7 +29,7 @@ from page import put
 from processes import FULL_SPEED, KINDS, Cost, Finished
 from queries import Queries, Session, session, settings_for
 from shapes import SHAPES, Shape
-from tools import LOG_LOADING, capture, console, load, replay
+from tools import LOG_LOADING, capture, console, first_record, load, replay
 from traffic import write
 
 from groupreplay.state import OFFSETS_TOPIC
@@ -158,7 +158,7 @@ def measure_outside(
         file = folder / "capture.parquet"
         capture(server, file)
         goes = [replay(file) for _ in range(asked.repeat)]
-        measured.append(_of_goes("replay", goes))
+        measured.append(_of_goes("replay", goes, replay(first_record(file)).seconds))
     if "broker_load" in asked.only:
         loads = [load(broker, asked.log_partitions) for _ in range(asked.repeat)]
         measured.append(
@@ -230,6 +230,13 @@ def table(result: Mapping[str, Any]) -> str:
             f"| {TITLES[one['name']]} | {one['median_seconds']:.2f} | {one['records_per_second']:,} "
             f"| {one['groups_per_second']:,} | {ratio} | {by_cpu} | {costs[0]} | {costs[1]} |"
         )
+    taken_off = [
+        f"{TITLES[one['name']]} {one['overhead_seconds']:.2f} s"
+        for one in result["measured"]
+        if one["overhead_seconds"]
+    ]
+    if taken_off:
+        lines += ["", f"Not in the table, what a start takes: {', '.join(taken_off)}."]
     return "\n".join(lines)
 
 

@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from processes import Finished, run
 
 from groupreplay.state import OFFSETS_TOPIC
@@ -39,6 +41,14 @@ def capture(server: str, file: Path) -> Finished:
 def replay(file: Path) -> Finished:
     """``groupreplay replay`` of a capture, events to nowhere."""
     return run([*_groupreplay("replay"), "--from-file", str(file)], _log(file))
+
+
+def first_record(file: Path) -> Path:
+    """A capture of one record: what reads it shows what a start takes."""
+    source, path = pq.ParquetFile(file), file.with_name("first.parquet")
+    batch = next(source.iter_batches(batch_size=1))
+    pq.write_table(pa.Table.from_batches([batch], source.schema_arrow), path)
+    return path
 
 
 def console(server: str, records: int, log: Path) -> Finished:
