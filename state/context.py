@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from groupreplay.state.events import Evidence
+from groupreplay.state.redaction import Redaction
 from groupreplay.state.rules import Policy
 
 #: The topic that is read. Its name is Kafka's own and no setting.
@@ -31,7 +32,7 @@ class Context:
     ``topic_names``: names of topic ids (text form), for what the log itself does not name.
     ``retention_ms`` is how long the brokers keep offsets, None when nobody has said so: then Kafka's default is
     assumed. They look for offsets to remove every ``retention_check_interval_ms``.
-    ``probing``: a prober asks the brokers which groups rebalance.
+    ``probing``: a prober asks the brokers which groups rebalance. ``redaction``: what events and documents hide.
     """
 
     cluster_id: str
@@ -46,6 +47,7 @@ class Context:
     retention_ms: int | None = None
     retention_check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
     policy: Policy = field(default_factory=Policy)
+    redaction: Redaction | None = None
 
     @property
     def assumed_retention_ms(self) -> int:

@@ -132,7 +132,8 @@ def cloud_event(event: Event, context: Context, recorded_ms: int) -> CloudEvent:
         "severitynumber": int(severity),
         "severitytext": severity.name,
     }
-    document = {**attributes, "data": event_data(event, context, recorded_ms)}
+    data = event_data(event, context, recorded_ms)
+    document = {**attributes, "data": data if context.redaction is None else context.redaction.of(data)}
     return CloudEvent(
         id=attributes["id"],
         type=attributes["type"],

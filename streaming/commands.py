@@ -28,6 +28,7 @@ from groupreplay.streaming.options import (
     output_option,
     pair,
     probes_options,
+    redact_options,
     retention_options,
     rules_options,
     sink_options,
@@ -59,6 +60,7 @@ from groupreplay.streaming.options import (
     help="How often.",
 )
 @option("--label", "labels", type=pair, multiple=True, metavar="KEY=VALUE", help="Copied into every event.")
+@redact_options
 @rules_options
 @retention_options
 @option("--max-offsets-per-trigger", type=int, default=2_000_000, show_default=True, help="Limit of a batch.")

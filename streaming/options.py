@@ -245,6 +245,32 @@ def retention_options(command: _F) -> _F:
     return cast("_F", decorated)
 
 
+def redact_options(command: _F) -> _F:
+    """``--redact`` and ``--redact-key-file``, as a ``Redaction`` or None named ``redaction``."""
+
+    @wraps(command)
+    def chosen(*args: Any, redact: str | None, redact_key_file: Path | None, **rest: Any) -> Any:
+        if redact is None and redact_key_file is None:
+            return command(*args, redaction=None, **rest)
+        from groupreplay.streaming.redaction_key import need_redaction
+
+        return command(*args, redaction=need_redaction(redact, redact_key_file), **rest)
+
+    decorated = option(
+        "--redact",
+        metavar="WHAT",
+        help="Show a keyed hash instead of: hosts, client-id, member-id, instance-id (with commas).",
+    )(
+        option(
+            "--redact-key-file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="The key of those hashes, 16 bytes or more that nobody can guess.",
+        )(chosen)
+    )
+    return cast("_F", decorated)
+
+
 def input_options(command: _F) -> _F:
     """A capture or a live cluster."""
     command = cluster_options(command)

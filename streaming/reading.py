@@ -36,12 +36,14 @@ from groupreplay.streaming.options import (
     output_option,
     pair,
     probes_options,
+    redact_options,
     retention_options,
     rules_option,
     rules_options,
 )
 
 if TYPE_CHECKING:
+    from groupreplay.state.redaction import Redaction
     from groupreplay.streaming.retention import RetentionFlags
     from groupreplay.streaming.terminal import Table
 
@@ -70,6 +72,7 @@ _FAIL_ON = option(
     "--complete-since", type=moment, metavar="TIME", help="From then on a first commit proves a new group."
 )
 @option("--label", "labels", type=pair, multiple=True, metavar="KEY=VALUE", help="Goes into every event.")
+@redact_options
 @rules_options
 @output_option("table", "jsonl")
 @display_options
@@ -90,6 +93,7 @@ def replay(
     member_events: bool,
     complete_since: int | None,
     labels: Sequence[tuple[str, str]],
+    redaction: Redaction | None,
     rules: Path | None,
     rule_numbers: Sequence[tuple[str, str]],
     output: str,
@@ -116,6 +120,7 @@ def replay(
             complete_since_ms=complete_since,
             member_events=member_events,
             labels=dict(labels),
+            redaction=redaction,
         )
         driver = Replay(context, groups or None)
         events = events_in_order(driver.feed(rows), wanted)
@@ -339,6 +344,7 @@ def _show(
 @option("--offset", type=int, help="Only the record at this offset.")
 @option("--with-position", is_flag=True, help="Put partition, offset and timestamp in front.")
 @option("--strict", is_flag=True, help="Exit with 5 when a record was skipped or malformed.")
+@redact_options
 @output_option("jsonl", "json")
 @display_options
 @click.pass_context
@@ -355,6 +361,7 @@ def decode(
     offset: int | None,
     with_position: bool,
     strict: bool,
+    redaction: Redaction | None,
     output: str,
 ) -> None:
     """Print records as the JSON that Kafka's own formatters print, one object a line.
@@ -364,13 +371,14 @@ def decode(
     from groupreplay.streaming.decode import Tally, decode_rows
     from groupreplay.streaming.terminal import Progress, json_line, print_json_array, safe_line
 
+    hidden: Callable[[dict[str, Any]], dict[str, Any]] = dict if redaction is None else redaction.of
     if key_hex is not None or value_hex is not None:
-        click.echo(json_line(_decode_hex(key_hex, value_hex)))
+        click.echo(json_line(hidden(_decode_hex(key_hex, value_hex))))
         return
     tally = Tally()
     with Progress("records read") as progress:
         rows = open_rows(from_file, bootstrap_server, command_config, partitions, progress=progress)
-        records = decode_rows(rows, tally, with_position=with_position, offset=offset)
+        records = map(hidden, decode_rows(rows, tally, with_position=with_position, offset=offset))
         if output == "json":
             print_json_array(records, progress.close)
         else:

@@ -320,6 +320,7 @@ def _context(
         member_events=settings.member_events,
         probing=settings.probe,
         labels=dict(settings.labels),
+        redaction=settings.redaction,
         policy=policy,
         **retention.for_context(),
     )

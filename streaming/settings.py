@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from groupreplay.state.redaction import Redaction
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.retention import RetentionFlags
 from groupreplay.streaming.rules_file import RulesSource
@@ -73,7 +74,8 @@ class RunSettings:
     ``checkpoint`` is a local folder or a URI of a Hadoop file system. ``shuffle_partitions`` is frozen by the
     first start on a checkpoint. ``master`` None leaves the choice to spark-submit, or else takes
     ``default_master()``. ``probe``: every ``probe_interval_seconds`` the brokers are asked which classic
-    groups are rebalancing. ``retention`` is what the brokers need not be asked. ``spark_conf`` are further
+    groups are rebalancing. ``retention`` is what the brokers need not be asked, ``redaction`` what events and
+    documents hide. ``spark_conf`` are further
     Spark options, which win over ours.
     """
 
@@ -91,6 +93,7 @@ class RunSettings:
     probe_interval_seconds: float = 10.0
     retention: RetentionFlags = field(default_factory=RetentionFlags)
     labels: Mapping[str, str] = field(default_factory=dict)
+    redaction: Redaction | None = None
     rules: RulesSource = field(default_factory=RulesSource)
     ivy_settings: Path | None = None
     log_level: str = "WARN"

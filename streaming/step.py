@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -141,8 +141,7 @@ def _advance_group(
     rows = [event_row(event, context, recorded_ms) for event in events]
     document = group.take_document()
     if document is not None:
-        value = None if isinstance(document, Deleted) else encode_document(document)
-        rows.append(OutputRow(Output.STATES, group_id.encode(), value))
+        rows.append(OutputRow(Output.STATES, group_id.encode(), _document(document, context)))
     # Only now: the state remembers which document was taken.
     return Advance(
         group.snapshot() if group.changed else blob,
@@ -151,6 +150,12 @@ def _advance_group(
         deadline_ms=group.next_deadline_ms(),
         rows=rows,
     )
+
+
+def _document(document: dict[str, Any] | Deleted, context: Context) -> bytes | None:
+    if isinstance(document, Deleted):
+        return None
+    return encode_document(document if context.redaction is None else context.redaction.of(document))
 
 
 def _advance_bad_records(

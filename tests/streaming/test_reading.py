@@ -369,6 +369,28 @@ def test_decode(capture: Path, hostile: Path) -> None:
         assert result.stderr.splitlines()[-1] == "1 malformed (type 1: 1)"
 
 
+@pytest.mark.parametrize("words", [("replay", "--member-events", "-o", "jsonl"), ("decode",)])
+def test_names_that_are_hidden(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Nothing that was asked to be hidden is printed anywhere; members can still be told apart."""
+    secrets = {"instance_id": "sec-instance", "client_id": "sec-client", "host": "/sec-host"}
+    one, two = member("sec-1", [0], **secrets), member("sec-2", [0, 1])
+    life = [
+        asked_for(at=AT),
+        generation(1, one, at=AT + 1),
+        generation(1, replace(one, member_id="sec-3", client_host="/sec-other"), at=AT + 2),
+        generation(2, two, at=AT + 3),
+        gone(at=AT + 4),
+    ]
+    path, key = write_capture(tmp_path / "a.parquet", raw(life)), tmp_path / "key"
+    key.write_text("0123456789abcdef\n")
+    names = "hosts,client-id,member-id,instance-id"
+    plain = invoke(*words, "--from-file", path).stdout
+    hidden = invoke(*words, "--from-file", path, "--redact", names, "--redact-key-file", key).stdout
+    assert len(plain.splitlines()) == len(hidden.splitlines()) >= 5
+    assert ("sec-" in plain, "sec-" in hidden) == (True, False)
+    assert len({text for text in hidden.split('"') if text.startswith("~")}) >= 8
+
+
 def test_decode_of_hexadecimal() -> None:
     """One record from a dump; what cannot be decoded is an error with the reason."""
     key, value = raw_commit("g", "t", 1, offset=9)

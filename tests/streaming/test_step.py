@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pytest
+from builders import asked_for, member
+from builders import generation as named_generation
+from captures import raw
 from pyspark.sql.streaming.state import GroupState
 from raw_records import batches, commit, commit_key, generation, log
 
 from groupreplay.state import Context, Group
 from groupreplay.state.job_watch import Place, Round
 from groupreplay.state.observations import Probe
+from groupreplay.state.redaction import Redaction
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.packing import pack_job, pack_probe
 from groupreplay.streaming.settings import TopicNames
@@ -95,6 +100,20 @@ def test_data_makes_a_state_and_rows_for_the_topics() -> None:
     assert rows[1]["headers"] is None
     assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": None}
     assert Group.from_snapshot("g", CONTEXT, state.get[0]).describe()["state"] == "Empty"
+
+
+def test_what_is_written_hides_what_is_kept() -> None:
+    """Documents and events alike; the state has the names, by which it knows who answers the prober."""
+    context = replace(CONTEXT, redaction=Redaction(frozenset({"hosts", "member-id"}), b"sixteen bytes or"))
+    life = [
+        asked_for(at=1_000),
+        named_generation(1, member("sec-1", [0], client_id="c", host="/sec-host"), at=2_000),
+    ]
+    blobs = packed([(one.key, one.value) for one in raw(life)])[b"g:g"]
+    said = advance(b"g:g", None, blobs, now_ms=NOW_MS, recorded_ms=NOW_MS, context=context)
+    assert [row.output.value for row in said.rows] == ["events", "events", "states"]
+    assert all(b"sec-" not in (row.value or b"") for row in said.rows)
+    assert b"sec-1" in (said.blob or b"")
 
 
 def test_rows_in_several_frames_are_one_call() -> None:

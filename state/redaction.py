@@ -1,0 +1,75 @@
+"""Names of people's machines and programs, hidden in what is written for others: one table of fields, one keyed hash.
+
+Knows the names of fields in events, documents and Kafka's own JSON; must not know where they are written, nor where
+the key comes from. What the state holds is never hidden: records and answers are matched by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+#: Stands before a hidden value, so that nobody takes it for a name.
+MARK: Final = "~"
+LEAST_KEY_BYTES: Final = 16
+
+#: Below these stand names of topics or of the user's own, with nothing to hide.
+_BY_NAME: Final = frozenset({"labels", "partitions", "revoking", "tasks"})
+_MEMBER_IDS: Final = frozenset(
+    {"member_id", "old_member_id", "new_member_id", "leader", "joined", "left", "kept", "memberId"}
+)
+#: ``client id@host``.
+_PLACES: Final = frozenset({"place", "places"})
+#: What can be hidden -> the fields that show it. The clients make their member ids of their client id or instance id.
+FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    # Bytes and texts of the clients' own may tell of hosts, too: Connect's and Streams' do.
+    "hosts": frozenset(
+        {"client_host", "old_host", "new_host", "url", "clientHost", "host", "subscription", "metadata"}
+    )
+    | _PLACES,
+    "client-id": frozenset({"client_id", "clientId"}) | _PLACES | _MEMBER_IDS,
+    "member-id": _MEMBER_IDS,
+    "instance-id": frozenset({"instance_id", "groupInstanceId", "instanceId"}) | _MEMBER_IDS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """What is hidden (names of ``FIELDS``), and the key: the same key gives the same hash for the same text.
+
+    Raises:
+        ValueError: an unknown name, or a key that is too short to be a secret.
+    """
+
+    hidden: frozenset[str]
+    key: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if unknown := self.hidden - FIELDS.keys():
+            raise ValueError(f"cannot hide {', '.join(sorted(unknown))}; there are {', '.join(FIELDS)}")
+        if len(self.key) < LEAST_KEY_BYTES:
+            raise ValueError(f"the key has {len(self.key)} bytes; it must have at least {LEAST_KEY_BYTES}")
+
+    def hide(self, text: str) -> str:
+        """A hash instead of a text; an empty one stays empty."""
+        if not text:
+            return text
+        key = blake2b(self.key, digest_size=32).digest()
+        return MARK + blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()
+
+    def of(self, value: Any) -> Any:
+        """A document with every hidden field hashed, however deep it stands."""
+        names = frozenset[str]().union(*(FIELDS[one] for one in self.hidden))
+        return self._within(value, names, hidden=False)
+
+    def _within(self, value: Any, names: frozenset[str], *, hidden: bool) -> Any:
+        if isinstance(value, Mapping):
+            return {
+                name: inner if name in _BY_NAME else self._within(inner, names, hidden=name in names)
+                for name, inner in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._within(one, names, hidden=hidden) for one in value]
+        return self.hide(value) if hidden and isinstance(value, str) else value
