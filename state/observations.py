@@ -96,6 +96,11 @@ class CommitRun:
         return int(self.rows["first_log_offset"].min())
 
     @property
+    def expires(self) -> bool:
+        """Whether an offset has an expiry of its own, as only old clients give them."""
+        return bool(np.maximum.reduce(self.rows["expire_timestamp_ms"]) >= 0)
+
+    @property
     def first(self) -> tuple[int, int]:
         """Place in the log and timestamp of the first commit."""
         at = self.rows["first_log_offset"].argmin()

@@ -96,7 +96,7 @@ class Offsets:
         number = -1 if generation is None else generation
         self.rhythm = added(self.rhythm, run.rhythm)
         if not len(self.rows):
-            self._insert(keys, run.rows[order], number)
+            self._insert(keys, run, order, number)
             self._take_sparse(run, keys, order, np.ones(len(keys), bool))
             return Applied([], [], recreated, True)
         at, found, newer = self._find(keys, run.rows["log_offset"][order])
@@ -107,7 +107,7 @@ class Offsets:
         missing = ~found
         grown = bool(missing.any())
         if grown:
-            self._insert(keys[missing], run.rows[order[missing]], number)
+            self._insert(keys[missing], run, order[missing], number)
         self._take_sparse(run, keys, order, newer | missing)
         return Applied(fallen, old_offsets, recreated, grown)
 
@@ -152,14 +152,18 @@ class Offsets:
             self.rows[name][at] = run.rows[name][source]
         return source[fallen].tolist(), known_offset[fallen].tolist()
 
-    def _insert(self, keys: npt.NDArray[np.int64], incoming: npt.NDArray[np.void], generation: int) -> None:
-        """Rows for topic partitions that had none."""
+    def _insert(
+        self, keys: npt.NDArray[np.int64], run: CommitRun, source: npt.NDArray[np.intp], generation: int
+    ) -> None:
+        """Rows for topic partitions that had none, from those of the run."""
         fresh, moved = np.zeros(len(keys), COMMITTED), np.zeros(len(keys), MOVED)
+        # Column by column here, too.
         for name in _SHARED_WITH_RUN:
-            fresh[name] = incoming[name]
+            fresh[name] = run.rows[name][source]
         fresh["topic"] = keys >> 32
-        inside = incoming["changed_ms"] >= 0
-        moved["since_ms"] = np.where(inside, incoming["changed_ms"], incoming["first_commit_timestamp_ms"])
+        changed_ms = run.rows["changed_ms"][source]
+        inside = changed_ms >= 0
+        moved["since_ms"] = np.where(inside, changed_ms, run.rows["first_commit_timestamp_ms"][source])
         moved["generation"] = np.where(inside, generation, -1)
         if not len(self.rows):
             # The keys are in order.
@@ -190,9 +194,9 @@ class Offsets:
             for key in keys[taken].tolist():
                 self.metadata.pop(key, None)
                 self.expire_timestamps_ms.pop(key, None)
-        expires = run.rows["expire_timestamp_ms"][order]
-        has_expiry = taken & (expires >= 0)
-        if has_expiry.any():
+        if run.expires:
+            expires = run.rows["expire_timestamp_ms"][order]
+            has_expiry = taken & (expires >= 0)
             self.expire_timestamps_ms.update(
                 zip(keys[has_expiry].tolist(), expires[has_expiry].tolist(), strict=True)
             )
@@ -273,7 +277,7 @@ class Offsets:
 
     def oldest_commit_ms(self) -> int:
         """Of a table that is not empty."""
-        return int(self.rows["commit_timestamp_ms"].min())
+        return int(np.minimum.reduce(self.rows["commit_timestamp_ms"]))
 
     def summary(self) -> dict[str, Any]:
         """What the document in ``group-states`` says of offsets."""
@@ -281,7 +285,7 @@ class Offsets:
         return {
             "partitions": len(self.rows),
             "oldest_commit_ms": self.oldest_commit_ms() if len(times) else None,
-            "newest_commit_ms": int(times.max()) if len(times) else None,
+            "newest_commit_ms": int(np.maximum.reduce(times)) if len(times) else None,
         }
 
     def snapshot(self) -> OffsetsSnapshot:

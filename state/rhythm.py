@@ -103,6 +103,9 @@ def added(known: npt.NDArray[np.void], more: npt.NDArray[np.void]) -> npt.NDArra
     """Both together, by span, the newest spans alone."""
     if not len(more):
         return known
+    if not len(known) and len(more) == 1:
+        first: npt.NDArray[np.void] = more.copy()
+        return first
     if len(known) and len(more) == 1 and known["span"][-1] == more["span"][0]:
         # Nearly always.
         total: npt.NDArray[np.void] = known.copy()
