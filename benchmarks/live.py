@@ -41,7 +41,10 @@ from jobs import RunningJob, read_topic, topic_names
 
 _LOG_PARTITIONS: Final = 50
 _PARTITIONS: Final = 5
-_SETTLING_BATCHES: Final = 3
+#: In the first batch after the past has been read every group is looked at once.
+_SETTLING_BATCHES: Final = 5
+#: Batches until the JVM of a job has compiled what an idle one needs; it runs for months.
+_IDLE_WARM_UP, _IDLE_MEASURED = 100, 20
 #: Triggers until the JVM of a job has compiled what it needs, and then those that are measured.
 _WARM_UP, _MEASURED = 12, 8
 _AS_A_CHILD: Final = "job"
@@ -118,6 +121,8 @@ def running(groups: int, flags: Sequence[str]) -> Iterator[Running]:
 def restart(groups: int, flags: Sequence[str]) -> dict[str, Any]:
     """Stops the job, lets something happen, starts it again and waits for the event."""
     with running(groups, flags) as now:
+        settled = max(now.job.batches(), default=0) + _SETTLING_BATCHES
+        now.job.wait_until(lambda: max(now.job.batches(), default=0) >= settled)
         now.job.stop()
         write(now.server, Shape("news", groups=10, partitions=_PARTITIONS, generations=10))
         with closing(Connection(Cluster(bootstrap_servers=now.server)).consumer()) as consumer:
@@ -145,10 +150,10 @@ def _arrived(consumer: Any) -> Iterator[float]:
 
 def idle(groups: int, flags: Sequence[str]) -> dict[str, Any]:
     """Batches with nothing but heartbeats and the prober's answers."""
-    with running(groups, [*flags, "--trigger", "3"]) as now:
+    with running(groups, [*flags, "--trigger", "1"]) as now:
         now.job.wait_until(now.job.batches)
-        settled = max(now.job.batches()) + _SETTLING_BATCHES
-        now.job.wait_until(lambda: max(now.job.batches()) >= settled + 10)
+        settled = max(now.job.batches()) + _IDLE_WARM_UP
+        now.job.wait_until(lambda: max(now.job.batches()) >= settled + _IDLE_MEASURED)
         seconds = [one["seconds"] for number, one in now.job.batches().items() if number > settled]
         return {"groups": groups, "batches": len(seconds), **_spread(seconds)}
 

@@ -20,6 +20,7 @@ import msgspec
 from groupreplay import __version__
 from groupreplay.state.job_events import JobGap
 from groupreplay.streaming.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.session import PLAIN_FILES
 from groupreplay.streaming.source import offsets_in
 from groupreplay.streaming.spark_files import SparkFiles, damage, has_run
 
@@ -70,6 +71,11 @@ class Checkpoint:
         self._path = jvm.org.apache.hadoop.fs.Path(location)
         self._files = self._path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         self.location = str(self._files.makeQualified(self._path).toString())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a folder of this machine, and Hadoop's own file system looks after it."""
+        return bool(self._files.getClass().getName() == PLAIN_FILES)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

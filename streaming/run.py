@@ -33,7 +33,7 @@ from groupreplay.streaming.query import observed, output_rows
 from groupreplay.streaming.retention import Retention, RetentionWatch
 from groupreplay.streaming.rights import require, sink_rights, source_rights
 from groupreplay.streaming.rules_file import RulesWatch
-from groupreplay.streaming.session import close, jvm_has_ended, quiet, spark_session
+from groupreplay.streaming.session import close, jvm_has_ended, quiet, spark_session, use_local_files
 from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.signals import StopRequest, stop_requests
 from groupreplay.streaming.sink import messages, start
@@ -74,6 +74,8 @@ def run(settings: RunSettings) -> int:
             plan = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
             preflight.check_plan(spark, source, plan)
             checkpoint = Checkpoint(spark, settings.checkpoint)
+            if checkpoint.is_plain:
+                use_local_files(spark, settings)
             with checkpoint.locked():
                 sink_id = sink.identify(settings.topics.probes).cluster_id
                 probes = TopicPlan(

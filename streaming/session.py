@@ -46,6 +46,15 @@ SESSION_CONF: Final[Mapping[str, str]] = {
     "spark.sql.streaming.stopTimeout": "10000",
 }
 
+#: The manager that Spark takes for a folder of this machine starts twenty processes for every file it writes (Hadoop
+#: without its native library asks ``ls`` and ``readlink`` about each part of the path), this one four. Both write
+#: aside and rename; that this one looks first whether a file is there is safe behind our lock. It needs Hadoop's own
+#: file system: Hive's, which a JVM of Spark has otherwise, does not rename over a file that is there, and says nothing.
+LOCAL_FILES: Final = (
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
+)
+
 #: What a JVM must know at its start.
 _JVM_CONF: Final[Mapping[str, str]] = {
     # The web interface listens on all addresses; --spark-conf spark.ui.enabled=true brings it back.
@@ -71,9 +80,11 @@ _LOOPBACK_CONF: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+PLAIN_FILES: Final = "org.apache.hadoop.fs.LocalFileSystem"
 #: Workers on this machine have groupreplay installed, and so may be forked from a process that imported it.
 _LOCAL_CONF: Final[Mapping[str, str]] = {
     "spark.python.daemon.module": "groupreplay.streaming.python_daemon",
+    "spark.hadoop.fs.file.impl": PLAIN_FILES,
 }
 _CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _END_SECONDS: Final = 10.0
@@ -96,6 +107,13 @@ def spark_session(settings: RunSettings) -> SparkSession:
     spark.sparkContext.setLogLevel(settings.log_level)
     _need_connector(spark)
     return spark
+
+
+def use_local_files(spark: SparkSession, settings: RunSettings) -> None:
+    """To be called before a query begins whose checkpoint lies in ``PLAIN_FILES``."""
+    name, value = LOCAL_FILES
+    if name not in settings.spark_conf:
+        spark.conf.set(name, value)
 
 
 def quiet(spark: SparkSession) -> None:

@@ -44,6 +44,7 @@ def test_the_first_start_is_remembered(folder: Path) -> None:
         first = opened(folder).claim(WANTED)
     assert first == msgspec.structs.replace(WANTED, job_id=first.job_id, event_era="e")
     assert first.job_id
+    assert opened(folder).is_plain
     later = msgspec.structs.replace(WANTED, first_start_ms=2_000)
     assert opened(folder).claim(later) == first
     assert json.loads((folder / "groupreplay.json").read_text()) == {

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from spark_sessions import small_session
 
-from groupreplay.streaming.session import SESSION_CONF, jvm_has_ended
+from groupreplay.streaming.session import LOCAL_FILES, SESSION_CONF, jvm_has_ended, use_local_files
+from groupreplay.streaming.settings import Cluster, RunSettings
 
 
 @pytest.mark.spark
@@ -23,6 +25,39 @@ def test_our_settings_are_in_force() -> None:
     assert (conf["spark.ui.enabled"], conf["spark.driver.bindAddress"]) == ("false", "127.0.0.1")
     assert re.search(conf["spark.redaction.regex"], "kafka.sasl.jaas.config")
     assert re.search(conf["spark.redaction.regex"], "kafka.ssl.keystore.key")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "wish", [None, "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager"]
+)
+def test_files_of_this_machine(wish: str | None, tmp_path: Path) -> None:
+    """Spark takes our manager for a local checkpoint, unless the user has another wish; what it writes can be read."""
+    spark = small_session()
+    name, ours = LOCAL_FILES
+    settings = RunSettings(
+        source=Cluster(bootstrap_servers="b:1"), checkpoint="c", spark_conf={name: wish} if wish else {}
+    )
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        if wish:
+            spark.conf.set(name, wish)
+        use_local_files(spark, settings)
+        path, conf = (
+            jvm.org.apache.hadoop.fs.Path(str(tmp_path)),
+            spark._jsparkSession.sessionState().newHadoopConf(),
+        )  # type: ignore[attr-defined]
+        managers = getattr(jvm.org.apache.spark.sql.execution.streaming, "CheckpointFileManager$")
+        manager = getattr(managers, "MODULE$").create(path, conf)
+    finally:
+        spark.conf.unset(name)
+    assert manager.getClass().getName() == (wish or ours)
+    for text in (b"one", b"two"):
+        stream = manager.createAtomic(jvm.org.apache.hadoop.fs.Path(f"{tmp_path}/0"), True)
+        stream.write(bytearray(text))
+        stream.close()
+    assert ((tmp_path / "0").read_bytes(), manager.isLocal()) == (b"two", True)
+    assert sorted(one.name for one in tmp_path.iterdir()) == [".0.crc", "0"]
 
 
 def test_a_missing_pyspark_is_told() -> None:
