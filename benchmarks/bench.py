@@ -3,7 +3,7 @@
     python benchmarks/bench.py [--shape steady] [--scale 1] [--repeat 3] [--json FILE]
 
 Starts a broker and lets its group coordinator write the topic: every commit is a request to it. Then everything
-reads the whole topic, in turn, so many times; the first round warms up the JVM and counts for nothing. What runs
+reads the whole topic, in turn, so many times; two rounds before warm up the JVM and count for nothing. What runs
 in Spark shares one session, which is the job's own. Prints medians, and ratios to the bare connector.
 """
 
@@ -40,6 +40,8 @@ from groupreplay.streaming.settings import Cluster, RunSettings
 #: What can be measured, in the order in which it is; the names of the first four are methods of ``Queries``.
 SPARK: Final = ("connector", "count_rows", "count_packed", "job")
 OUTSIDE: Final = ("replay", "console", "broker_load")
+#: Rounds until the second compiler has done most of its work.
+_WARM_UP: Final = 2
 TITLES: Final[Mapping[str, str]] = {
     "connector": "Spark's connector, to nowhere",
     "count_rows": "… counted by group, raw records",
@@ -124,17 +126,17 @@ def measure_spark(asked: argparse.Namespace, spark: Session, server: str, folder
     names = [name for name in SPARK if name in asked.only]
     queries = Queries(spark, run_settings(asked, server), folder)
     rounds = []
-    for number in range(asked.repeat + 1):
+    for number in range(-_WARM_UP, asked.repeat):
         passes = {name: queries.measure(getattr(queries, name)) for name in names}
         goes = (f"{name} {one.seconds:.2f} s, {_cpu(one.cost):.1f} of CPU" for name, one in passes.items())
-        say("; ".join(goes) + (" (warm-up)" if not number else ""))
+        say("; ".join(goes) + (" (warm-up)" if number < 0 else ""))
         rounds.append(passes)
     return [
         Measured(
             name,
-            [one[name].seconds for one in rounds[1:]],
-            _middle(rounds[1:], name).cost,
-            details=[asdict(one[name]) for one in rounds[1:]],
+            [one[name].seconds for one in rounds[_WARM_UP:]],
+            _middle(rounds[_WARM_UP:], name).cost,
+            details=[asdict(one[name]) for one in rounds[_WARM_UP:]],
         )
         for name in names
     ]

@@ -21,7 +21,7 @@ from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.probe_rows import Audience
 from groupreplay.streaming.query import COUNTED_SCHEMA, observed, output_rows
-from groupreplay.streaming.session import close, quiet, spark_session
+from groupreplay.streaming.session import close, quiet, spark_session, use_local_files
 from groupreplay.streaming.settings import Cluster, RunSettings
 from groupreplay.streaming.sink import messages, writer
 from groupreplay.streaming.source import TopicPlan, log_records
@@ -146,6 +146,7 @@ def _run(query: DataStreamWriter) -> tuple[list[Mapping[str, Any]], float]:
 def session(settings: RunSettings) -> Iterator[Session]:
     """Starts and ends the JVM; a process can do that once."""
     spark = spark_session(settings)
+    use_local_files(spark, settings)
     # With timers every batch leaves one more to be done, and a query for what is there now would never end.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     jvm = spark.sparkContext._jvm
