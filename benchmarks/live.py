@@ -44,7 +44,7 @@ _PARTITIONS: Final = 5
 #: In the first batch after the past has been read every group is looked at once.
 _SETTLING_BATCHES: Final = 5
 #: Batches until the JVM of a job has compiled what an idle one needs; it runs for months.
-_IDLE_WARM_UP, _IDLE_MEASURED = 100, 20
+_IDLE_WARM_UP, _IDLE_MEASURED = 200, 20
 #: Triggers until the JVM of a job has compiled what it needs, and then those that are measured.
 _WARM_UP, _MEASURED = 12, 8
 _AS_A_CHILD: Final = "job"
