@@ -153,7 +153,8 @@ def session(settings: RunSettings) -> Iterator[Session]:
     assert jvm is not None
     try:
         yield Session(spark, int(jvm.java.lang.ProcessHandle.current().pid()))
-    except BaseException:
+    except Exception:
+        # Not when a signal has come: it breaks into a call of the JVM, and this one would wait for that for ever.
         with suppress(Py4JError):  # the JVM may be on its way out, too
             quiet(spark)  # a query in the middle of a batch would write pages
         raise
