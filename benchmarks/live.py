@@ -153,7 +153,9 @@ def idle(groups: int, flags: Sequence[str]) -> dict[str, Any]:
     with running(groups, [*flags, "--trigger", "1"]) as now:
         now.job.wait_until(now.job.batches)
         settled = max(now.job.batches()) + _IDLE_WARM_UP
-        now.job.wait_until(lambda: max(now.job.batches()) >= settled + _IDLE_MEASURED)
+        # Step by step: each wait has an end of its own.
+        for goal in range(settled - _IDLE_WARM_UP, settled + _IDLE_MEASURED + 1, 20):
+            now.job.wait_until(lambda goal=goal: max(now.job.batches()) >= goal)
         seconds = [one["seconds"] for number, one in now.job.batches().items() if number > settled]
         return {"groups": groups, "batches": len(seconds), **_spread(seconds)}
 
