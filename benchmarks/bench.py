@@ -130,13 +130,14 @@ def measure_spark(asked: argparse.Namespace, spark: Session, server: str, folder
         passes = {name: queries.measure(getattr(queries, name)) for name in names}
         goes = (f"{name} {one.seconds:.2f} s, {_cpu(one.cost):.1f} of CPU" for name, one in passes.items())
         say("; ".join(goes) + (" (warm-up)" if number < 0 else ""))
-        rounds.append(passes)
+        if number >= 0:
+            rounds.append(passes)
     return [
         Measured(
             name,
-            [one[name].seconds for one in rounds[_WARM_UP:]],
-            _middle(rounds[_WARM_UP:], name).cost,
-            details=[asdict(one[name]) for one in rounds[_WARM_UP:]],
+            [one[name].seconds for one in rounds],
+            _middle(rounds, name).cost,
+            details=[asdict(one[name]) for one in rounds],
         )
         for name in names
     ]

@@ -118,11 +118,19 @@ def running(groups: int, flags: Sequence[str]) -> Iterator[Running]:
         yield Running(job, server, groups)
 
 
+def _pass(job: Job, batches: int) -> int:
+    """Waits for so many further batches; the number that the last one has at least."""
+    begin = max(job.batches(), default=0)
+    for number in range(begin + 1, begin + batches + 1):
+        # One after the other: a wait has an end, and there may be many of them.
+        job.wait_until(lambda number=number: max(job.batches(), default=0) >= number)
+    return begin + batches
+
+
 def restart(groups: int, flags: Sequence[str]) -> dict[str, Any]:
     """Stops the job, lets something happen, starts it again and waits for the event."""
     with running(groups, flags) as now:
-        settled = max(now.job.batches(), default=0) + _SETTLING_BATCHES
-        now.job.wait_until(lambda: max(now.job.batches(), default=0) >= settled)
+        _pass(now.job, _SETTLING_BATCHES)
         now.job.stop()
         write(now.server, Shape("news", groups=10, partitions=_PARTITIONS, generations=10))
         with closing(Connection(Cluster(bootstrap_servers=now.server)).consumer()) as consumer:
@@ -151,11 +159,8 @@ def _arrived(consumer: Any) -> Iterator[float]:
 def idle(groups: int, flags: Sequence[str]) -> dict[str, Any]:
     """Batches with nothing but heartbeats and the prober's answers."""
     with running(groups, [*flags, "--trigger", "1"]) as now:
-        now.job.wait_until(now.job.batches)
-        settled = max(now.job.batches()) + _IDLE_WARM_UP
-        # Step by step: each wait has an end of its own.
-        for goal in range(settled - _IDLE_WARM_UP, settled + _IDLE_MEASURED + 1, 20):
-            now.job.wait_until(lambda goal=goal: max(now.job.batches()) >= goal)
+        settled = _pass(now.job, _IDLE_WARM_UP)
+        _pass(now.job, _IDLE_MEASURED)
         seconds = [one["seconds"] for number, one in now.job.batches().items() if number > settled]
         return {"groups": groups, "batches": len(seconds), **_spread(seconds)}
 

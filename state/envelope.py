@@ -13,6 +13,7 @@ from typing import Any, Final
 from groupreplay.state.context import OFFSETS_TOPIC, Context
 from groupreplay.state.display import safe_text
 from groupreplay.state.events import Event, Severity
+from groupreplay.state.redaction import redacted
 from groupreplay.state.sizes import fit_json
 
 MAX_BYTES: Final = 64 * 1024
@@ -132,8 +133,8 @@ def cloud_event(event: Event, context: Context, recorded_ms: int) -> CloudEvent:
         "severitynumber": int(severity),
         "severitytext": severity.name,
     }
-    data = event_data(event, context, recorded_ms)
-    document = {**attributes, "data": data if context.redaction is None else context.redaction.of(data)}
+    data = redacted(event_data(event, context, recorded_ms), context.redaction)
+    document = {**attributes, "data": data}
     return CloudEvent(
         id=attributes["id"],
         type=attributes["type"],

@@ -214,8 +214,7 @@ class Group:
         # What became due while these commits were made comes before what they end.
         events += report.events + self._serve(timestamp_ms)
         # Habits come with commits, and nobody is called for each of them.
-        unforeseen = minute != self._saved.last_timestamp_ms // _MINUTE_MS or applied.grown
-        unforeseen |= run.expires
+        unforeseen = minute != self._saved.last_timestamp_ms // _MINUTE_MS or applied.grown or run.expires
         if unforeseen or self._saved.alarm_ms is None or self._listening():
             events += self._look(self._report(run.partition, log_offset, timestamp_ms))
         return events

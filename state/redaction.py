@@ -35,6 +35,11 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
+def redacted(document: dict[str, Any], redaction: Redaction | None) -> dict[str, Any]:
+    """What is shown of a document; all of it without a redaction."""
+    return document if redaction is None else redaction.of(document)
+
+
 @dataclass(frozen=True, slots=True)
 class Redaction:
     """What is hidden (names of ``FIELDS``), and the key: the same key gives the same hash for the same text.
@@ -59,10 +64,11 @@ class Redaction:
         key = blake2b(self.key, digest_size=32).digest()
         return MARK + blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()
 
-    def of(self, value: Any) -> Any:
+    def of(self, document: dict[str, Any]) -> dict[str, Any]:
         """A document with every hidden field hashed, however deep it stands."""
         names = frozenset[str]().union(*(FIELDS[one] for one in self.hidden))
-        return self._within(value, names, hidden=False)
+        shown: dict[str, Any] = self._within(document, names, hidden=False)
+        return shown
 
     def _within(self, value: Any, names: frozenset[str], *, hidden: bool) -> Any:
         if isinstance(value, Mapping):

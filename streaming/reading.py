@@ -368,17 +368,18 @@ def decode(
 
     What cannot be decoded is counted on stderr.
     """
+    from groupreplay.state.redaction import redacted
     from groupreplay.streaming.decode import Tally, decode_rows
     from groupreplay.streaming.terminal import Progress, json_line, print_json_array, safe_line
 
-    hidden: Callable[[dict[str, Any]], dict[str, Any]] = dict if redaction is None else redaction.of
     if key_hex is not None or value_hex is not None:
-        click.echo(json_line(hidden(_decode_hex(key_hex, value_hex))))
+        click.echo(json_line(redacted(_decode_hex(key_hex, value_hex), redaction)))
         return
     tally = Tally()
     with Progress("records read") as progress:
         rows = open_rows(from_file, bootstrap_server, command_config, partitions, progress=progress)
-        records = map(hidden, decode_rows(rows, tally, with_position=with_position, offset=offset))
+        decoded = decode_rows(rows, tally, with_position=with_position, offset=offset)
+        records = (redacted(record, redaction) for record in decoded)
         if output == "json":
             print_json_array(records, progress.close)
         else:

@@ -80,6 +80,7 @@ _LOOPBACK_CONF: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+#: Hadoop's own file system for folders of this machine.
 PLAIN_FILES: Final = "org.apache.hadoop.fs.LocalFileSystem"
 #: Workers on this machine have groupreplay installed, and so may be forked from a process that imported it.
 _LOCAL_CONF: Final[Mapping[str, str]] = {

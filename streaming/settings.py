@@ -75,8 +75,7 @@ class RunSettings:
     first start on a checkpoint. ``master`` None leaves the choice to spark-submit, or else takes
     ``default_master()``. ``probe``: every ``probe_interval_seconds`` the brokers are asked which classic
     groups are rebalancing. ``retention`` is what the brokers need not be asked, ``redaction`` what events and
-    documents hide. ``spark_conf`` are further
-    Spark options, which win over ours.
+    documents hide. ``spark_conf`` are further Spark options, which win over ours.
     """
 
     source: Cluster

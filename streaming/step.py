@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from groupreplay.state.document import encode_document
 from groupreplay.state.envelope import cloud_event
 from groupreplay.state.events import Event
 from groupreplay.state.job_watch import JobWatch
+from groupreplay.state.redaction import redacted
 from groupreplay.streaming.dead_letters import dead_letter, dead_letter_key
 from groupreplay.streaming.packing import (
     BAD_RECORDS_TAG,
@@ -141,7 +142,10 @@ def _advance_group(
     rows = [event_row(event, context, recorded_ms) for event in events]
     document = group.take_document()
     if document is not None:
-        rows.append(OutputRow(Output.STATES, group_id.encode(), _document(document, context)))
+        value = None
+        if not isinstance(document, Deleted):
+            value = encode_document(redacted(document, context.redaction))
+        rows.append(OutputRow(Output.STATES, group_id.encode(), value))
     # Only now: the state remembers which document was taken.
     return Advance(
         group.snapshot() if group.changed else blob,
@@ -150,12 +154,6 @@ def _advance_group(
         deadline_ms=group.next_deadline_ms(),
         rows=rows,
     )
-
-
-def _document(document: dict[str, Any] | Deleted, context: Context) -> bytes | None:
-    if isinstance(document, Deleted):
-        return None
-    return encode_document(document if context.redaction is None else context.redaction.of(document))
 
 
 def _advance_bad_records(

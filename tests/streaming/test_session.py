@@ -43,10 +43,8 @@ def test_files_of_this_machine(wish: str | None, tmp_path: Path) -> None:
         if wish:
             spark.conf.set(name, wish)
         use_local_files(spark, settings)
-        path, conf = (
-            jvm.org.apache.hadoop.fs.Path(str(tmp_path)),
-            spark._jsparkSession.sessionState().newHadoopConf(),
-        )  # type: ignore[attr-defined]
+        path = jvm.org.apache.hadoop.fs.Path(str(tmp_path))
+        conf = spark._jsparkSession.sessionState().newHadoopConf()  # type: ignore[attr-defined]
         managers = getattr(jvm.org.apache.spark.sql.execution.streaming, "CheckpointFileManager$")
         manager = getattr(managers, "MODULE$").create(path, conf)
     finally:
