@@ -81,7 +81,7 @@ class JobReport:
         return self._counters[Output.DEAD_LETTERS.value]
 
     def take(self, progresses: Iterable[Mapping[str, Any]]) -> None:
-        """Takes in finished batches, each once, in their order."""
+        """Takes in finished batches, each once, in their order; each is Spark's own JSON of its progress."""
         for progress in progresses:
             if self.last_batch_id is not None and progress["batchId"] <= self.last_batch_id:
                 continue
@@ -90,12 +90,11 @@ class JobReport:
             self._counters["records"] += sum(
                 source["numInputRows"]
                 for source in progress["sources"]
-                if OFFSETS_TOPIC in str(source["endOffset"])
+                if OFFSETS_TOPIC in (source["endOffset"] or ())
             )
-            read = progress["observedMetrics"].get(OBSERVED_READ)
-            self._record_types.update(as_counts(read.asDict()) if read else {})
-            written = progress["observedMetrics"].get(OBSERVED)
-            for name, count in written.asDict().items() if written else ():
+            observed = progress.get("observedMetrics", {})
+            self._record_types.update(as_counts(observed.get(OBSERVED_READ, {})))
+            for name, count in observed.get(OBSERVED, {}).items():
                 self._counters[name] += count
 
     def read(self) -> dict[int, int]:

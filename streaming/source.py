@@ -96,10 +96,9 @@ def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
 
 
 def offsets_read(progress: Mapping[str, Any] | None) -> dict[int, int]:
-    """The next offset of each partition of the offsets topic after the last finished batch."""
+    """The next offset of each partition of the offsets topic after the last finished batch, by Spark's own JSON."""
     for source in progress["sources"] if progress else ():
         end = source["endOffset"]
-        end = json.loads(end) if isinstance(end, str) else end
         if end and OFFSETS_TOPIC in end:
             return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
     return {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,8 +21,8 @@ def batch(number: int, read: Mapping[int, int], **fields: Any) -> dict[str, Any]
         "durationMs": {"triggerExecution": 1_500},
         "numInputRows": 5,
         "sources": [
-            {"endOffset": json.dumps(end), "numInputRows": 4},
-            {"endOffset": json.dumps({"group-probes": {"0": 1}}), "numInputRows": 1},
+            {"endOffset": end, "numInputRows": 4},
+            {"endOffset": {"group-probes": {"0": 1}}, "numInputRows": 1},
         ],
         "stateOperators": [{"numRowsTotal": 7}],
         "observedMetrics": {},

@@ -11,7 +11,6 @@ import msgspec
 from builders import GROUP, generation, member
 from probed import PROBING, START, TWO, rounds, told
 from progress import IDENTITY, batch
-from pyspark.sql import Row
 
 from groupreplay.state import Event, Group
 from groupreplay.state.document import encode_document
@@ -85,7 +84,7 @@ def job_document(at_ms: int, **changes: Any) -> bytes:
     """The job's own document, written at this moment."""
     report = JobReport(replace(IDENTITY, cluster_id=CLUSTER))
     types = {**dict.fromkeys(RECORD_TYPES), "OffsetCommit": 4, "GroupMetadata": 1}
-    report.take([batch(3, {0: 5}, observedMetrics={OBSERVED_READ: Row(**types)})])
+    report.take([batch(3, {0: 5}, observedMetrics={OBSERVED_READ: types})])
     report.ends = {0: 7}
     report.caught_up_ms = at_ms - 1_000
     report.last_round = RoundSummary(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from progress import IDENTITY, batch
-from pyspark.sql import Row
 
 from groupreplay import __version__
 from groupreplay.streaming.job_report import JobReport
@@ -74,8 +73,8 @@ def test_every_batch_is_counted_once() -> None:
     report = JobReport(IDENTITY)
     # Spark's sums are null where no row had a number.
     observed = {
-        OBSERVED: Row(events=2, states=1, dead_letters=0, job=0, unmissed_expired=3),
-        OBSERVED_READ: Row(OffsetCommit=5, GroupMetadata=1, unknown=None),
+        OBSERVED: {"events": 2, "states": 1, "dead_letters": 0, "job": 0, "unmissed_expired": 3},
+        OBSERVED_READ: {"OffsetCommit": 5, "GroupMetadata": 1, "unknown": None},
     }
     first, second = batch(3, {0: 5}, observedMetrics=observed), batch(4, {0: 9}, observedMetrics=observed)
     for seen in ([first], [first], [first, second], [second]):
