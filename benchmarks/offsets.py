@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from groupreplay.state import COMMITS, CommitRun, Context, Group, Observations
+from groupreplay.state import COMMITS, CommitRun, Context, Extent, Group, Observations
 from groupreplay.state.retention import deadlines
 
 _GOES = 15
@@ -36,7 +36,7 @@ def commit_of_all(partitions: int, topics: int, number: int) -> CommitRun:
         rows[name] = at_ms
     ids = {topic: bytes([topic % 256] * 16) for topic in range(topics)}
     names = tuple(f"topic-{topic:04}" for topic in range(topics))
-    return CommitRun(partition=0, topics=names, rows=rows, topic_ids=ids)
+    return CommitRun(partition=0, topics=names, rows=rows, extent=Extent.of(rows), topic_ids=ids)
 
 
 def report(what: str, goes: list[float]) -> None:

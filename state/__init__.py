@@ -10,7 +10,7 @@ from groupreplay.state.document import DELETED, Deleted, encode_document
 from groupreplay.state.envelope import CloudEvent, cloud_event
 from groupreplay.state.events import Cause, Event, Evidence, Fact, GroupType, History, Severity
 from groupreplay.state.group import Group
-from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord, Observations
+from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, Extent, GroupRecord, Observations
 from groupreplay.state.saved import SnapshotError
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Deleted",
     "Event",
     "Evidence",
+    "Extent",
     "Fact",
     "Group",
     "GroupRecord",

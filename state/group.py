@@ -196,27 +196,26 @@ class Group:
         return report.events
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
-        log_offset, timestamp_ms = run.last
-        if log_offset <= self._saved.last_offset:
+        extent = run.extent
+        if extent.last_offset <= self._saved.last_offset:
             return []
-        first_offset, first_ms = run.first
-        events = self._serve(first_ms) + self._close()
-        report = self._report(run.partition, first_offset, first_ms)
+        events = self._serve(extent.first_ms) + self._close()
+        report = self._report(run.partition, extent.first_offset, extent.first_ms)
         if self._saved.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._saved, report)
         self._born(report.timestamp_ms)
         applied = self._offsets.apply(run, self._saved.round_number)
-        life.note_commits(self._saved.life, int(run.rows["count"].sum()), len(self._offsets))
+        life.note_commits(self._saved.life, extent.commits, len(self._offsets))
         if applied.fallen or len(run.decreases) or self._saved.lost:
             self._saved.changes += tuple(losses.changes(self._saved, run, applied))
         minute = self._saved.last_timestamp_ms // _MINUTE_MS
-        self._advance(run.partition, log_offset, timestamp_ms)
+        self._advance(run.partition, extent.last_offset, extent.last_ms)
         # What became due while these commits were made comes before what they end.
-        events += report.events + self._serve(timestamp_ms)
+        events += report.events + self._serve(extent.last_ms)
         # Habits come with commits, and nobody is called for each of them.
-        unforeseen = minute != self._saved.last_timestamp_ms // _MINUTE_MS or applied.grown or run.expires
+        unforeseen = minute != self._saved.last_timestamp_ms // _MINUTE_MS or applied.grown or extent.expires
         if unforeseen or self._saved.alarm_ms is None or self._listening():
-            events += self._look(self._report(run.partition, log_offset, timestamp_ms))
+            events += self._look(self._report(run.partition, extent.last_offset, extent.last_ms))
         return events
 
     def _listening(self) -> bool:

@@ -52,6 +52,33 @@ DECREASES = np.dtype(
 )
 
 
+class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a run's rows come to: place in the log and timestamp of the first and of the last commit, how many.
+
+    ``expires``: an offset has an expiry of its own, as only old clients give them.
+    """
+
+    first_offset: int
+    first_ms: int
+    last_offset: int
+    last_ms: int
+    commits: int
+    expires: bool
+
+    @classmethod
+    def of(cls, rows: npt.NDArray[np.void]) -> Extent:
+        """That of rows of COMMITS; ``fold`` knows it of all its runs at once."""
+        first, last = rows["first_log_offset"].argmin(), rows["log_offset"].argmax()
+        return cls(
+            int(rows["first_log_offset"][first]),
+            int(rows["first_timestamp_ms"][first]),
+            int(rows["log_offset"][last]),
+            int(rows["timestamp_ms"][last]),
+            int(rows["count"].sum()),
+            bool(rows["expire_timestamp_ms"].max() >= 0),
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecord:
     """One record of the log that is not an offset commit with a value; ``value`` None is a tombstone."""
@@ -68,16 +95,17 @@ class GroupRecord:
         return self.offset
 
     @property
-    def last(self) -> tuple[int, int]:
-        """Place in the log and timestamp."""
-        return self.offset, self.timestamp_ms
+    def last_ms(self) -> int:
+        """When the observation ends."""
+        return self.timestamp_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRun:
     """Offset commits of one group with no other record of that group between them, folded.
 
-    ``topics`` and ``topic_ids`` (16 bytes; absent where the log has none) are tables for the rows;
+    ``extent`` is that of the rows; ``topics`` and ``topic_ids`` (16 bytes; absent where the log has none) are
+    tables for them;
     ``metadata`` has the rows whose last commit carried a non-empty metadata string; ``rhythm`` counts the gaps
     between commits of the same topic partition inside the run.
     """
@@ -85,6 +113,7 @@ class CommitRun:
     partition: int
     topics: tuple[str, ...]
     rows: npt.NDArray[np.void]
+    extent: Extent
     decreases: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, DECREASES))
     metadata: Mapping[int, str] = field(default_factory=dict)
     topic_ids: Mapping[int, bytes] = field(default_factory=dict)
@@ -93,24 +122,12 @@ class CommitRun:
     @property
     def first_offset(self) -> int:
         """Where the run begins in the log."""
-        return int(self.rows["first_log_offset"].min())
+        return self.extent.first_offset
 
     @property
-    def expires(self) -> bool:
-        """Whether an offset has an expiry of its own, as only old clients give them."""
-        return bool(np.maximum.reduce(self.rows["expire_timestamp_ms"]) >= 0)
-
-    @property
-    def first(self) -> tuple[int, int]:
-        """Place in the log and timestamp of the first commit."""
-        at = self.rows["first_log_offset"].argmin()
-        return int(self.rows["first_log_offset"][at]), int(self.rows["first_timestamp_ms"][at])
-
-    @property
-    def last(self) -> tuple[int, int]:
-        """Place in the log and timestamp of the last commit."""
-        at = self.rows["log_offset"].argmax()
-        return int(self.rows["log_offset"][at]), int(self.rows["timestamp_ms"][at])
+    def last_ms(self) -> int:
+        """Timestamp of the last commit."""
+        return self.extent.last_ms
 
 
 class ProbedMember(msgspec.Struct, frozen=True, array_like=True):

@@ -79,6 +79,8 @@ class Offsets:
     topic_ids: dict[int, bytes] = field(default_factory=dict)
     moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
     rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
+    #: Asked for several times in every call; None when the rows have changed since.
+    _oldest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -89,6 +91,7 @@ class Offsets:
         ``generation`` is the group's while these commits were made.
         """
         recreated = self._recreated(run)
+        self._oldest_ms = None
         places = self._topic_places(run)
         keys = _keys(places[run.rows["topic"]], run.rows["partition"])
         order = keys.argsort()
@@ -97,7 +100,7 @@ class Offsets:
         self.rhythm = added(self.rhythm, run.rhythm)
         if not len(self.rows):
             self._insert(keys, run, order, number)
-            self._take_sparse(run, keys, order, np.ones(len(keys), bool))
+            self._take_sparse(run, keys, order)
             return Applied([], [], recreated, True)
         at, found, newer = self._find(keys, run.rows["log_offset"][order])
         fallen: list[int] = []
@@ -108,7 +111,8 @@ class Offsets:
         grown = bool(missing.any())
         if grown:
             self._insert(keys[missing], run, order[missing], number)
-        self._take_sparse(run, keys, order, newer | missing)
+        taken = newer | missing
+        self._take_sparse(run, keys[taken], order[taken])
         return Applied(fallen, old_offsets, recreated, grown)
 
     def _find(
@@ -183,25 +187,20 @@ class Offsets:
             self.topic_ids[index[run.topics[place]]] = topic_id
         return np.array([index[topic] for topic in run.topics], np.int32)
 
-    def _take_sparse(
-        self,
-        run: CommitRun,
-        keys: npt.NDArray[np.int64],
-        order: npt.NDArray[np.intp],
-        taken: npt.NDArray[np.bool_],
-    ) -> None:
+    def _take_sparse(self, run: CommitRun, keys: npt.NDArray[np.int64], source: npt.NDArray[np.intp]) -> None:
+        """What few offsets have, of those that were taken over; ``source`` are their rows in the run."""
         if self.metadata or self.expire_timestamps_ms:
-            for key in keys[taken].tolist():
+            for key in keys.tolist():
                 self.metadata.pop(key, None)
                 self.expire_timestamps_ms.pop(key, None)
-        if run.expires:
-            expires = run.rows["expire_timestamp_ms"][order]
-            has_expiry = taken & (expires >= 0)
+        if run.extent.expires:
+            expires = run.rows["expire_timestamp_ms"][source]
+            has_expiry = expires >= 0
             self.expire_timestamps_ms.update(
                 zip(keys[has_expiry].tolist(), expires[has_expiry].tolist(), strict=True)
             )
         if run.metadata:
-            for place, key in zip(order[taken].tolist(), keys[taken].tolist(), strict=True):
+            for place, key in zip(source.tolist(), keys.tolist(), strict=True):
                 if text := run.metadata.get(place):
                     self.metadata[key] = text
 
@@ -211,6 +210,7 @@ class Offsets:
         keys = [(index[topic] << 32) | partition for topic, partition in gone if topic in index]
         if not keys:
             return
+        self._oldest_ms = None
         keep = ~np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
         self.rows, self.moved = self.rows[keep], self.moved[keep]
         for key in keys:
@@ -277,7 +277,9 @@ class Offsets:
 
     def oldest_commit_ms(self) -> int:
         """Of a table that is not empty."""
-        return int(np.minimum.reduce(self.rows["commit_timestamp_ms"]))
+        if self._oldest_ms is None:
+            self._oldest_ms = int(np.minimum.reduce(self.rows["commit_timestamp_ms"]))
+        return self._oldest_ms
 
     def summary(self) -> dict[str, Any]:
         """What the document in ``group-states`` says of offsets."""

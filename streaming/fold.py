@@ -6,6 +6,7 @@ of that stream between; inside a run each topic partition becomes one row. Must 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from groupreplay.state.observations import COMMITS, DECREASES
+from groupreplay.state.observations import COMMITS, DECREASES, Extent
 from groupreplay.state.rhythm import counted, gaps_ms
 from groupreplay.streaming.binary_columns import Flags, Ints
 from groupreplay.streaming.commit_columns import CommitColumns
@@ -36,10 +37,9 @@ class ChunkRows:
 
 
 class Run(NamedTuple):
-    """One run: its stream, where it begins in the log, and the packed form."""
+    """One run: its stream and the packed form."""
 
     stream: int
-    first_offset: int
     packed: PackedRun
 
 
@@ -82,6 +82,7 @@ def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]
         by_run,
         rows.stream[by_run.row[by_run.begins[by_run.run_begins]]],
         folded,
+        _extents(rows, by_run, folded),
         _decreases(rows, by_run, offset),
         _rhythm(rows, by_run, offset, committed_ms),
         topics,
@@ -128,6 +129,23 @@ def _folded(commits: CommitColumns, rows: ChunkRows, by_run: _Sorted) -> npt.NDA
     folded["log_offset"], folded["first_log_offset"] = rows.offset[last], rows.offset[first]
     folded["timestamp_ms"], folded["first_timestamp_ms"] = rows.timestamp_ms[last], rows.timestamp_ms[first]
     return folded
+
+
+def _extents(rows: ChunkRows, by_run: _Sorted, folded: npt.NDArray[np.void]) -> Iterator[Extent]:
+    """That of each run."""
+    # In a chunk the rows of a stream are in the order of the log.
+    first = np.minimum.reduceat(by_run.row[by_run.begins], by_run.run_begins)
+    last = np.maximum.reduceat(by_run.last_row, by_run.run_begins)
+    expire_ms = np.maximum.reduceat(folded["expire_timestamp_ms"], by_run.run_begins)
+    columns = (
+        rows.offset[first],
+        rows.timestamp_ms[first],
+        rows.offset[last],
+        rows.timestamp_ms[last],
+        np.add.reduceat(by_run.sizes, by_run.run_begins),
+        expire_ms >= 0,
+    )
+    return map(Extent, *(column.tolist() for column in columns))
 
 
 def _changed_ms(by_run: _Sorted, offset: Ints, committed_ms: Ints) -> Ints:
@@ -225,6 +243,7 @@ def _runs(
     by_run: _Sorted,
     streams: Ints,
     folded: npt.NDArray[np.void],
+    extents: Iterable[Extent],
     decreases: _Parts,
     rhythm: _Parts,
     topics: _RunTopics,
@@ -233,25 +252,24 @@ def _runs(
     names = [topic_names[topic] for topic in topics.topic.tolist()]
     ids = _topic_ids(commits, by_run, topics)
     tables = [*topics.begins.tolist(), len(names)]
-    first_offsets = np.minimum.reduceat(folded["first_log_offset"], by_run.run_begins)
     return [
         Run(
             stream,
-            first_offset,
             PackedRun(
                 names[begin:end],
                 rows,
+                extent,
                 falls,
                 metadata,
                 {place: id_ for place, id_ in enumerate(ids[begin:end]) if id_ is not None},
                 gaps,
             ),
         )
-        for stream, first_offset, (begin, end), rows, falls, gaps, metadata in zip(
+        for stream, (begin, end), rows, extent, falls, gaps, metadata in zip(
             streams.tolist(),
-            first_offsets.tolist(),
             pairwise(tables),
             _Parts(folded, by_run.run_begins).packed(),
+            extents,
             decreases.packed(),
             rhythm.packed(),
             _metadata(commits, by_run),

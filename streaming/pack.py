@@ -177,7 +177,7 @@ def _packed_rows(chunk: _Chunk) -> PackedRows:
         items[int(stream[row])].append((record.offset, record))
     rows = ChunkRows(chunk.offset, chunk.timestamp_ms, stream, chunk.keys.slot[chunk.key_index], cuts)
     for run in fold(commits, rows, chunk.keys):
-        items[run.stream].append((run.first_offset, run.packed))
+        items[run.stream].append((run.packed.extent.first_offset, run.packed))
 
     ends = _ends(chunk.partition)
     seen_to = dict(zip(chunk.partition[ends].tolist(), chunk.offset[ends].tolist(), strict=True))

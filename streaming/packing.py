@@ -15,7 +15,15 @@ import numpy as np
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.bad_records import BadRecord
 from groupreplay.state.job_watch import JobObservation
-from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord, Observations, Probe
+from groupreplay.state.observations import (
+    COMMITS,
+    DECREASES,
+    CommitRun,
+    Extent,
+    GroupRecord,
+    Observations,
+    Probe,
+)
 from groupreplay.state.rhythm import RHYTHM
 
 #: Tags of the grouping key. A group id alone could collide with a reserved word.
@@ -30,6 +38,7 @@ class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
 
     topics: list[str]
     rows: bytes
+    extent: Extent
     decreases: bytes
     metadata: dict[int, str]
     topic_ids: dict[int, bytes]
@@ -140,6 +149,7 @@ def _observation(item: PackedItem, partition: int) -> GroupRecord | CommitRun:
             partition=partition,
             topics=tuple(item.topics),
             rows=np.frombuffer(item.rows, COMMITS),
+            extent=item.extent,
             decreases=np.frombuffer(item.decreases, DECREASES),
             metadata=item.metadata,
             topic_ids=item.topic_ids,

@@ -100,7 +100,8 @@ def counters(topics: TopicNames) -> list[Column]:
 
     expired = sql.col("headers").contains(f'"{event_type(OffsetsExpired.NAME)}"')
     text = sql.col("value").cast("string")
-    unmissed = expired & text.contains(f'"severitynumber":{Severity.INFO.value},')
+    # Not every document is to be searched: ``&`` would look at its right side too where the left one is null.
+    unmissed = sql.when(expired, text.contains(f'"severitynumber":{Severity.INFO.value},'))
     counts = [
         sql.count_if(sql.col("topic") == getattr(topics, output.value)).alias(output.value)
         for output in Output

@@ -100,7 +100,7 @@ class Replay:
         answers = self._answers.get(key)
         if not answers:
             return []
-        last_ms = max(item.last[1] for item in unpack_group([records]).items)
+        last_ms = max(item.last_ms for item in unpack_group([records]).items)
         before = list[bytes]()
         while answers and answers[0].taken_ms <= last_ms:
             before.append(answers.popleft().packed)

@@ -30,6 +30,7 @@ from groupreplay.state import (
     CommitRun,
     Context,
     Event,
+    Extent,
     Group,
     GroupRecord,
     Observations,
@@ -208,10 +209,12 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
             timestamp_ms=raw.at,
         )
         metadata[place] = raw.value.metadata
+    table = np.array([tuple(row[name] for name in COMMITS.names or ()) for row in rows.values()], COMMITS)
     return CommitRun(
         partition=PARTITION,
         topics=tuple(topics),
-        rows=np.array([tuple(row[name] for name in COMMITS.names or ()) for row in rows.values()], COMMITS),
+        rows=table,
+        extent=Extent.of(table),
         decreases=np.array(decreases, DECREASES),
         metadata={index: metadata[place] for index, place in enumerate(rows) if metadata[place]},
         rhythm=rhythm_of(gaps, repeats),

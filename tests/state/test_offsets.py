@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from builders import Raw, commit, observed, placed
@@ -103,7 +104,7 @@ def test_topic_ids_are_kept() -> None:
     """They come with commits of version 4 and survive a snapshot."""
     run = run_of(commit("t", 0, 1, at=50), commit("u", 0, 1, at=51))
     table = Offsets()
-    table.apply(CommitRun(partition=run.partition, topics=run.topics, rows=run.rows, topic_ids={1: TOPIC_ID}))
+    table.apply(replace(run, topic_ids={1: TOPIC_ID}))
     assert Offsets.from_snapshot(table.snapshot()).topic_ids == {table.topics.index("u"): TOPIC_ID}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from raw_records import commit
 
-from groupreplay.state.observations import COMMITS, DECREASES
+from groupreplay.state.observations import COMMITS, DECREASES, Extent
 from groupreplay.streaming.binary_columns import BinaryColumn
 from groupreplay.streaming.commit_columns import decode_regular
 from groupreplay.streaming.fold import ChunkRows, Run, fold
@@ -48,7 +48,7 @@ def rows_of(run: Run, *names: str) -> list[tuple[int, ...]]:
 def test_one_row_for_each_topic_partition() -> None:
     """The last value with its place, the first one with its own, and how many there were."""
     (run,) = folded([(A0, 1, ""), (A1, 5, ""), (A0, 2, "note"), (B0, 7, ""), (A0, 3, "last")])
-    assert (run.stream, run.first_offset, run.packed.topics) == (0, 100, ["a", "b"])
+    assert (run.stream, run.packed.extent.first_offset, run.packed.topics) == (0, 100, ["a", "b"])
     names = (
         "topic",
         "partition",
@@ -67,6 +67,20 @@ def test_one_row_for_each_topic_partition() -> None:
     assert run.packed.metadata == {0: "last"}
 
 
+def test_the_extent_is_that_of_the_rows() -> None:
+    """What is known of all runs at once is what the rows of each say."""
+    records = [(A0, 1, ""), (B0, 4, ""), (A0, 2, ""), (A1, 0, ""), (A0, 3, ""), (A1, 4, ""), (B0, 5, "")]
+    runs = folded(records, cuts=[3], streams=[0, 1, 0, 0, 0, 0, 1])
+    assert [run.packed.extent for run in runs] == [
+        Extent(100, 0, 102, 20, 2, False),
+        Extent(104, 40, 105, 50, 2, False),
+        Extent(101, 10, 106, 60, 2, False),
+    ]
+    assert [Extent.of(np.frombuffer(run.packed.rows, COMMITS)) for run in runs] == [
+        run.packed.extent for run in runs
+    ]
+
+
 def test_every_decrease_is_kept() -> None:
     """Old and new offset of each step back, and where in the log it happened; steps between rows are none."""
     (run,) = folded([(A1, 9, ""), (A0, 5, ""), (A0, 3, ""), (A0, 8, ""), (A0, 7, ""), (A1, 10, "")])
@@ -77,7 +91,9 @@ def test_a_cut_ends_the_run_of_its_stream_only() -> None:
     """Other records of a group lie between its runs; those of other groups do not."""
     records = [(A0, 1, ""), (A0, 2, ""), (A0, 0, ""), (A0, 3, ""), (A0, 4, "")]
     runs = folded(records, cuts=[2], streams=[0, 1, 0, 0, 1])
-    assert [(run.stream, run.first_offset, rows_of(run, "offset", "count")) for run in runs] == [
+    assert [
+        (run.stream, run.packed.extent.first_offset, rows_of(run, "offset", "count")) for run in runs
+    ] == [
         (0, 100, [(1, 1)]),
         (0, 103, [(3, 1)]),
         (1, 101, [(4, 2)]),
