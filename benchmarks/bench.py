@@ -3,7 +3,7 @@
     python benchmarks/bench.py [--shape steady] [--scale 1] [--repeat 3] [--json FILE]
 
 Starts a broker and lets its group coordinator write the topic: every commit is a request to it. Then everything
-reads the whole topic, in turn, so many times; two rounds before warm up the JVM and count for nothing. What runs
+reads the whole topic, in turn, so many times; four rounds before warm up the JVM and count for nothing. What runs
 in Spark shares one session, which is the job's own. Prints medians, and ratios to the bare connector.
 """
 
@@ -40,8 +40,8 @@ from groupreplay.streaming.settings import Cluster, RunSettings
 #: What can be measured, in the order in which it is; the names of the first four are methods of ``Queries``.
 SPARK: Final = ("connector", "count_rows", "count_packed", "job")
 OUTSIDE: Final = ("replay", "console", "broker_load")
-#: Rounds until the second compiler has done most of its work.
-_WARM_UP: Final = 2
+#: The JVM's compilers take a third of what a small shape costs after two rounds, and a sixth after four.
+_WARM_UP: Final = 4
 TITLES: Final[Mapping[str, str]] = {
     "connector": "Spark's connector, to nowhere",
     "count_rows": "… counted by group, raw records",
