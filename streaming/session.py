@@ -72,6 +72,10 @@ _JVM_CONF: Final[Mapping[str, str]] = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore|ssl[.].*key",
     # Consumers are pooled between batches; a pause of five minutes would close all of them.
     "spark.kafka.consumer.cache.timeout": "30m",
+    # What a consumer has fetched, up to 20 000 records of each partition, is kept for five minutes by default. A query
+    # that goes on takes it at once, and that of one that has ended (rules have changed) must not fill the heap.
+    "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
     # One for each partition that this machine reads: beyond 64 each batch would close and open some anew.
     "spark.kafka.consumer.cache.capacity": "256",
 }
