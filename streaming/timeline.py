@@ -99,7 +99,9 @@ def _converted(data: Data) -> str:
 
 
 def _started(data: Data) -> str:
-    return f"epoch {data.get('generation')}, trigger {safe_text(str(data.get('trigger')))}"
+    if data.get("generation") is None:
+        return "seen by the prober; the log tells of it when it is over"
+    return f"epoch {data['generation']}, trigger {safe_text(str(data.get('trigger')))}"
 
 
 def _emptied(data: Data) -> str:

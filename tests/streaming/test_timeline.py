@@ -50,6 +50,11 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             {"generation": 3, "trigger": "member_joined", "rebalance_id": "x"},
             "epoch 3, trigger member_joined",
         ),
+        (
+            "rebalance.started",
+            {"generation": None, "trigger": "unknown", "rebalance_id": "x"},
+            "seen by the prober; the log tells of it when it is over",
+        ),
         ("group.emptied", {"generation": 4}, "the last member has gone, generation 4"),
         ("group.deleted", {"generation": 4}, "the group is gone, after generation 4"),
         ("group.deleted", {"generation": None}, "the group is gone"),
