@@ -44,7 +44,9 @@ class StoredLog:
 def unpack(folder: Path) -> StoredLog:
     """Puts the checkpoint into ``folder / "checkpoint"``."""
     with tarfile.open(FILE) as archive:
-        archive.extractall(folder, filter="data")
+        # ``extractall`` knows the filter since 3.11.4; Debian 12 has 3.11.2.
+        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+        archive.extractall(folder)
     told = json.loads((folder / "log.json").read_text())
     halves = {name: [_record(*one) for one in told.pop(name)] for name in ("before", "after")}
     return StoredLog(**told, **halves)

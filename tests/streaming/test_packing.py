@@ -8,7 +8,7 @@ from raw_records import commit_key, generation
 
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey, decode_value
 from groupreplay.state.bad_records import BadRecord
-from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, GroupRecord
+from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, Extent, GroupRecord
 from groupreplay.streaming.packing import (
     BadRecordBytes,
     PackedGroup,
@@ -26,7 +26,8 @@ def run_of(*log_offsets: int) -> PackedRun:
     rows = np.zeros(len(log_offsets), COMMITS)
     rows["log_offset"] = rows["first_log_offset"] = log_offsets
     falls = np.array([(0, 9, 3, log_offsets[0], 1)], DECREASES)
-    return PackedRun(["t"], rows.tobytes(), falls.tobytes(), {0: "note"}, {0: b"\1" * 16})
+    extent = Extent.of(rows)
+    return PackedRun(["t"], rows.tobytes(), extent, falls.tobytes(), {0: "note"}, {0: b"\1" * 16})
 
 
 def test_a_group_comes_back_as_observations() -> None:
@@ -45,6 +46,7 @@ def test_a_group_comes_back_as_observations() -> None:
         {0: b"\1" * 16},
     )
     assert first.rows.dtype == COMMITS
+    assert first.extent == Extent(5, 0, 5, 0, 0, True)
     assert first.decreases.tolist() == [(0, 9, 3, 5, 1)]
     group_key = GroupMetadataKey(group="g")
     assert second == GroupRecord(
