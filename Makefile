@@ -56,7 +56,7 @@ jars: .venv/.wheel
 bench: .venv/.wheel jars
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 
-# About twenty minutes on a machine that does nothing else.
+# About three quarters of an hour on a machine that does nothing else.
 bench-page: .venv/.wheel jars
 	$(BIN)/python benchmarks/bench.py --shape steady --shape wide --shape many --shape churn --page
 	$(BIN)/python benchmarks/live.py help --page

@@ -40,7 +40,7 @@ from groupreplay.streaming.settings import Cluster, RunSettings
 #: What can be measured, in the order in which it is; the names of the first four are methods of ``Queries``.
 SPARK: Final = ("connector", "count_rows", "count_packed", "job")
 OUTSIDE: Final = ("replay", "console", "broker_load")
-#: The JVM's compilers take a third of what a small shape costs after two rounds, and a sixth after four.
+#: In the third round the JVM's compilers still take half of what the job costs in ``many``, in the fifth a third.
 _WARM_UP: Final = 4
 TITLES: Final[Mapping[str, str]] = {
     "connector": "Spark's connector, to nowhere",

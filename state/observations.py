@@ -105,9 +105,8 @@ class CommitRun:
     """Offset commits of one group with no other record of that group between them, folded.
 
     ``extent`` is that of the rows; ``topics`` and ``topic_ids`` (16 bytes; absent where the log has none) are
-    tables for them;
-    ``metadata`` has the rows whose last commit carried a non-empty metadata string; ``rhythm`` counts the gaps
-    between commits of the same topic partition inside the run.
+    tables for them; ``metadata`` has the rows whose last commit carried a non-empty metadata string; ``rhythm``
+    counts the gaps between commits of the same topic partition inside the run.
     """
 
     partition: int
