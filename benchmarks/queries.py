@@ -17,6 +17,7 @@ from processes import Cost, Meter
 from py4j.protocol import Py4JError
 
 from groupreplay.state import OFFSETS_TOPIC, Context
+from groupreplay.streaming.batches import batches_after
 from groupreplay.streaming.clients import Connection
 from groupreplay.streaming.pack import pack
 from groupreplay.streaming.probe_rows import Audience
@@ -139,7 +140,7 @@ def _run(query: DataStreamWriter) -> tuple[list[Mapping[str, Any]], float]:
     running = query.trigger(availableNow=True).start()
     running.awaitTermination()
     seconds = time.perf_counter() - begin
-    return [batch for batch in running.recentProgress if batch["numInputRows"]], seconds
+    return [batch for batch in batches_after(running, -1) if batch["numInputRows"]], seconds
 
 
 @contextmanager

@@ -5,7 +5,6 @@ Knows the order of the parts and hands each what it needs; must not know how any
 
 from __future__ import annotations
 
-import json
 import logging
 import uuid
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from groupreplay.state.job_events import gap_event
 from groupreplay.state.job_watch import GRANT_DESCRIBE
 from groupreplay.state.rules import Policy
 from groupreplay.streaming import preflight
+from groupreplay.streaming.batches import batches_after
 from groupreplay.streaming.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.clients import Connection, TopicIdentity
 from groupreplay.streaming.clock import now_ms
@@ -265,15 +265,7 @@ class _Run:
 
     def _progress(self) -> list[Mapping[str, Any]]:
         """The batches that were finished since the last one known to the report."""
-        query: Any = self._query and self._query._jsq
-        last = query and query.lastProgress()
-        if last is None:
-            return []
-        # As text: PySpark itself asks the JVM for each of some two hundred fields, hundreds of milliseconds of it.
-        known, batch = self._report.last_batch_id, json.loads(last.json())
-        if known is None or batch["batchId"] <= known + 1:
-            return [batch]
-        return [json.loads(one.json()) for one in query.recentProgress()]
+        return [] if self._query is None else batches_after(self._query, self._report.last_batch_id)
 
 
 @contextmanager
