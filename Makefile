@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.10 python3 p
 
 BIN := .venv/bin
 PACKAGE := pyproject.toml README.md LICENSE \
-	$(shell find src codecs state streaming -type f ! -path '*.egg-info/*' ! -name '*.pyc')
+	$(shell find -L src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
 .PHONY: demo test test-fast test-long lint types layers jars bench bench-page docs dev setup clean help
 
@@ -51,7 +51,7 @@ layers: .venv/.wheel
 
 # Before the tests, so that a slow network counts against no test's time. Nothing to do when they are in the cache.
 jars: .venv/.wheel
-	$(BIN)/python -I -m groupreplay.streaming.jars fetch
+	$(BIN)/python -I -m groupreplay.streaming.local.jars fetch
 
 bench: .venv/.wheel jars
 	$(BIN)/python benchmarks/bench.py $(ARGS)

@@ -33,9 +33,9 @@ from tools import LOG_LOADING, capture, console, first_record, load, replay
 from traffic import write
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.broker import EmbeddedBroker
-from groupreplay.streaming.clients import Connection
-from groupreplay.streaming.settings import Cluster, RunSettings
+from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.local.broker import EmbeddedBroker
 
 #: What can be measured, in the order in which it is; the names of the first four are methods of ``Queries``.
 SPARK: Final = ("connector", "count_rows", "count_packed", "job")

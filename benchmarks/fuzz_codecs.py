@@ -20,11 +20,10 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from fuzz_target import BLOBS, KEYS, fuzz_one_input
-from record_samples import random_blob, random_record, random_value, with_unknown_tags
-
 from groupreplay.codecs import REGISTRY, Assignment, Subscription, encode_key, encode_value
 from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata
+from support.histories.record_samples import random_blob, random_record, random_value, with_unknown_tags
+from support.tools.fuzz_target import BLOBS, KEYS, fuzz_one_input
 
 BOMBS = (
     b"\x7f\xff\xff\xff",

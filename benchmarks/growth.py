@@ -21,7 +21,7 @@ from queries import Pass, Queries, session, settings_for
 from shapes import Shape
 from traffic import write
 
-from groupreplay.streaming.broker import EmbeddedBroker
+from groupreplay.streaming.local.broker import EmbeddedBroker
 
 
 def shapes(groups: int, partitions: int, commits: int) -> list[Shape]:

@@ -30,14 +30,14 @@ from processes import FULL_SPEED
 from shapes import Shape
 from traffic import write
 
-from groupreplay.streaming.broker import EmbeddedBroker
-from groupreplay.streaming.clients import Connection
-from groupreplay.streaming.leash import Leashed
-from groupreplay.streaming.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.process_guard import GuardedProcess
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from jobs import RunningJob, read_topic, topic_names
+from support.job.jobs import RunningJob, read_topic, topic_names
 
 _LOG_PARTITIONS: Final = 50
 _PARTITIONS: Final = 5
@@ -54,12 +54,12 @@ _SESSION_IS_UP: Final = "the session is up at"
 class Job(RunningJob):
     """``groupreplay run`` with its default settings, which tells when its Spark session is up."""
 
-    def _start(self) -> Leashed:
+    def _start(self) -> GuardedProcess:
         command = [sys.executable, __file__, _AS_A_CHILD, "run"]
         command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
         for name in ("events", "states", "dead_letters", "job", "probes"):
             command += [f"--{name.replace('_', '-')}-topic", getattr(self.topics, name)]
-        return Leashed([*command, *self._flags], self.log)
+        return GuardedProcess([*command, *self._flags], self.log)
 
     def session_up(self) -> float:
         """Unix seconds of the last start."""
@@ -76,8 +76,8 @@ class Job(RunningJob):
 
 def tell_session() -> None:
     """The command line of groupreplay, in a child."""
-    from groupreplay.streaming import run
-    from groupreplay.streaming.cli import main as command_line
+    from groupreplay.streaming.cli.program import main as command_line
+    from groupreplay.streaming.job import run
 
     make = run.spark_session
 

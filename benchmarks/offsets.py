@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from groupreplay.state import COMMITS, CommitRun, Context, Extent, Group, Observations
-from groupreplay.state.retention import deadlines
+from groupreplay.state.replay.retention import deadlines
 
 _GOES = 15
 _SEVEN_DAYS_MS = 7 * 24 * 3_600_000

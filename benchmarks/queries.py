@@ -17,17 +17,17 @@ from processes import Cost, Meter
 from py4j.protocol import Py4JError
 
 from groupreplay.state import OFFSETS_TOPIC, Context
-from groupreplay.streaming.batches import batches_after
-from groupreplay.streaming.clients import Connection
-from groupreplay.streaming.pack import pack
-from groupreplay.streaming.probe_rows import Audience
-from groupreplay.streaming.query import COUNTED_SCHEMA, observed, output_rows
-from groupreplay.streaming.session import close, quiet, spark_session, use_local_files
-from groupreplay.streaming.settings import Cluster, RunSettings
-from groupreplay.streaming.sink import messages, writer
-from groupreplay.streaming.source import TopicPlan, log_records
-from groupreplay.streaming.step import Job
-from groupreplay.streaming.topics import ensure_topics
+from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.probe_rows import ProbeFilter
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.topics import ensure_topics
+from groupreplay.streaming.spark.batches import batches_after
+from groupreplay.streaming.spark.operator import Job
+from groupreplay.streaming.spark.query import COUNTED_SCHEMA, observed, output_rows
+from groupreplay.streaming.spark.session import close, quiet, spark_session, use_local_files
+from groupreplay.streaming.spark.sink import messages, writer
+from groupreplay.streaming.spark.source import TopicPlan, log_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ class Queries:
             self.spark,
             log=self.log,
             watch=self._watch,
-            audience=Audience(topic=self._watch.topic, cluster_id=self._cluster_id),
+            audience=ProbeFilter(topic=self._watch.topic, cluster_id=self._cluster_id),
             job=Job(context=Context(cluster_id=self._cluster_id, era=self._era), topics=settings.topics),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
         )

@@ -29,14 +29,13 @@ from processes import FULL_SPEED
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from builders import generation, member
-from jobs import RunningJob, read_topic, running_job, topic_names
-from raw_records import commit
-
 from groupreplay.codecs import GroupMetadataKey, encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.hashing import partition_for
-from groupreplay.streaming.broker import EmbeddedBroker
+from groupreplay.state.kafka_terms import partition_for
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.histories.builders import generation, member
+from support.histories.raw_records import commit
+from support.job.jobs import RunningJob, read_topic, running_job, topic_names
 
 PARTITIONS = 8
 TOPIC_PARTITIONS = 3

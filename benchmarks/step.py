@@ -16,9 +16,9 @@ from collections.abc import Iterable
 from pack import commits
 
 from groupreplay.state import Context, Group
-from groupreplay.streaming.pack import pack
-from groupreplay.streaming.packing import GROUP_TAG
-from groupreplay.streaming.step import Advance, advance
+from groupreplay.streaming.engine.advance import Advance, advance
+from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.wire import GROUP_TAG
 
 _DAY_MS = 24 * 3_600_000
 _CONTEXT = Context(cluster_id="benchmark", retention_ms=7 * _DAY_MS)

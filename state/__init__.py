@@ -4,14 +4,22 @@ Start reading in ``phases`` (what moves a group from state to state) and ``group
 driver); ``events`` is the table of everything that can be said.
 """
 
-from groupreplay.state.catalogue import FACTS
-from groupreplay.state.context import OFFSETS_TOPIC, Context
-from groupreplay.state.document import DELETED, Deleted, encode_document
-from groupreplay.state.envelope import CloudEvent, cloud_event
-from groupreplay.state.events import Cause, Event, Evidence, Fact, GroupType, History, Severity
+from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
 from groupreplay.state.group import Group
-from groupreplay.state.observations import COMMITS, DECREASES, CommitRun, Extent, GroupRecord, Observations
-from groupreplay.state.saved import SnapshotError
+from groupreplay.state.kafka_terms import GroupType
+from groupreplay.state.output.catalogue import FACTS
+from groupreplay.state.output.document import DELETED, Deleted, encode_document
+from groupreplay.state.output.envelope import CloudEvent, cloud_event
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
+from groupreplay.state.snapshot.group_snapshot import SnapshotError
+from groupreplay.state.snapshot.observations import (
+    COMMITS,
+    DECREASES,
+    CommitRun,
+    Extent,
+    GroupRecord,
+    Observations,
+)
 
 __all__ = [
     "COMMITS",

@@ -13,18 +13,19 @@ from dataclasses import replace
 from typing import Any, Final
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, LegacyOffsetCommitKey, OffsetCommitKey
-from groupreplay.state import classic, life, losses, operations, saved
-from groupreplay.state.alarms import Alarms, Said, View
-from groupreplay.state.context import Context
-from groupreplay.state.document import DELETED, Deleted, describe, digest, group_document
-from groupreplay.state.events import Event, GroupType
-from groupreplay.state.habits import learn, learn_probe
-from groupreplay.state.observations import CommitRun, GroupRecord, Observations, Probe
-from groupreplay.state.offsets import Offsets
-from groupreplay.state.phases import Phase
-from groupreplay.state.probing import apply_probe
-from groupreplay.state.report import Report
-from groupreplay.state.saved import Saved
+from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate, GroupView
+from groupreplay.state.events.event import Event
+from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.output.document import DELETED, Deleted, describe, digest, group_document
+from groupreplay.state.policy.context import Context
+from groupreplay.state.replay import classic, group_activity, losses, modern_diff
+from groupreplay.state.replay.probing import apply_probe
+from groupreplay.state.replay.report import Report
+from groupreplay.state.replay.slot_history import learn, learn_probe
+from groupreplay.state.snapshot import group_snapshot
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.observations import CommitRun, GroupRecord, Observations, Probe
+from groupreplay.state.snapshot.offsets import Offsets
 
 _COMMIT_KEYS: Final = (OffsetCommitKey, LegacyOffsetCommitKey)
 #: Records whose tombstone ends a group: classic, consumer, share, streams.
@@ -43,14 +44,14 @@ class Group:
         self._context = context
         self._rules = context.policy.of(group_id)
         self._recorded_ms: int | None = None
-        self._saved = Saved(era=context.era)
+        self._saved = GroupSnapshot(era=context.era)
         self._offsets = Offsets()
 
     @classmethod
     def from_snapshot(cls, group_id: str, context: Context, blob: bytes) -> Group:
         """The group as it was. Raises ``SnapshotError`` for a version this release cannot read."""
         group = cls(group_id, context)
-        group._saved = saved.read(blob)
+        group._saved = group_snapshot.read(blob)
         if group._saved.offsets is not None:
             group._offsets = Offsets.from_snapshot(group._saved.offsets)
         if group._saved.era != context.era:
@@ -62,7 +63,7 @@ class Group:
     def snapshot(self) -> bytes:
         """What ``from_snapshot`` takes back: a version byte and about 40 bytes a partition."""
         self._saved.offsets = self._offsets.snapshot() if len(self._offsets) else None
-        return saved.write(self._saved)
+        return group_snapshot.write(self._saved)
 
     @property
     def gone(self) -> bool:
@@ -116,19 +117,19 @@ class Group:
 
         An open operation is complete once the log is known past its timestamp.
         """
-        saved = self._saved
+        group_snapshot = self._saved
         due: list[tuple[int, Callable[[int], list[Event]]]] = []
-        if saved.pending:
-            due.append((saved.pending[-1].timestamp_ms + 1, lambda _: self._close()))
-        if saved.probes:
-            due.append((saved.probes[0].taken_ms, lambda _: self._apply_probe()))
-        if saved.changes:
-            over_ms = min(one.timestamp_ms for one in saved.changes) + 1
+        if group_snapshot.pending:
+            due.append((group_snapshot.pending[-1].timestamp_ms + 1, lambda _: self._close()))
+        if group_snapshot.probes:
+            due.append((group_snapshot.probes[0].taken_ms, lambda _: self._apply_probe()))
+        if group_snapshot.changes:
+            over_ms = min(one.timestamp_ms for one in group_snapshot.changes) + 1
             due.append((over_ms, self._say_changes))
-        if saved.lost:
-            due.append((min(one.at_ms for one in saved.lost) + losses.MEMORY_MS, self._forget))
-        if saved.alarm_ms is not None:
-            due.append((saved.alarm_ms, lambda at_ms: self._look(self._timer(at_ms))))
+        if group_snapshot.lost:
+            due.append((min(one.at_ms for one in group_snapshot.lost) + losses.MEMORY_MS, self._forget))
+        if group_snapshot.alarm_ms is not None:
+            due.append((group_snapshot.alarm_ms, lambda at_ms: self._look(self._timer(at_ms))))
         return min(due, key=lambda one: one[0], default=None)
 
     def _serve(self, until_ms: int) -> list[Event]:
@@ -164,11 +165,11 @@ class Group:
 
     def _hold(self, probes: Sequence[Probe]) -> None:
         """Probes wait until everything is applied that was written before they were taken."""
-        saved = self._saved
-        fresh = [probe for probe in probes if probe.taken_ms > saved.probed_ms]
+        group_snapshot = self._saved
+        fresh = [probe for probe in probes if probe.taken_ms > group_snapshot.probed_ms]
         if fresh:
-            held = sorted({*saved.probes, *fresh}, key=lambda probe: (probe.taken_ms, probe.offset))
-            saved.probes = tuple(held)
+            held = sorted({*group_snapshot.probes, *fresh}, key=lambda probe: (probe.taken_ms, probe.offset))
+            group_snapshot.probes = tuple(held)
             self.changed = True
 
     def _thin(self) -> None:
@@ -180,18 +181,18 @@ class Group:
             self._saved.probes = (first, *others[-_MOST_PROBES:])
 
     def _apply_probe(self) -> list[Event]:
-        saved = self._saved
-        probe, saved.probes = saved.probes[0], saved.probes[1:]
-        saved.probed_ms = max(saved.probed_ms, probe.taken_ms)
+        group_snapshot = self._saved
+        probe, group_snapshot.probes = group_snapshot.probes[0], group_snapshot.probes[1:]
+        group_snapshot.probed_ms = max(group_snapshot.probed_ms, probe.taken_ms)
         self.changed = True
         report = replace(
             self._report(probe.partition, probe.offset, probe.taken_ms),
             topic=probe.topic,
-            place=(saved.partition, saved.record_offset),
+            place=(group_snapshot.partition, group_snapshot.record_offset),
         )
-        saved.probe_interval_ms = probe.interval_ms
-        apply_probe(saved, probe, report, has_offsets=len(self._offsets) > 0)
-        learn_probe(saved, probe.taken_ms)
+        group_snapshot.probe_interval_ms = probe.interval_ms
+        apply_probe(group_snapshot, probe, report, has_offsets=len(self._offsets) > 0)
+        learn_probe(group_snapshot, probe.taken_ms)
         self._look(report)
         return report.events
 
@@ -205,14 +206,14 @@ class Group:
             classic.apply_commit(self._saved, report)
         self._born(report.timestamp_ms)
         applied = self._offsets.apply(run, self._saved.round_number)
-        life.note_commits(self._saved.life, extent.commits, len(self._offsets))
+        group_activity.note_commits(self._saved.life, extent.commits, len(self._offsets))
         if applied.fallen or len(run.decreases) or self._saved.lost:
             self._saved.changes += tuple(losses.changes(self._saved, run, applied))
         minute = self._saved.last_timestamp_ms // _MINUTE_MS
         self._advance(run.partition, extent.last_offset, extent.last_ms)
         # What became due while these commits were made comes before what they end.
         events += report.events + self._serve(extent.last_ms)
-        # Habits come with commits, and nobody is called for each of them.
+        # SlotHistory come with commits, and nobody is called for each of them.
         unforeseen = minute != self._saved.last_timestamp_ms // _MINUTE_MS or applied.grown or extent.expires
         if unforeseen or self._saved.alarm_ms is None or self._listening():
             events += self._look(self._report(run.partition, extent.last_offset, extent.last_ms))
@@ -231,7 +232,7 @@ class Group:
             and record.offset == pending[-1].offset + 1
         )
         events = [] if continues else self._close()
-        self._saved.pending += (saved.pend(record),)
+        self._saved.pending += (group_snapshot.pend(record),)
         self._born(record.timestamp_ms)
         self._advance(record.partition, record.offset, record.timestamp_ms)
         if isinstance(record.key, GroupMetadataKey) and record.value is not None:
@@ -266,13 +267,13 @@ class Group:
             return []
         pending, self._saved.pending = self._saved.pending, ()
         self.changed = True
-        records = [saved.unpend(one, self._saved.partition) for one in pending]
+        records = [group_snapshot.unpend(one, self._saved.partition) for one in pending]
         gone = [one.key for one in records if isinstance(one.key, _COMMIT_KEYS)]
         others = [record for record in records if not isinstance(record.key, _COMMIT_KEYS)]
         events = self._lose(gone, records) if gone else []
         if others:
             events += self._apply_closed(others)
-            life.note_members(self._saved)
+            group_activity.note_members(self._saved)
         last = records[-1]
         return events + self._look(self._report(last.partition, last.offset, last.timestamp_ms))
 
@@ -284,7 +285,7 @@ class Group:
         named = [(key.topic, key.partition) for key in gone]
         report = self._report(first.partition, first.offset, first.timestamp_ms)
         ended = any(record.value is None and record.key.KEY_TYPE in _GROUP_KEY_TYPES for record in records)
-        missed = life.matters(state, self._rules, first.timestamp_ms)
+        missed = group_activity.matters(state, self._rules, first.timestamp_ms)
         losses.report_tombstones(state, self._offsets, named, ended, report)
         self._offsets.remove(named)
         if ended and not missed:
@@ -294,9 +295,9 @@ class Group:
 
     def _apply_closed(self, records: list[GroupRecord]) -> list[Event]:
         last = records[-1]
-        if operations.is_modern(self._saved, records):
+        if modern_diff.is_modern(self._saved, records):
             report = self._report(last.partition, last.offset, last.timestamp_ms)
-            operations.apply(self._saved, records, self._offsets, report)
+            modern_diff.apply(self._saved, records, self._offsets, report)
             learn(self._saved, report)
             return report.events
         events: list[Event] = []
@@ -317,14 +318,14 @@ class Group:
             # Of the time before nothing is said; what still holds then is said then.
             state.alarm_ms = gate_ms
             return []
-        view = View(
+        view = GroupView(
             group_id=self.group_id,
             saved=state,
             offsets=self._offsets,
             context=self._context,
             now_ms=report.timestamp_ms,
         )
-        outlooks = [one.look(view) for one in self._rules.detectors]
+        outlooks = [one.evaluate(view) for one in self._rules.detectors]
         times = [one.next_ms for one in outlooks if one.next_ms is not None]
         state.alarm_ms = max(min(times), report.timestamp_ms + 1) if times else None
         names = [one.NAME for one in self._rules.detectors]
@@ -335,8 +336,8 @@ class Group:
             else []
         )
 
-    def _alarms(self) -> Alarms:
-        return Alarms(
+    def _alarms(self) -> ConditionTracker:
+        return ConditionTracker(
             self.group_id,
             self._saved.firing,
             self._context.policy.runbook,
@@ -344,7 +345,7 @@ class Group:
             self._rules.labels.get("runbook"),
         )
 
-    def _say(self, said: Sequence[Said], report: Report) -> list[Event]:
+    def _say(self, said: Sequence[ConditionUpdate], report: Report) -> list[Event]:
         state, heard = self._saved, len(report.events)
         self.changed |= bool(said)
         late = (

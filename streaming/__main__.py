@@ -1,6 +1,6 @@
 """``python -m groupreplay.streaming``: the same program as ``groupreplay``."""
 
-from groupreplay.streaming.cli import main
+from groupreplay.streaming.cli.program import main
 
 if __name__ == "__main__":
     main()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.broker import EmbeddedBroker
+    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 # Spark's JVMs live for a minute here: what its second compiler takes it does not give back.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
@@ -26,7 +26,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.fixture(scope="session")
 def broker() -> Iterator[EmbeddedBroker]:
     """One broker for the whole session: give topics and groups names of your own (`unique`)."""
-    from groupreplay.streaming.broker import EmbeddedBroker
+    from groupreplay.streaming.local.broker import EmbeddedBroker
 
     with EmbeddedBroker() as running:
         yield running

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from kafka_classes import KafkaClasses, kafka_classes
-from record_samples import random_record, with_unknown_tags
 
 from groupreplay.codecs import (
     REGISTRY,
@@ -19,7 +17,9 @@ from groupreplay.codecs import (
     encode_value,
     to_json,
 )
-from groupreplay.streaming.jars import jar_paths
+from groupreplay.streaming.local.jars import jar_paths
+from support.histories.record_samples import random_record, with_unknown_tags
+from support.kafka.kafka_classes import KafkaClasses, kafka_classes
 
 pytestmark = pytest.mark.broker
 

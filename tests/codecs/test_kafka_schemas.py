@@ -14,7 +14,7 @@ from groupreplay.codecs import REGISTRY, Assignment, Subscription
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.primitives import WireType
 from groupreplay.codecs.schema import EARLY, Struct, Value, Versioned, Wire, wires
-from groupreplay.streaming.jars import jar_paths
+from groupreplay.streaming.local.jars import jar_paths
 
 # Reading the jars needs no JVM, but fetching them does.
 pytestmark = pytest.mark.broker

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,9 +26,10 @@ from groupreplay.codecs import (
     encode_value,
     to_json,
 )
+from support.paths import ROOT
 
 GOLDEN: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[1] / "golden" / "records.json").read_text(encoding="utf-8")
+    (ROOT / "tests" / "golden" / "records.json").read_text(encoding="utf-8")
 )["rows"]
 
 COMMIT = OffsetCommitKey(group="g", topic="t", partition=7)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,12 +19,13 @@ from groupreplay.codecs import (
     encode_subscription,
     subscribed_topics,
 )
+from support.paths import ROOT
 
 GOLDEN = {
     row["blob"]: bytes.fromhex(row["bytes"])
-    for row in json.loads(
-        (Path(__file__).parents[1] / "golden" / "consumer_protocol.json").read_text(encoding="utf-8")
-    )["rows"]
+    for row in json.loads((ROOT / "tests" / "golden" / "consumer_protocol.json").read_text(encoding="utf-8"))[
+        "rows"
+    ]
 }
 OWNED = (TopicPartitions(topic="t", partitions=(2,)),)
 SUBSCRIPTIONS = {

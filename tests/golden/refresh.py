@@ -1,4 +1,4 @@
-"""Writes the golden events and schemas anew: ``cd tests && python golden/refresh.py``.
+"""Writes the golden events and schemas anew: ``cd tests && python -m golden.refresh``.
 
 Run it after a change of the contract that is meant, and read the difference before you commit it.
 """
@@ -6,16 +6,13 @@ Run it after a change of the contract that is meant, and read the difference bef
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
+from groupreplay.state.output.catalogue import EVENTS
+from groupreplay.state.output.schemas import json_schemas
+from support.histories.samples import one_of_each, written
+
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from samples import one_of_each, written  # noqa: E402
-
-from groupreplay.state.catalogue import EVENTS  # noqa: E402
-from groupreplay.state.schemas import json_schemas  # noqa: E402
 
 events = {
     fact.NAME: [written(event) for event in one_of_each() if type(event.fact) is fact] for fact in EVENTS

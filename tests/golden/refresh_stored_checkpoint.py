@@ -1,4 +1,4 @@
-"""Makes golden/stored_checkpoint.tar.xz: ``cd tests && python golden/refresh_stored_checkpoint.py PACKAGE COMMIT``.
+"""Makes golden/stored_checkpoint.tar.xz: ``cd tests && python -m golden.refresh_stored_checkpoint PACKAGE COMMIT``.
 
 PACKAGE is a folder with the code of that commit (``pip install --no-deps --target PACKAGE CHECKOUT``): its job
 reads the first half of a log in which there is a group of each kind, and is stopped. Needs a broker and Spark. Run it
@@ -15,15 +15,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset  # noqa: E402
-from jobs import interleaved, running_job, topic_names, write_log  # noqa: E402
-from modern_coordinator import life_cut_inside_a_rebalance  # noqa: E402
-from stored_checkpoint import FILE, StoredLog, store  # noqa: E402
-
-from groupreplay.streaming.broker import EmbeddedBroker  # noqa: E402
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
+from support.histories.modern_coordinator import life_cut_inside_a_rebalance
+from support.job.jobs import interleaved, running_job, topic_names, write_log
+from support.job.stored_checkpoint import FILE, StoredLog, store
 
 PARTITIONS = 2
 MINUTE = 60_000

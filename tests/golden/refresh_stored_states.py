@@ -1,4 +1,4 @@
-"""Adds what this commit keeps of a few groups: ``cd tests && python golden/refresh_stored_states.py``.
+"""Adds what this commit keeps of a few groups: ``cd tests && python -m golden.refresh_stored_states``.
 
 The file is stored_states.json. Run it for a release, or before a change of what is kept. It only ever adds: every
 later commit has to go on from the states of all earlier ones. Histories that the file has are taken from there, so
@@ -15,21 +15,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+from support.job.stored_states import CONTEXT, FILE, Raw, lived, load, part
 
-from stored_states import CONTEXT, FILE, Raw, lived, load, part  # noqa: E402
+HERE = Path(__file__).parent
 
 MINUTE = 60_000
 
 
 def histories() -> dict[str, Any]:
     """Each is cut where something is under way."""
-    from builders import asked_for, commit, emptied, generation, gone, member, no_offset
-    from modern_coordinator import life_cut_inside_a_rebalance
-    from raw_records import commit as raw_commit
-
-    from groupreplay.streaming.probe_messages import GroupAnswer, HeartbeatMessage, RoundSummary
+    from groupreplay.streaming.contract.probe_messages import GroupAnswer, HeartbeatMessage, RoundSummary
+    from support.histories.builders import asked_for, commit, emptied, generation, gone, member, no_offset
+    from support.histories.modern_coordinator import life_cut_inside_a_rebalance
+    from support.histories.raw_records import commit as raw_commit
 
     one, two, three = member("one", [0, 1]), member("two", [2]), member("three", [3])
     rounds = [asked_for(at=MINUTE), generation(1, one, at=2 * MINUTE), generation(2, one, two, at=3 * MINUTE)]
@@ -95,9 +93,8 @@ def histories() -> dict[str, Any]:
 
 def _group(before: Sequence[Any], after: Sequence[Any], *, probes: Sequence[Any] = (), split: int = 0) -> Any:
     """The history of a group whose answers are cut at ``split``."""
-    from builders import placed
-
     from groupreplay.codecs import encode_key, encode_value
+    from support.histories.builders import placed
 
     raws = [
         Raw(
@@ -115,7 +112,7 @@ def _group(before: Sequence[Any], after: Sequence[Any], *, probes: Sequence[Any]
 
 
 def _messages(messages: Sequence[Any], *, first: int = 0) -> list[Raw]:
-    from groupreplay.streaming.probe_messages import encode_message
+    from groupreplay.streaming.contract.probe_messages import encode_message
 
     return [Raw(0, place, 0, *encode_message(one)) for place, one in enumerate(messages, first)]
 

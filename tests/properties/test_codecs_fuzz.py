@@ -6,10 +6,8 @@ import tracemalloc
 from random import Random
 
 import pytest
-from fuzz_target import BLOBS, KEYS, check_key, check_value, fuzz_one_input
 from hypothesis import example, given
 from hypothesis import strategies as st
-from record_samples import random_blob, random_record, random_value, with_unknown_tags
 
 from groupreplay.codecs import (
     REGISTRY,
@@ -29,6 +27,8 @@ from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata
 from groupreplay.codecs.primitives import Text, WireType
 from groupreplay.codecs.schema import EARLY, Struct, wires
+from support.histories.record_samples import random_blob, random_record, random_value, with_unknown_tags
+from support.tools.fuzz_target import BLOBS, KEYS, check_key, check_value, fuzz_one_input
 
 randoms = st.integers(0, 2**64 - 1).map(Random)
 key_types = st.sampled_from(sorted(REGISTRY))

@@ -11,12 +11,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-from builders import CONTEXT, GROUP, Raw, observed, placed
-from cleaner import cleaned, overtaken, settled, untrue, windows
-from modern_builders import TOPIC
-from modern_coordinator import Coordinator
 
 from groupreplay.state import Event, Group
+from support.histories.builders import CONTEXT, GROUP, Raw, observed, placed
+from support.histories.cleaner import cleaned, overtaken, settled, untrue, windows
+from support.histories.modern_builders import TOPIC
+from support.histories.modern_coordinator import Coordinator
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 #: What must not depend on the cleaner. ``since_ms`` and ``history`` may: they say what is known.

@@ -6,18 +6,18 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from builders import CONTEXT, GROUP, Raw, observed
 from hypothesis import given
 from hypothesis import strategies as st
-from lives import histories, lives
-from modern_coordinator import Coordinator
-from probed import probe
 
 from groupreplay.state import Context, Event, Group, Observations
-from groupreplay.state.conditions import Condition, RebalanceStuck
-from groupreplay.state.envelope import cloud_event
-from groupreplay.state.observations import Probe
-from groupreplay.state.rules import Policy
+from groupreplay.state.conditions.conditions import Condition, RebalanceStuck
+from groupreplay.state.output.envelope import cloud_event
+from groupreplay.state.policy.rules import Policy
+from groupreplay.state.snapshot.observations import Probe
+from support.histories.builders import CONTEXT, GROUP, Raw, observed
+from support.histories.lives import histories, lives
+from support.histories.modern_coordinator import Coordinator
+from support.histories.probed import probe
 
 #: Numbers so small that the conditions come and go inside these histories.
 QUICK = Policy(
@@ -125,7 +125,7 @@ def test_the_newer_kinds_as_well(coordinator: Coordinator, data: st.DataObject) 
 
 def placed_(coordinator: Coordinator) -> list[Raw]:
     """Its log with offsets."""
-    from builders import placed
+    from support.histories.builders import placed
 
     return placed(coordinator.log)
 

@@ -6,15 +6,15 @@ import random
 from collections import Counter
 
 import pytest
-from consumer_clients import ConsumerClients
-from consumer_lives import HAPPENINGS, WAITS_MS, ConsumerLife
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from groupreplay.state.coordinator_consumer_group import VALID_PREVIOUS
-from groupreplay.state.coordinator_requests import Error
-from groupreplay.state.phases import ConsumerPhase, Phase
+from groupreplay.state.kafka_terms import ConsumerPhase, Phase
+from groupreplay.state.model.consumer_group import VALID_PREVIOUS
+from groupreplay.state.model.requests import Error
+from support.model.consumer_clients import ConsumerClients
+from support.model.consumer_lives import HAPPENINGS, WAITS_MS, ConsumerLife
 
 STEPS = 50
 _SHORT_MS = 3_000

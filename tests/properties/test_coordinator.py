@@ -6,15 +6,15 @@ import random
 from collections import Counter
 
 import pytest
-from classic_clients import Clients
-from classic_lives import HAPPENINGS, WAITS_MS, Life
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from groupreplay.state.coordinator_group import VALID_PREVIOUS_STATES
-from groupreplay.state.coordinator_requests import Error
-from groupreplay.state.phases import Phase
+from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.model.classic_group import VALID_PREVIOUS_STATES
+from groupreplay.state.model.requests import Error
+from support.model.classic_clients import Clients
+from support.model.classic_lives import HAPPENINGS, WAITS_MS, Life
 
 STEPS = 50
 _SHORT_MS = 3_000

@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from builders import CONTEXT, GROUP, Raw, asked_for, generation, observed, placed
-from connect_blobs import worker
-from deployments import MINUTE, START, Deployment
-from modern_coordinator import Coordinator
 
 from groupreplay.state import Event, Group, Severity
-from groupreplay.state.conditions import Condition
+from groupreplay.state.conditions.conditions import Condition
+from support.histories.builders import CONTEXT, GROUP, Raw, asked_for, generation, observed, placed
+from support.histories.connect_blobs import worker
+from support.histories.deployments import MINUTE, START, Deployment
+from support.histories.modern_coordinator import Coordinator
 
 
 def rolling(size: int, *, pause: int = 15_000, moves: bool = False, **kind: object) -> list[Raw]:

@@ -6,18 +6,13 @@ import random
 from itertools import pairwise
 from typing import Any
 
-from builders import (
-    CONTEXT,
-    GROUP,
-    Raw,
-    observed,
-)
 from hypothesis import given
 from hypothesis import strategies as st
-from lives import histories
 
 from groupreplay.state import Event, Group, Observations
-from groupreplay.state.envelope import cloud_event
+from groupreplay.state.output.envelope import cloud_event
+from support.histories.builders import CONTEXT, GROUP, Raw, observed
+from support.histories.lives import histories
 
 
 def at_once(records: list[Raw]) -> tuple[list[Event], dict[str, Any]]:

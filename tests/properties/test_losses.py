@@ -6,7 +6,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from builders import (
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groupreplay.state import Event, Group
+from groupreplay.state.conditions.conditions import Condition
+from groupreplay.state.policy.rules import GroupRule, Policy
+from support.histories.builders import (
     CONTEXT,
     GROUP,
     Raw,
@@ -19,12 +25,6 @@ from builders import (
     no_offset,
     observed,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-from groupreplay.state import Event, Group
-from groupreplay.state.conditions import Condition
-from groupreplay.state.rules import GroupRule, Policy
 
 #: Offsets come to their end inside these histories, and are remembered.
 RETENTION_MS = 30_000

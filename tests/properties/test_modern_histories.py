@@ -10,16 +10,16 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from builders import CONTEXT, GROUP, Raw, observed, placed
-from cleaner import settled, untrue
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lives import HAPPENINGS, lives
-from modern_builders import TOPIC
-from modern_coordinator import Coordinator
 
 from groupreplay.state import Event, Group, History, Observations
-from groupreplay.state.envelope import cloud_event
+from groupreplay.state.output.envelope import cloud_event
+from support.histories.builders import CONTEXT, GROUP, Raw, observed, placed
+from support.histories.cleaner import settled, untrue
+from support.histories.lives import HAPPENINGS, lives
+from support.histories.modern_builders import TOPIC
+from support.histories.modern_coordinator import Coordinator
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders import (
+
+from groupreplay.codecs import decode_key, decode_value
+from groupreplay.state import DELETED, Group, SnapshotError
+from support.histories.builders import (
     CONTEXT,
     GROUP,
     Raw,
@@ -22,9 +25,6 @@ from builders import (
     placed,
     replay,
 )
-
-from groupreplay.codecs import decode_key, decode_value
-from groupreplay.state import DELETED, Group, SnapshotError
 
 CONSUMER_GROUP_KEY = bytes.fromhex("0003000167")
 CONSUMER_GROUP_EPOCH_5 = bytes.fromhex("00000000000500")

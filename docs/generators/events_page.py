@@ -1,0 +1,152 @@
+"""``docs/events.md``, made from the declarations by ``python -m generators.events_page``.
+
+Knows how a schema is told to a reader; must not describe a field by itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from groupreplay.state.conditions.conditions import CONDITIONS, Condition
+from groupreplay.state.events.event import Fact
+from groupreplay.state.job.job_watch import JOB_RULES
+from groupreplay.state.output.catalogue import EVENTS, FACTS
+from groupreplay.state.output.schemas import event_schema
+from groupreplay.state.policy.rules import DETECTORS, Numbered, numbers_of
+
+_INTRO: Final = """\
+# The sink: topics, envelope, events
+
+This page is made from the code (`python -m generators.events_page`); a test fails when it is out of date.
+`groupreplay schema` prints the same contract as JSON Schemas.
+
+## Topics
+
+| topic (default name) | clean-up | key | value |
+| --- | --- | --- | --- |
+| `group-events` | delete, 30 days | group id | events, as CloudEvents 1.0 in structured JSON |
+| `group-states` | compact | group id | the group's current document; a tombstone when the group is gone |
+| `group-dead-letters` | delete, 30 days | `topic-partition-offset` | records that could not be read: where, why, \
+and up to 64 KiB of their bytes |
+| `group-job` | compact | reserved keys | the job's own state: caught-up time, lag, batch time, counters, the last \
+round of the prober; and the conditions of the job that hold |
+| `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | what the brokers said of \
+groups that were rebalancing, how each round of questions went, and the job's heartbeats (docs/design.md) |
+
+Reserved keys begin with a NUL byte, which no group id does. Events are at most 64 KiB and documents at most
+256 KiB: what does not fit is cut, counts are kept, and `truncated` is true.
+
+## How to read events
+
+- Delivery is at least once. `id` is made from the place of the cause in the log, so a repeat has the same id:
+  keep the ids of the last hour and drop what you have seen.
+- `evidence` says what an event rests on: `log` (a record proves it), `probe` (a live answer of the broker proves
+  it), `inferred` (a rule concludes it).
+- `history` is `partial` until the group's life is known without a hole. The topic is compacted: the first record of
+  a group may be its thousandth generation. What cannot be known then is null, never a guess.
+- `catch_up` is true when an event was recorded more than a minute after it happened, after an outage of the job or
+  of the cluster. Do not alert on such events.
+- Events of the time before the first start of the job are not emitted; `--backfill-events` asks for them.
+- A member's *slot* is its instance id, else its client id and host where that is unique among the living, else its
+  member id. A restarted member keeps its slot, and counts as neither joined nor left.
+- Partitions are written as ranges by topic: `{"orders": "0-3,7"}`.
+- Events about single members (`member.*`) are switched off unless they are warnings; `--member-events` asks for
+  them. What they say is in `rebalance.completed`, too.
+"""
+
+_CONDITIONS: Final = """\
+## Conditions
+
+What holds for a while. Each fires once, with `status` `firing`, and resolves once, with `resolved` and the same
+`condition_id`; between the two it is sent again as `firing` when it gets worse. It is in the group's document as long
+as it holds. [The runbook](runbook.md) says what to do.
+
+The numbers below are the defaults, in the units of their names; [rules](cli.md#rules-for-groups) change them for all
+groups or for some. A condition that is only inferred is never more than a warning.
+"""
+
+
+def _type_text(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return " \\| ".join(f"`{value}`" for value in schema["enum"])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "anyOf" in schema:
+        return " or ".join(_type_text(choice) for choice in schema["anyOf"])
+    kind = str(schema.get("type", "any"))
+    if kind == "array":
+        return f"array of {_type_text(schema['items'])}"
+    if kind == "object" and "properties" in schema:
+        return "{" + ", ".join(f"`{name}`" for name in schema["properties"]) + "}"
+    return kind
+
+
+def _table(properties: dict[str, Any]) -> list[str]:
+    lines = ["| field | type | meaning |", "| --- | --- | --- |"]
+    lines += [
+        f"| `{name}` | {_type_text(schema)} | {_meaning(schema)} |" for name, schema in properties.items()
+    ]
+    return lines
+
+
+def _meaning(schema: dict[str, Any]) -> str:
+    return str(schema.get("description", "")).replace("|", "\\|")
+
+
+def _fields(fact: type[Fact], without: Collection[str] = ()) -> dict[str, Any]:
+    properties = event_schema(fact)["properties"]["data"]["properties"]
+    return {
+        name: schema for name, schema in properties.items() if name not in without and name != "truncated"
+    }
+
+
+def _common(kinds: Sequence[type[Fact]], without: Collection[str] = ()) -> dict[str, Any]:
+    """The fields that all of them have."""
+    names = set.intersection(*(set(_fields(kind, without)) for kind in kinds))
+    return {name: schema for name, schema in _fields(kinds[0]).items() if name in names}
+
+
+def _when(kind: type[Condition]) -> list[str]:
+    """How severe it is, and the rule and the numbers of the detector that finds it."""
+    lines = [f"Severity {kind.SEVERITY.name}.", ""]
+    rules: Sequence[Numbered] = (*DETECTORS, *JOB_RULES)
+    for detector in rules:
+        if detector.NAME == kind.NAME:
+            rule = (inspect.getdoc(type(detector)) or "").replace("``", "`")
+            lines += [f"Fires when: {rule[0].lower()}{rule[1:]}", "", *_numbers(detector), ""]
+    return lines
+
+
+def _numbers(detector: Numbered) -> list[str]:
+    lines = ["| number | default |", "| --- | --- |"]
+    for name in numbers_of(detector):
+        value = getattr(detector, name)
+        lines.append(f"| `{name}` | {'as the rule says' if value is None else value} |")
+    return lines
+
+
+def page() -> str:
+    """The whole page as Markdown."""
+    envelope = dict(event_schema(EVENTS[0])["properties"])
+    envelope["type"] = {"type": "string", "description": "`groupreplay.<event>.v1`."}
+    envelope["dataschema"] = {"type": "string", "description": "Names the JSON Schema of the event."}
+    envelope["data"] = {"type": "object", "description": "See below."}
+    lines = [_INTRO, "## Envelope", "", *_table(envelope), ""]
+    everywhere = _common(EVENTS)
+    lines += ["## Fields of every `data`", "", *_table(everywhere), ""]
+    lines += ["## Facts", "", "What happened, each said once.", ""]
+    for fact in FACTS:
+        lines += [f"### `{fact.NAME}`", "", fact.DOC, "", *_table(_fields(fact, everywhere)), ""]
+    conditional = _common(CONDITIONS, everywhere)
+    lines += [_CONDITIONS, "Fields of all conditions:", "", *_table(conditional), ""]
+    for kind in CONDITIONS:
+        lines += [f"### `{kind.NAME}`", "", kind.DOC, "", *_when(kind)]
+        lines += [*_table(_fields(kind, {*everywhere, *conditional})), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,83 @@
+"""``deploy/rules.toml``, the shipped rules as a file to start from, made by ``python -m`` this module.
+
+Knows how a file of rules is laid out for a reader; must not know a number or a rule by itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from groupreplay.state.job.job_watch import JOB_RULES
+from groupreplay.state.policy.rules import DETECTORS, EPHEMERAL, Numbered, Policy, numbers_of
+
+_WIDTH: Final = 110
+
+_INTRO: Final = """\
+# What holds without a file of rules, made from the code by `python -m generators.rules_page`.
+# `groupreplay run --rules rules.toml` takes a file like this one; the lines that differ are enough. The running job
+# reads it again when it changes; a file with a mistake is refused with a log line, and the rules before still hold.
+# `--rule rebalance.stuck.threshold_ms=3000` wins over the file. Times are in milliseconds.
+
+# The page that events point to, with a fragment such as #rebalance-stuck behind it.
+"""
+
+_GROUPS: Final = """\
+# Rules for groups: all that match count, in their order, and a later one wins over an earlier one. These are built in,
+# and what a file says comes behind them: groups that tools make by the thousand and that nobody misses.
+# Globs know *, ? and [abc].
+"""
+
+_EXAMPLE: Final = """\
+# All that a rule for groups can say:
+#
+# [[group]]
+# match = ["payments-*", "ledger"]
+# matters = true                                # its expiring offsets are a warning
+# severity_cap = "warn"                         # nothing is more than that; "info" or "warn"
+# labels = { team = "payments", runbook = "https://wiki.example.com/payments" }   # go into its events
+# rebalance.stuck.threshold_ms = 120000         # numbers of any condition
+#
+# [[group]]
+# match = "*-test"
+# ignore = true                                 # no events, no document
+"""
+
+
+def _comment(text: str) -> Iterator[str]:
+    for paragraph in text.replace("``", "`").split("\n\n"):
+        yield from textwrap.wrap(
+            paragraph, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+        )
+
+
+def _section(detector: Numbered) -> Iterator[str]:
+    yield from _comment(inspect.getdoc(type(detector)) or "")
+    yield f"[{detector.NAME}]"
+    for name in numbers_of(detector):
+        value = getattr(detector, name)
+        yield (
+            f"# {name} = 180000   # not set: it follows from the other numbers"
+            if value is None
+            else (f"{name} = {json.dumps(value)}")
+        )
+    yield ""
+
+
+def page() -> str:
+    """The whole file, in TOML."""
+    lines = [f"{_INTRO}runbook = {json.dumps(Policy().runbook)}", ""]
+    rules: Sequence[Numbered] = (*DETECTORS, *JOB_RULES)
+    for detector in rules:
+        lines += _section(detector)
+    globs = "".join(f"    {json.dumps(rule.groups)},\n" for rule in EPHEMERAL)
+    lines += [f"{_GROUPS}[[group]]\nmatch = [\n{globs}]\nmatters = false\n", _EXAMPLE]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,1 @@
+"""What holds for a while: detectors that find it, and the tracker that reports its beginning and end."""

@@ -1,0 +1,104 @@
+"""Who may be in the way of a classic rebalance: an inference, ranked, and silent where the evidence is not there.
+
+DescribeGroups shows a member that has rejoined and one that has not alike, so only commits can tell: members
+commit when they hear of a rebalance, a member that is stuck in its work does not. Knows the last generation,
+its commits and the prober's last answer; must not know thresholds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from groupreplay.state.conditions.conditions import Suspect, SuspectReason
+from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.partitions import each
+
+if TYPE_CHECKING:
+    from groupreplay.state.conditions.tracker import GroupView
+
+_MOST: Final = 10
+
+_NO_GENERATION: Final = "no generation of this group is known"
+_NO_COMMITS: Final = "no member has committed since the rebalance began, so commits cannot tell"
+_ALL_COMMIT: Final = "every member has committed since the rebalance began"
+_LEADER_GONE: Final = "the leader of the last generation is not in the group any more"
+
+
+def suspects(view: GroupView) -> tuple[tuple[Suspect, ...], str | None]:
+    """The suspects, likeliest first, and why there are none."""
+    saved = view.saved
+    if saved.in_progress is None or not saved.members:
+        return (), _NO_GENERATION
+    seen = set(saved.in_progress.seen)
+    if saved.in_progress.phase is Phase.COMPLETING_REBALANCE:
+        leader = [member for member in saved.members if member.member_id == saved.leader]
+        if not leader or not _present(leader[0], seen):
+            return (), _LEADER_GONE
+        return (_suspect(leader[0], "leader_has_not_synced", _last_commit_ms(view, leader[0])),), None
+    return _silent(view, seen)
+
+
+def _silent(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ...], str | None]:
+    """Members of the last generation that have not committed since somebody else has."""
+    saved = view.saved
+    assert saved.in_progress is not None
+    since_ms = saved.in_progress.since_ms - saved.in_progress.unseen_ms
+    commits = {member.member_id: _last_commit_ms(view, member) for member in saved.members}
+    if not any(at_ms is not None and at_ms > since_ms for at_ms in commits.values()):
+        return (), _NO_COMMITS
+    present = [member for member in saved.members if _present(member, seen)]
+    newest_ms = max(at_ms for at_ms in commits.values() if at_ms is not None)
+    quiet = [
+        member
+        for member in present
+        if (at_ms := commits[member.member_id]) is None
+        or at_ms <= since_ms
+        or _first(at_ms, commits, since_ms)
+    ]
+    # One that was at work until shortly before is likelier than one that has had nothing to do for hours.
+    recent_ms = since_ms - 2 * max((member.rebalance_timeout_ms for member in saved.members), default=0)
+
+    def rank(member: Member) -> tuple[int, int]:
+        at_ms = commits[member.member_id]
+        if at_ms is None:
+            return (2, 0)
+        return (0, at_ms) if recent_ms <= at_ms else (1, -at_ms)
+
+    ranked = [
+        _suspect(member, "no_commit_since_start", commits[member.member_id])
+        for member in sorted(quiet, key=rank)
+        if commits[member.member_id] != newest_ms
+    ]
+    absent = [
+        _suspect(member, "static_member_absent", commits[member.member_id])
+        for member in saved.members
+        if member.instance_id is not None and not _present(member, seen)
+    ]
+    return tuple([*ranked, *absent][:_MOST]), None if ranked or absent else _ALL_COMMIT
+
+
+def _present(member: Member, seen: set[str]) -> bool:
+    """Whether the broker still counts it in; an answer without members tells nothing."""
+    return not seen or member.member_id in seen or member.instance_id in seen
+
+
+def _first(at_ms: int, commits: dict[str, int | None], since_ms: int) -> bool:
+    """Whether a commit in the doubtful time before the first probe is older than all others made since."""
+    since = [other for other in commits.values() if other is not None and other > since_ms]
+    return at_ms == min(since) and len(since) > 1
+
+
+def _last_commit_ms(view: GroupView, member: Member) -> int | None:
+    return view.offsets.last_commit_ms(each(member.partitions))
+
+
+def _suspect(member: Member, reason: SuspectReason, last_commit_ms: int | None) -> Suspect:
+    return Suspect(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        instance_id=member.instance_id,
+        reason=reason,
+        last_commit_ms=last_commit_ms,
+    )

@@ -1,0 +1,115 @@
+"""What every event has: severity, evidence, history, the fact and its surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from groupreplay.state.kafka_terms import GroupType
+
+
+class Severity(IntEnum):
+    """Severity numbers of OpenTelemetry's log data model."""
+
+    INFO = 9
+    WARN = 13
+    ERROR = 17
+
+
+class Evidence(str, Enum):
+    """What an event rests on: a record, a live answer of the broker, or a rule."""
+
+    LOG = "log"
+    PROBE = "probe"
+    INFERRED = "inferred"
+
+
+class History(str, Enum):
+    """Whether the group's life is known without a hole."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+
+
+Partitions = Annotated[
+    Mapping[str, str], Meta(description='Partitions by topic, as ranges: {"orders": "0-3,7"}.')
+]
+
+
+Trigger = Literal[
+    "first_join",
+    "member_joined",
+    "member_left",
+    "static_member_replaced",
+    "subscription_changed",
+    "metadata_changed",
+    "leader_rejoined",
+    "unknown",
+]
+
+
+LeaveReason = Literal["left", "rebalance_timeout", "session_timeout", "group_emptied", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberPicture:
+    """A member as an event shows it."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    instance_id: str | None
+    partitions: Partitions | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """What happened, without its surroundings (which are in ``Event``)."""
+
+    NAME: ClassVar[str]
+    DOC: ClassVar[str]
+    ABOUT_MEMBER: ClassVar[bool] = False
+
+    @property
+    def severity(self) -> Severity:
+        """INFO, unless a fact says otherwise."""
+        return Severity.INFO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """The record that proves an event."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A fact with its surroundings; what ``envelope`` turns into a CloudEvent.
+
+    ``ordinal`` counts the events of one cause, also those that are switched off, so that ids do not depend
+    on settings. ``group_id`` is None for records whose key cannot be read and for the job itself. Without a
+    ``cause`` nothing but time has passed. ``place`` is the group's own last record before (partition, offset),
+    where the cause is no record of the log. ``severity`` None is that of the fact; ``labels`` are those of the
+    policy.
+    """
+
+    fact: Fact
+    group_id: str | None
+    group_type: GroupType
+    simple: bool
+    time_ms: int
+    evidence: Evidence
+    history: History
+    cause: Cause | None
+    ordinal: int
+    severity: Severity | None = None
+    place: tuple[int, int] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)

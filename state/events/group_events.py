@@ -1,0 +1,219 @@
+"""Everything the job can say about a group, as frozen dataclasses; the one table of names and fields.
+
+Knows names, fields and severities (docs/events.md, the JSON Schemas and the tests are made from here); must
+not know how a fact is found nor how it is written. Times are integer milliseconds since 1970; a field is
+null where the log cannot show it, never a guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from groupreplay.state.events.event import Fact, LeaveReason, MemberPicture, Severity, Trigger
+from groupreplay.state.kafka_terms import GroupType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCreated(Fact):
+    """A group appeared."""
+
+    NAME: ClassVar[str] = "group.created"
+    DOC: ClassVar[str] = (
+        "The group's first record: generation 0 or 1, or the first commit of a group without members."
+    )
+    generation: Annotated[int | None, Meta(description="Generation; null for a simple group.")]
+    since_ms: Annotated[int, Meta(description="When the group appeared.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupEmptied(Fact):
+    """The last member has gone."""
+
+    NAME: ClassVar[str] = "group.emptied"
+    DOC: ClassVar[str] = "A record without members after one with members: the group is Empty."
+    generation: int
+    since_ms: Annotated[int, Meta(description="When the group became Empty, by the coordinator's clock.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDeleted(Fact):
+    """The group is gone."""
+
+    NAME: ClassVar[str] = "group.deleted"
+    DOC: ClassVar[str] = "The group's tombstone, with no record of another kind of group in its operation."
+    generation: int | None
+    since_ms: Annotated[int, Meta(description="When the group was deleted.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConverted(Fact):
+    """The group goes on under another protocol."""
+
+    NAME: ClassVar[str] = "group.converted"
+    DOC: ClassVar[str] = (
+        "One operation ended the group as one kind and began it as another; its offsets stay, "
+        "and its members, unless it was empty."
+    )
+    from_type: GroupType
+    to_type: GroupType
+    generation: Annotated[int | None, Meta(description="Generation or group epoch after the conversion.")]
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceStarted(Fact):
+    """A group of one of the newer kinds got a new epoch while it has members."""
+
+    NAME: ClassVar[str] = "rebalance.started"
+    DOC: ClassVar[str] = (
+        "The group epoch rose: members have to be reconciled. Of classic groups, whose log shows a rebalance "
+        "only when it is over, it is said when the prober sees one; a short one is over before that."
+    )
+    rebalance_id: Annotated[
+        str, Meta(description="Position of the record that began it, or was the last before.")
+    ]
+    generation: Annotated[int | None, Meta(description="The new group epoch; null for classic groups.")]
+    trigger: Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceCompleted(Fact):
+    """A generation with its members and assignments was written."""
+
+    NAME: ClassVar[str] = "rebalance.completed"
+    DOC: ClassVar[str] = (
+        "The rebalance is over: the leader's assignment of a new generation was written, or every member "
+        "of a group of one of the newer kinds has what it shall have."
+    )
+    rebalance_id: Annotated[
+        str,
+        Meta(
+            description="Names the rebalance: position of the record that began it, or was the last before."
+        ),
+    ]
+    generation: int
+    previous_generation: int | None
+    skipped_generations: Annotated[
+        int | None, Meta(description="Join phases that completed without an assignment being written.")
+    ]
+    protocol_type: str | None
+    protocol: str | None
+    leader: str | None
+    members: tuple[MemberPicture, ...]
+    member_count: int
+    joined: Annotated[tuple[str, ...] | None, Meta(description="Member ids in new slots.")]
+    left: Annotated[tuple[str, ...] | None, Meta(description="Former member ids of slots that are gone.")]
+    kept: Annotated[tuple[str, ...] | None, Meta(description="Member ids in slots that were there before.")]
+    trigger: Trigger
+    sync_ms: Annotated[
+        int | None, Meta(description="From the end of the join phase to the leader's assignment.")
+    ]
+    join_ms: Annotated[int | None, Meta(description="Length of the join phase; only the prober can see it.")]
+    duration_ms: Annotated[int | None, Meta(description="Exact length; null for classic groups.")]
+    duration_upper_bound_ms: Annotated[
+        int | None, Meta(description="From the group's previous record to the end of the join phase.")
+    ]
+    partitions_moved: Annotated[
+        int | None, Meta(description="Partitions whose owner differs from their last known owner.")
+    ]
+    partitions_unassigned: Annotated[
+        int | None, Meta(description="Partitions of subscribed topics with a former owner and none now.")
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberFact(Fact):
+    """A member, as it was last seen."""
+
+    ABOUT_MEMBER: ClassVar[bool] = True
+    member_id: str
+    client_id: str
+    client_host: str
+    instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberLeft(MemberFact):
+    """A member's slot is gone."""
+
+    NAME: ClassVar[str] = "member.left"
+    DOC: ClassVar[str] = "A slot of the former generation is gone; why is inferred from the time."
+    reason: LeaveReason
+    elapsed_ms: Annotated[
+        int | None,
+        Meta(description="From the last sign of life to the end of the join phase."),
+    ]
+
+    @property
+    def severity(self) -> Severity:
+        """A member that was thrown out for being slow is a warning."""
+        return Severity.WARN if self.reason == "rebalance_timeout" else Severity.INFO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberJoined(MemberFact):
+    """A member in a slot that was not there before."""
+
+    NAME: ClassVar[str] = "member.joined"
+    DOC: ClassVar[str] = "A slot of the new generation was not in the former one."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberUpdated(MemberFact):
+    """A member changed while its slot stayed."""
+
+    NAME: ClassVar[str] = "member.updated"
+    DOC: ClassVar[str] = "Same slot, other member id, client id, host, timeouts or subscription."
+    changed: Annotated[tuple[str, ...], Meta(description="Names of the fields that differ.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticReplaced(Fact):
+    """A static member came back under a new member id."""
+
+    NAME: ClassVar[str] = "static.replaced"
+    DOC: ClassVar[str] = "A static instance id has a new member id: its process was started again."
+    instance_id: str
+    old_member_id: str
+    new_member_id: str
+    old_host: str
+    new_host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFact(Fact):
+    """A record of the offsets topic that could not be used."""
+
+    topic: str
+    partition: int
+    offset: int
+    key_type: int | None
+    version: int | None
+    field: str | None
+    byte_position: int | None
+    reason: str
+    suppressed: Annotated[int, Meta(description="Further ones of the kind, not reported one by one.")]
+
+    @property
+    def severity(self) -> Severity:
+        """A record we cannot read may hide something."""
+        return Severity.WARN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordMalformed(RecordFact):
+    """Bytes that do not follow their schema."""
+
+    NAME: ClassVar[str] = "record.malformed"
+    DOC: ClassVar[str] = "Bytes that do not follow their schema; the record is in the dead letters."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSkipped(RecordFact):
+    """A type or version this release does not know."""
+
+    NAME: ClassVar[str] = "record.skipped"
+    DOC: ClassVar[str] = "A record type or version that this release does not know; counted, not guessed at."

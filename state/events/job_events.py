@@ -1,0 +1,62 @@
+"""What happens once to the job itself: facts about no group.
+
+Knows how they are told; must not know how they were found out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from msgspec import Meta
+
+from groupreplay.state.events.event import Event, Evidence, Fact, History, Severity
+from groupreplay.state.kafka_terms import GroupType
+
+#: ``removed``: retention, or somebody who deletes records, was faster than the job. ``truncated``: brokers have
+#: lost the end of the log, by an election of a replica that did not have it.
+GapReason: TypeAlias = Literal["topic_recreated", "partitions_added", "removed", "truncated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadRange:
+    """A partition of the offsets topic: how far it had been read, and what it holds now."""
+
+    partition: int
+    read_to: Annotated[int, Meta(description="The offset that would have been read next.")]
+    log_start: Annotated[int, Meta(description="The first offset the partition holds now.")]
+    log_end: Annotated[int, Meta(description="The offset that it writes next.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobGap(Fact):
+    """Records of the offsets topic are gone that the job had not read."""
+
+    NAME: ClassVar[str] = "job.gap"
+    DOC: ClassVar[str] = (
+        "A part of the offsets topic is gone that the job had not read, or the topic is another one. The state of "
+        "every group is built anew from what the log holds, and what happened in the gap is never said; a document "
+        "of a group that ended in it stays in `group-states`."
+    )
+    reason: GapReason
+    partitions: tuple[UnreadRange, ...]
+
+    @property
+    def severity(self) -> Severity:
+        """Nobody can say what was missed."""
+        return Severity.ERROR
+
+
+def gap_event(gap: JobGap, at_ms: int) -> Event:
+    """The gap as the job's own event; ``at_ms`` is when the state was begun anew, and names the event."""
+    return Event(
+        fact=gap,
+        group_id=None,
+        group_type=GroupType.CLASSIC,
+        simple=False,
+        time_ms=at_ms,
+        evidence=Evidence.LOG,
+        history=History.PARTIAL,
+        cause=None,
+        ordinal=0,
+    )

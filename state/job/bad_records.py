@@ -1,0 +1,173 @@
+"""Records that could not be used: counted all, reported now and then.
+
+Knows one partition of the offsets topic; must not know why bytes are bad (codecs) nor how a dead letter is
+written (streaming). A burst of bad records must not become a burst of events: of each kind and key type one
+event a minute of record time is said, and the next one tells how many were not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import msgspec
+
+from groupreplay.state.events.event import Cause, Event, Evidence, History
+from groupreplay.state.events.group_events import RecordFact, RecordMalformed, RecordSkipped
+from groupreplay.state.kafka_terms import GroupType
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
+from groupreplay.state.snapshot.group_snapshot import SnapshotError
+
+Kind = Literal["malformed", "skipped"]
+
+_FACTS: Final[dict[Kind, type[RecordFact]]] = {"malformed": RecordMalformed, "skipped": RecordSkipped}
+_INTERVAL_MS: Final = 60_000
+#: Key types are 16 bits wide, and whoever may write to the topic chooses them. Types beyond this many share
+#: one tally.
+_TALLIES: Final = 64
+_SNAPSHOT_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRecord:
+    """Where a record is and why it could not be used.
+
+    ``group`` is None when the key itself cannot be read. ``byte_position`` counts from the start of the key
+    or the value, whichever is at fault.
+    """
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    group: str | None
+    kind: Kind
+    key_type: int | None
+    version: int | None
+    field: str | None
+    byte_position: int | None
+    reason: str
+
+
+class _Tally(msgspec.Struct, array_like=True):
+    kind: Kind
+    key_type: int | None
+    total: int = 0
+    suppressed: int = 0
+    last_event_ms: int | None = None
+
+
+class _Snapshot(msgspec.Struct, array_like=True):
+    era: str
+    applied_to: int
+    tallies: list[_Tally]
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(_Snapshot)
+
+
+@dataclass(slots=True)
+class BadRecords:
+    """The bad records of one partition so far.
+
+    ``applied_to`` is the last offset taken in, so that a record is counted once however often it is read.
+    """
+
+    partition: int
+    context: Context
+    applied_to: int = -1
+    changed: bool = False
+    _tallies: dict[tuple[Kind, int | None], _Tally] = field(default_factory=dict)
+
+    @classmethod
+    def from_snapshot(cls, partition: int, context: Context, blob: bytes) -> BadRecords:
+        """The inverse of ``snapshot``.
+
+        Raises:
+            SnapshotError: the snapshot was written by another release.
+        """
+        if blob[:1] != bytes([_SNAPSHOT_VERSION]):
+            found = blob[0] if blob else None
+            raise SnapshotError(
+                f"bad records version {found}, this release reads version {_SNAPSHOT_VERSION}"
+            )
+        snapshot = _decoder.decode(blob[1:])
+        tallies = {(tally.kind, tally.key_type): tally for tally in snapshot.tallies}
+        # A recreated topic counts its offsets from zero again.
+        applied_to = snapshot.applied_to if snapshot.era == context.era else -1
+        return cls(partition, context, applied_to, False, tallies)
+
+    def snapshot(self) -> bytes:
+        """The state as bytes: a version and a msgpack body."""
+        body = _Snapshot(self.context.era, self.applied_to, list(self._tallies.values()))
+        return bytes([_SNAPSHOT_VERSION]) + _encoder.encode(body)
+
+    def fresh(self, records: Sequence[BadRecord]) -> list[BadRecord]:
+        """The records not taken in yet, in the order of the log."""
+        return sorted(
+            (record for record in records if record.offset > self.applied_to),
+            key=lambda record: record.offset,
+        )
+
+    def apply(self, records: Sequence[BadRecord]) -> list[Event]:
+        """Counts the fresh ones among the records and says what may be said about them."""
+        events: list[Event] = []
+        for record in self.fresh(records):
+            self.applied_to = record.offset
+            self.changed = True
+            tally = self._tally(record)
+            tally.total += 1
+            if record.timestamp_ms < self.context.emit_since_ms:
+                continue
+            # The distance, not the difference: one record from a wrong clock must not silence the rest.
+            last = tally.last_event_ms
+            if last is not None and abs(record.timestamp_ms - last) < _INTERVAL_MS:
+                tally.suppressed += 1
+                continue
+            events.append(_event(record, tally.suppressed))
+            tally.last_event_ms, tally.suppressed = record.timestamp_ms, 0
+        return events
+
+    def counts(self) -> list[dict[str, object]]:
+        """How many of each kind and key type there were, ever; null stands for keys that cannot be read."""
+        return [
+            {"kind": tally.kind, "key_type": tally.key_type, "records": tally.total}
+            for tally in self._tallies.values()
+        ]
+
+    def _tally(self, record: BadRecord) -> _Tally:
+        key = (record.kind, record.key_type)
+        if key not in self._tallies and len(self._tallies) >= _TALLIES:
+            key = (record.kind, None)
+        return self._tallies.setdefault(key, _Tally(*key))
+
+
+def _event(record: BadRecord, suppressed: int) -> Event:
+    fact = _FACTS[record.kind](
+        topic=OFFSETS_TOPIC,
+        partition=record.partition,
+        offset=record.offset,
+        key_type=record.key_type,
+        version=record.version,
+        field=record.field,
+        byte_position=record.byte_position,
+        reason=record.reason,
+        suppressed=suppressed,
+    )
+    return Event(
+        fact=fact,
+        group_id=record.group,
+        group_type=GroupType.CLASSIC,
+        simple=False,
+        time_ms=record.timestamp_ms,
+        evidence=Evidence.LOG,
+        history=History.PARTIAL,
+        cause=Cause(
+            topic=OFFSETS_TOPIC,
+            partition=record.partition,
+            offset=record.offset,
+            timestamp_ms=record.timestamp_ms,
+        ),
+        ordinal=0,
+    )

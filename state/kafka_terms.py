@@ -1,0 +1,98 @@
+"""Kafka's own terms: group types, states, and which partition of the offsets topic holds a group.
+
+The coordinator model and the replay share this module and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+
+class Phase(str, Enum):
+    """States of a classic group, spelled as Kafka spells them (``ClassicGroupState``)."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class ConsumerPhase(Enum):
+    """States of a consumer group (KIP-848), spelled as Kafka spells them (``ConsumerGroupState``).
+
+    No texts, as those of a classic group are: Empty there is another state than Empty here.
+    """
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+#: The states of a rebalance in progress.
+REBALANCING: Final = frozenset({Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE})
+
+
+class MemberPhase(str, Enum):
+    """States of a member (``MemberState``); streams number them from 1, the others from 0."""
+
+    STABLE = "Stable"
+    UNREVOKED = "UnrevokedPartitions"
+    UNRELEASED = "UnreleasedPartitions"
+    UNKNOWN = "Unknown"
+
+
+class GroupType(str, Enum):
+    """The kinds of group, spelled as Kafka's tools spell them."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+#: Only this protocol type has topics to subscribe to and partitions to assign.
+CONSUMER_PROTOCOL_TYPE = "consumer"
+
+
+DEFAULT_PARTITIONS = 50
+
+
+_INT_MIN = -(2**31)
+
+
+def java_hash(text: str) -> int:
+    """Java's ``String.hashCode``: 31·h + unit over UTF-16 code units, wrapped to int32."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+def partition_for(group_id: str, partitions: int = DEFAULT_PARTITIONS) -> int:
+    """The partition of the group's records (``GroupCoordinatorService.partitionFor``).
+
+    Kafka's ``Utils.abs`` is a true absolute value with int min mapped to 0; the sign mask that producers use
+    gives another partition.
+    """
+    value = java_hash(group_id)
+    return (0 if value == _INT_MIN else abs(value)) % partitions
+
+
+def hash_map_order(names: Iterable[str]) -> list[str]:
+    """The order in which Java's ``HashMap`` hands out these keys; of a collision the one that came first."""
+    keys = list(dict.fromkeys(names))
+    size = 16
+    while len(keys) > size * 3 // 4:
+        size *= 2
+
+    def bucket(name: str) -> int:
+        value = java_hash(name) & 0xFFFFFFFF
+        return (value ^ value >> 16) & (size - 1)
+
+    return sorted(keys, key=bucket)

@@ -1,0 +1,4 @@
+"""A model of Kafka's group coordinator: requests and time in, answers and records out.
+
+Shares no code with the replay.
+"""

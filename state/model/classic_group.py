@@ -1,0 +1,362 @@
+"""A classic group as its coordinator holds it (``ClassicGroup``): members, leader, protocol, state.
+
+Knows what a group is and which changes of state are legal; must not know when they are made (`coordinator_rebalance`)
+nor what was asked (`coordinator`). Kafka keeps members in hash order; here they stand in the order in which they
+came, so that a history can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from groupreplay.codecs import GroupMetadataValue, MemberMetadata, subscribed_topics
+from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase
+from groupreplay.state.model.requests import (
+    Error,
+    GroupSummary,
+    JoinGroup,
+    MemberSummary,
+    OffsetCommit,
+    Protocol,
+    Refused,
+    StateChange,
+    SyncGroup,
+)
+from groupreplay.state.model.votes import select_protocol
+
+#: State -> the states it may be reached from (``ClassicGroupState``).
+VALID_PREVIOUS_STATES: Final[Mapping[Phase, frozenset[Phase]]] = {
+    Phase.EMPTY: frozenset({Phase.PREPARING_REBALANCE}),
+    Phase.PREPARING_REBALANCE: frozenset({Phase.STABLE, Phase.COMPLETING_REBALANCE, Phase.EMPTY}),
+    Phase.COMPLETING_REBALANCE: frozenset({Phase.PREPARING_REBALANCE}),
+    Phase.STABLE: frozenset({Phase.COMPLETING_REBALANCE}),
+    Phase.DEAD: frozenset(Phase),
+}
+_VERSION: Final = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupMember:
+    """A member; ``joining`` and ``syncing`` are the requests that it waits to be answered."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: tuple[Protocol, ...]
+    assignment: bytes = b""
+    is_new: bool = False
+    joining: JoinGroup | None = None
+    syncing: SyncGroup | None = None
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether it need not heartbeat now; a new member that waits may be expired all the same."""
+        return not self.is_new and (self.joining is not None or self.syncing is not None)
+
+    def update(self, request: JoinGroup) -> None:
+        """Take over what a member may change by joining again."""
+        self.protocols = request.protocols
+        self.rebalance_timeout_ms = request.rebalance_timeout_ms
+        self.session_timeout_ms = request.session_timeout_ms
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """Its metadata for a protocol."""
+        return next((one.metadata for one in self.protocols if one.name == protocol), b"")
+
+
+@dataclass(slots=True, kw_only=True)
+class ClassicGroup:
+    """One group. ``previous_state`` is Empty for as long as a new group's first rebalance lasts.
+
+    ``changes`` is where changes of its state are noted. ``subscribed_topics`` None: not known, since a member's
+    subscription cannot be read or the group is none of consumers.
+    """
+
+    group_id: str
+    current_state_timestamp_ms: int
+    changes: list[StateChange]
+    state: Phase = Phase.EMPTY
+    previous_state: Phase | None = None
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: dict[str, GroupMember] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
+    pending_joins: set[str] = field(default_factory=set)
+    #: In the order in which they will be removed.
+    pending_syncs: dict[str, None] = field(default_factory=dict)
+    new_member_added: bool = False
+    subscribed_topics: frozenset[str] | None = None
+
+    def transition_to(self, state: Phase, now_ms: int) -> None:
+        """Change the state. Raises ValueError where ``VALID_PREVIOUS_STATES`` does not allow it."""
+        if self.state not in VALID_PREVIOUS_STATES[state]:
+            raise ValueError(f"group {self.group_id!r} cannot go from {self.state.value} to {state.value}")
+        self.changes.append(StateChange(now_ms, self.state, state, self.generation))
+        self.previous_state, self.state = self.state, state
+        self.current_state_timestamp_ms = now_ms
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is Empty; somebody may have been given an id all the same."""
+        return self.state is Phase.EMPTY
+
+    @property
+    def may_expire(self) -> bool:
+        """Offsets stay in a rebalance, and while others than consumers are members (``offsetExpirationCondition``)."""
+        if self.protocol_type is None or self.is_empty:
+            return True
+        known = self.protocol_type == CONSUMER_PROTOCOL_TYPE and self.subscribed_topics is not None
+        return known and self.state is Phase.STABLE
+
+    @property
+    def emptied_ms(self) -> int | None:
+        """Since when retention counts; None: from each commit."""
+        since_emptied = self.protocol_type is not None and self.is_empty
+        return self.current_state_timestamp_ms if since_emptied else None
+
+    @property
+    def can_rebalance(self) -> bool:
+        """Whether a rebalance may begin now."""
+        return self.state in VALID_PREVIOUS_STATES[Phase.PREPARING_REBALANCE]
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The members' largest."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def awaiting_join(self) -> int:
+        """How many members wait for the join phase to end."""
+        return sum(member.joining is not None for member in self.members.values())
+
+    @property
+    def all_members_joined(self) -> bool:
+        """Whether nobody is missing: also those who were given an id and have not come back."""
+        return self.awaiting_join == len(self.members) and not self.pending_joins
+
+    @property
+    def supported_protocols(self) -> Counter[str]:
+        """How many members support each protocol."""
+        return Counter(one.name for member in self.members.values() for one in member.protocols)
+
+    def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
+        """Whether somebody with these protocols may come in (``supportsProtocols``)."""
+        names = [one.name for one in protocols]
+        if self.state is Phase.EMPTY:
+            return bool(protocol_type and names)
+        supported = self.supported_protocols
+        return protocol_type == self.protocol_type and any(
+            supported[name] == len(self.members) for name in names
+        )
+
+    def accepts(self, member_id: str, max_size: int) -> bool:
+        """Whether there is room (``acceptJoiningMember``): in a rebalance those count that have joined."""
+        member = self.members.get(member_id)
+        if self.state is Phase.PREPARING_REBALANCE:
+            return (member is not None and member.joining is not None) or self.awaiting_join < max_size
+        return self.state in (Phase.EMPTY, Phase.DEAD) or member is not None or len(self.members) < max_size
+
+    def validate_member(self, member_id: str, instance_id: str | None) -> GroupMember:
+        """The member. Raises ``Refused`` for one that is unknown, or fenced by another of its instance id."""
+        if instance_id is not None:
+            holder = self.static_members.get(instance_id)
+            if holder is None:
+                raise Refused(Error.UNKNOWN_MEMBER_ID)
+            if holder != member_id:
+                raise Refused(Error.FENCED_INSTANCE_ID)
+        if member_id not in self.members:
+            raise Refused(Error.UNKNOWN_MEMBER_ID)
+        return self.members[member_id]
+
+    def validate_commit(self, request: OffsetCommit) -> None:
+        """Raises ``Refused`` for offsets that may not be committed now (``validateOffsetCommit``)."""
+        transactional = request.producer_id is not None
+        if request.generation < 0 and self.state is Phase.EMPTY:
+            return
+        if request.generation >= 0 or request.member_id or request.instance_id is not None:
+            self.validate_member(request.member_id, request.instance_id)
+            if request.generation != self.generation:
+                raise Refused(Error.ILLEGAL_GENERATION)
+        elif not transactional and self.state is not Phase.EMPTY:
+            raise Refused(Error.UNKNOWN_MEMBER_ID)
+        if not transactional and self.state is Phase.COMPLETING_REBALANCE:
+            raise Refused(Error.REBALANCE_IN_PROGRESS)
+
+    def add(self, member: GroupMember, protocol_type: str) -> None:
+        """Take a member in; the first one leads, and gives the group its protocol type."""
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self.pending_joins.discard(member.member_id)
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member, or one that was only given an id; the next in order leads."""
+        member = self.members.pop(member_id, None)
+        if member is not None and member.instance_id is not None:
+            self.static_members.pop(member.instance_id, None)
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        self.pending_joins.discard(member_id)
+        self.pending_syncs.pop(member_id, None)
+
+    def replace_static_member(self, old_id: str, new_id: str) -> GroupMember:
+        """The member under its new id, in its old place."""
+        old = self.members.pop(old_id)
+        new = replace(old, member_id=new_id, is_new=False, joining=None, syncing=None)
+        self.members[new_id] = new
+        assert new.instance_id is not None
+        self.static_members[new.instance_id] = new_id
+        if self.leader == old_id:
+            self.leader = new_id
+        return new
+
+    def elect_joined_leader(self) -> bool:
+        """See to it that the leader is one who has joined; False when nobody has."""
+        leader = self.members.get(self.leader or "")
+        if leader is None:
+            return False
+        if leader.joining is None:
+            joined = (member.member_id for member in self.members.values() if member.joining is not None)
+            chosen = next(joined, None)
+            if chosen is None:
+                return False
+            self.leader = chosen
+        return True
+
+    def selected_protocol(self) -> str:
+        """The protocol that the members choose now."""
+        supported = {name: [one.name for one in member.protocols] for name, member in self.members.items()}
+        return select_protocol(supported)
+
+    def next_generation(self, now_ms: int) -> None:
+        """The join phase is over."""
+        self.generation += 1
+        self.protocol = self.selected_protocol() if self.members else None
+        self.subscribed_topics = self._subscribed_topics()
+        self.transition_to(Phase.COMPLETING_REBALANCE if self.members else Phase.EMPTY, now_ms)
+        self.pending_syncs.clear()
+
+    def resume(self, protocol: str) -> None:
+        """Go on in a generation that was made elsewhere."""
+        self.protocol = protocol
+        self.subscribed_topics = self._subscribed_topics()
+
+    def _subscribed_topics(self) -> frozenset[str] | None:
+        if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            found = subscribed_topics(member.metadata(self.protocol))
+            if not isinstance(found, tuple):
+                return None
+            topics.update(found)
+        return frozenset(topics)
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether offsets of the topic must stay; where it is not known, those of consumers stay."""
+        if self.subscribed_topics is None:
+            return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        return topic in self.subscribed_topics
+
+    def record(self) -> GroupMetadataValue:
+        """The group as it is written, with the assignments that its members have."""
+        return GroupMetadataValue(
+            version=_VERSION,
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            current_state_timestamp_ms=self.current_state_timestamp_ms,
+            members=tuple(self._member_record(member) for member in self.members.values()),
+        )
+
+    def _member_record(self, member: GroupMember) -> MemberMetadata:
+        return MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            session_timeout_ms=member.session_timeout_ms,
+            subscription=member.metadata(self.protocol),
+            assignment=member.assignment,
+        )
+
+    def first_record(self) -> GroupMetadataValue:
+        """What is written of a group that is first asked for, whatever has become of it meanwhile."""
+        return GroupMetadataValue(
+            version=_VERSION,
+            protocol_type="",
+            generation=0,
+            protocol=None,
+            leader=None,
+            current_state_timestamp_ms=self.current_state_timestamp_ms,
+            members=(),
+        )
+
+    def reloaded(self, written: GroupMetadataValue | None) -> ClassicGroup:
+        """The group as another broker finds it in the log: rebalances in progress are not written.
+
+        None: of a group that is made of offsets alone nothing is.
+        """
+        group = ClassicGroup(
+            group_id=self.group_id,
+            current_state_timestamp_ms=self.current_state_timestamp_ms,
+            changes=self.changes,
+        )
+        if written is None:
+            return group
+        group.generation, group.protocol, group.leader = written.generation, written.protocol, written.leader
+        group.current_state_timestamp_ms = written.current_state_timestamp_ms
+        group.protocol_type = written.protocol_type or None
+        for one in written.members:
+            group.add(_loaded(one, written.protocol or ""), written.protocol_type)
+        group.state = Phase.STABLE if group.members else Phase.EMPTY
+        group.subscribed_topics = group._subscribed_topics()
+        return group
+
+    def summary(self) -> GroupSummary:
+        """The answer to DescribeGroups."""
+        stable = self.state is Phase.STABLE
+        return GroupSummary(
+            state=self.state,
+            protocol_type=self.protocol_type or "",
+            protocol=self.protocol or "" if stable else "",
+            members=tuple(
+                MemberSummary(
+                    member_id=member.member_id,
+                    instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    metadata=member.metadata(self.protocol) if stable else b"",
+                    assignment=member.assignment if stable else b"",
+                )
+                for member in self.members.values()
+            ),
+        )
+
+
+def _loaded(record: MemberMetadata, protocol: str) -> GroupMember:
+    """A member as the log has it: of its protocols only the one that was chosen."""
+    return GroupMember(
+        member_id=record.member_id,
+        instance_id=record.group_instance_id,
+        client_id=record.client_id,
+        client_host=record.client_host,
+        rebalance_timeout_ms=record.rebalance_timeout_ms,
+        session_timeout_ms=record.session_timeout_ms,
+        protocols=(Protocol(protocol, record.subscription),),
+        assignment=record.assignment,
+    )

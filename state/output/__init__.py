@@ -1,0 +1,1 @@
+"""Events, documents and schemas as they are written to the sink."""

@@ -1,0 +1,200 @@
+"""A group in one picture: what ``describe`` prints and what ``group-states`` holds.
+
+Knows fields and their order; must not know how the state came about.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from groupreplay.state.conditions.tracker import told
+from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
+from groupreplay.state.output.sizes import fit_json
+from groupreplay.state.policy.context import Context
+from groupreplay.state.replay import retention
+from groupreplay.state.replay.modern_diff import Picture, picture
+from groupreplay.state.replay.topic_names import names
+from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.connect import Worker
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.members import Member, group_topics
+from groupreplay.state.snapshot.modern import Modern
+from groupreplay.state.snapshot.offsets import Offsets
+from groupreplay.state.snapshot.partitions import from_ranges
+
+MAX_BYTES: Final = 256 * 1024
+MAX_MEMBERS: Final = 200
+#: Fields that change with every commit: a change in them alone is no reason to write the document again.
+_RESTLESS: Final = ("log_position", "oldest_commit_ms", "newest_commit_ms")
+#: The next expiry is told in steps of this part of the retention: six hours of seven days.
+_EXPIRY_STEPS: Final = 28
+#: Protocol types as the broker names those of the newer kinds.
+_PROTOCOL_TYPES: Final = {
+    GroupType.CONSUMER: CONSUMER_PROTOCOL_TYPE,
+    GroupType.SHARE: "share",
+    GroupType.STREAMS: "streams",
+}
+#: Partitions by topic, or tasks by subtopology or connector, as ranges; None when they are not known.
+_Held = Mapping[str, str] | None
+
+
+class Deleted:
+    """The group is gone: its document is to be replaced by a tombstone."""
+
+
+DELETED: Final = Deleted()
+
+
+def _head(group_id: str, saved: GroupSnapshot, seen: Picture) -> dict[str, Any]:
+    group = saved.modern
+    return {
+        "group_id": group_id,
+        "type": saved.group_type.value,
+        "simple": saved.simple,
+        "state": seen.state,
+        "protocol_type": saved.protocol_type if group is None else _PROTOCOL_TYPES[saved.group_type],
+        "protocol": saved.protocol if group is None else _assignor(group),
+        "leader": saved.leader,
+        "generation": saved.generation,
+        "group_epoch": modern.group_epoch(group) if group else None,
+        "target_epoch": modern.target_epoch(group) if group else None,
+        "since_ms": saved.in_progress.since_ms if saved.in_progress else saved.since_ms,
+        "history": saved.history.value,
+        "topology_epoch": group.topology_epoch if group else None,
+    }
+
+
+def _assignor(group: Modern) -> str | None:
+    """The assignor that most members ask for; without one the broker's settings decide, in no record."""
+    asked = Counter(one.assignor for one in modern.living(group).values() if one.assignor)
+    return min(asked, key=lambda name: (-asked[name], name), default=None)
+
+
+def _lists(held: _Held) -> dict[str, list[int]] | None:
+    return None if held is None else {name: from_ranges(ranges) for name, ranges in held.items()}
+
+
+def _ranges(held: _Held) -> dict[str, str] | None:
+    return None if held is None else dict(held)
+
+
+def _member(
+    member: Member, saved: GroupSnapshot, topic_names: Mapping[str, str], shown: Callable[[_Held], Any]
+) -> dict[str, Any]:
+    """A member; ``shown`` is how partitions are written. What its kind of group does not have is None."""
+    known = saved.modern.members.get(member.member_id) if saved.modern else None
+
+    def by_name(held: _Held) -> Any:
+        return shown(held and {topic_names.get(topic, topic): ranges for topic, ranges in held.items()})
+
+    classic = known is None or known.classic_session_timeout_ms is not None
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "state": known.phase.value if known else Phase.STABLE.value,
+        "epoch": known.epoch if known else None,
+        "partitions": by_name(member.partitions),
+        "supported_protocols": list(member.supported_protocols),
+        "member_protocol": GroupType.CLASSIC.value if classic else saved.group_type.value,
+        "target_partitions": by_name(known.target) if known else None,
+        "revoking": by_name(known.revoking) if known else None,
+        "rack_id": known.rack_id if known else None,
+        "process_id": known.process_id if known else None,
+        "connect": member.worker and _worker(member.worker, shown),
+    }
+
+
+def _worker(worker: Worker, shown: Callable[[_Held], Any]) -> dict[str, Any]:
+    return {
+        "url": worker.url,
+        "config_offset": worker.config_offset,
+        "connectors": None if worker.connectors is None else list(worker.connectors),
+        "tasks": shown(worker.tasks),
+    }
+
+
+def _topics(saved: GroupSnapshot, seen: Picture) -> list[str]:
+    if saved.modern is not None:
+        return sorted(modern.subscribed_topics(saved.group_type, saved.modern))
+    return sorted(group_topics(seen.members, saved.protocol_type) or ())
+
+
+def describe(group_id: str, saved: GroupSnapshot, offsets: Offsets, context: Context) -> dict[str, Any]:
+    """``Group.describe()``: partitions as lists, every committed offset by topic and partition."""
+    seen = picture(saved)
+    known = names(offsets, saved.modern, context.topic_names)
+    members = [_member(member, saved, known, _lists) for member in seen.members]
+    return {
+        **_head(group_id, saved, seen),
+        "members": [{**member, "partitions": member["partitions"] or {}} for member in members],
+        "subscribed_topics": _topics(saved, seen),
+        "offsets": _with_deadlines(saved, offsets, context),
+        "conditions": told(saved.firing),
+    }
+
+
+def _with_deadlines(saved: GroupSnapshot, offsets: Offsets, context: Context) -> list[dict[str, Any]]:
+    due = retention.deadlines(saved, offsets, context.assumed_retention_ms)
+    names_ = offsets.names(np.arange(len(offsets)))
+    at = dict(zip(names_, due.tolist(), strict=True))
+    shown = []
+    for offset in offsets:
+        del offset["expire_timestamp_ms"]
+        deadline_ms = at[offset["topic"], offset["partition"]]
+        shown.append({**offset, "expires_at_ms": None if deadline_ms == retention.NEVER else deadline_ms})
+    return shown
+
+
+def _next_expiry_ms(saved: GroupSnapshot, offsets: Offsets, context: Context) -> int | None:
+    """The first deadline, rounded down: it moves with every commit, and the document shall not."""
+    retention_ms = context.assumed_retention_ms
+    first = retention.first_deadline(saved, offsets, retention_ms)
+    step_ms = max(retention_ms // _EXPIRY_STEPS, 1)
+    return None if first is None else first // step_ms * step_ms
+
+
+def group_document(
+    group_id: str, saved: GroupSnapshot, offsets: Offsets, context: Context, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """The document of ``group-states``: members with ranges (at most 200), offsets in summary."""
+    seen = picture(saved)
+    known = names(offsets, saved.modern, context.topic_names) if seen.members else {}
+    return {
+        "cluster_id": context.cluster_id,
+        **_head(group_id, saved, seen),
+        "member_count": len(seen.members),
+        "members": [_member(member, saved, known, _ranges) for member in seen.members[:MAX_MEMBERS]],
+        "subscribed_topics": _topics(saved, seen),
+        "offsets": {**offsets.summary(), "next_expiry_ms": _next_expiry_ms(saved, offsets, context)},
+        "conditions": told(saved.firing),
+        "labels": {**context.labels, **labels},
+        "log_position": {
+            "partition": saved.partition,
+            "offset": saved.last_offset,
+            "timestamp_ms": saved.last_timestamp_ms,
+        },
+    }
+
+
+def digest(document: dict[str, Any]) -> bytes:
+    """Eight bytes that change when something other than commit times does."""
+    offsets = document["offsets"]
+    steady = {
+        **document,
+        "log_position": None,
+        "offsets": {name: value for name, value in offsets.items() if name not in _RESTLESS},
+    }
+    return hashlib.blake2b(msgspec.json.encode(steady), digest_size=8).digest()
+
+
+def encode_document(document: dict[str, Any]) -> bytes:
+    """The document as JSON of at most 256 KiB; what did not fit is cut and ``truncated`` says so."""
+    return fit_json(document, MAX_BYTES)

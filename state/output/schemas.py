@@ -1,0 +1,107 @@
+"""JSON Schemas (2020-12) of everything the sink topics hold, made from the declarations of the events.
+
+Knows how a declaration becomes a schema; must not say anew what ``events`` says.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from groupreplay.state.events.event import Cause, Evidence, Fact, History, Severity
+from groupreplay.state.kafka_terms import GroupType
+from groupreplay.state.output.catalogue import EVENTS
+from groupreplay.state.output.envelope import data_schema, event_type
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_TEXT: Final = {"type": "string", "minLength": 1}
+_MOMENT: Final = {"type": "string", "format": "date-time"}
+
+
+def _surroundings(components: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "cluster_id": {"type": "string", "description": "Id of the watched cluster."},
+        "group_id": {
+            "anyOf": [{"type": "string"}, {"type": "null"}],
+            "description": "The group; null for a record whose key cannot be read.",
+        },
+        "group_type": {"enum": [kind.value for kind in GroupType]},
+        "simple": {"type": "boolean", "description": "A group without members that only holds offsets."},
+        "evidence": {
+            "enum": [kind.value for kind in Evidence],
+            "description": "A record proves it, a live answer proves it, or a rule concludes it.",
+        },
+        "history": {
+            "enum": [kind.value for kind in History],
+            "description": "Whether the group's life is known without a hole.",
+        },
+        "catch_up": {
+            "type": "boolean",
+            "description": "Recorded long after it happened; do not alert on it.",
+        },
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "cause": {"anyOf": [components[Cause.__name__], {"type": "null"}]},
+    }
+
+
+def _inlined(schema: Any, components: dict[str, Any]) -> Any:
+    """Schema with its references replaced: each event's schema stands alone."""
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            rest = {name: value for name, value in schema.items() if name != "$ref"}
+            return {**_inlined(components[schema["$ref"].rsplit("/", 1)[1]], components), **rest}
+        return {name: _inlined(value, components) for name, value in schema.items()}
+    if isinstance(schema, list):
+        return [_inlined(item, components) for item in schema]
+    return schema
+
+
+def event_schema(fact: type[Fact]) -> dict[str, Any]:
+    """The schema of one kind of event as it stands in ``group-events``."""
+    (_, _), components = msgspec.json.schema_components([fact, Cause])
+    components = {name: _inlined(schema, components) for name, schema in components.items()}
+    own = components[fact.__name__]
+    surroundings = _surroundings(components)
+    data = {
+        "type": "object",
+        "properties": {
+            **surroundings,
+            **own["properties"],
+            "truncated": {"const": True, "description": "Lists or texts were cut to keep the event small."},
+        },
+        "required": [*surroundings, *own["required"]],
+        "additionalProperties": False,
+    }
+    severities = sorted(Severity)
+    attributes = {
+        "specversion": {"const": "1.0"},
+        "id": {**_TEXT, "description": "Deterministic: drop what you have seen before."},
+        "source": {**_TEXT, "format": "uri"},
+        "type": {"const": event_type(fact.NAME)},
+        "subject": {**_TEXT, "description": "The group id made safe to display."},
+        "time": {**_MOMENT, "description": "When it happened."},
+        "datacontenttype": {"const": "application/json"},
+        "dataschema": {"const": data_schema(fact.NAME)},
+        "recordedtime": {**_MOMENT, "description": "When it was emitted."},
+        "sequence": {**_TEXT, "description": "Sorts the events of one group as text."},
+        "partitionkey": _TEXT,
+        "severitynumber": {"enum": [int(severity) for severity in severities]},
+        "severitytext": {"enum": [severity.name for severity in severities]},
+        "data": data,
+    }
+    return {
+        "$schema": _DIALECT,
+        "$id": data_schema(fact.NAME),
+        "title": fact.NAME,
+        "description": fact.DOC,
+        "type": "object",
+        "properties": attributes,
+        "required": list(attributes),
+        "additionalProperties": False,
+    }
+
+
+def json_schemas() -> dict[str, dict[str, Any]]:
+    """Event name -> schema, in the order of the docs."""
+    return {fact.NAME: event_schema(fact) for fact in EVENTS}

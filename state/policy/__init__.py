@@ -1,0 +1,1 @@
+"""What the operator decides: thresholds, severities, labels and redaction, and the constants of one run."""

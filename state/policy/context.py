@@ -1,0 +1,60 @@
+"""What a group's state is told about the job around it: constants, never a clock.
+
+Knows the settings that change what is said; must not know where they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from groupreplay.state.events.event import Evidence
+from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.rules import Policy
+
+#: The topic that is read. Its name is Kafka's own and no setting.
+OFFSETS_TOPIC = "__consumer_offsets"
+#: ``offsets.retention.minutes`` and ``offsets.retention.check.interval.ms`` where nobody has set them.
+DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
+DEFAULT_CHECK_INTERVAL_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Constants of one job on one cluster.
+
+    ``era`` names one life of the offsets topic (its topic id in Kafka's text form, ``0`` when unknown): ids
+    of events and the guard against applying a record twice hold inside one era only.
+    ``emit_since_ms``: events of an earlier time are kept silent (0: none is).
+    ``complete_since_ms``: from this moment on the whole log before was read, so that a first commit of an
+    unknown group proves a creation (None: never known).
+    ``catch_up_after_ms``: an event emitted later than this after it happened carries ``catch_up``.
+    ``topic_names``: names of topic ids (text form), for what the log itself does not name.
+    ``retention_ms`` is how long the brokers keep offsets, None when nobody has said so: then Kafka's default is
+    assumed. They look for offsets to remove every ``retention_check_interval_ms``.
+    ``probing``: a prober asks the brokers which groups rebalance. ``redaction``: what events and documents hide.
+    """
+
+    cluster_id: str
+    era: str = "0"
+    emit_since_ms: int = 0
+    complete_since_ms: int | None = None
+    catch_up_after_ms: int = 60_000
+    topic_names: Mapping[str, str] = field(default_factory=dict)
+    member_events: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    probing: bool = False
+    retention_ms: int | None = None
+    retention_check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
+    policy: Policy = field(default_factory=Policy)
+    redaction: Redaction | None = None
+
+    @property
+    def assumed_retention_ms(self) -> int:
+        """The retention that deadlines are reckoned with."""
+        return DEFAULT_RETENTION_MS if self.retention_ms is None else self.retention_ms
+
+    @property
+    def retention_evidence(self) -> Evidence:
+        """What a deadline rests on: the log and the brokers' setting, or an assumption."""
+        return Evidence.INFERRED if self.retention_ms is None else Evidence.LOG

@@ -1,0 +1,244 @@
+"""Committed offsets that vanish, come back elsewhere or go back: which, why, and once for each occasion.
+
+An offset's tombstone does not say why it was written. All tombstones of a group in one operation are one
+occasion with one reason: the broker's clean-up takes nothing that is not due, so one offset that was not due
+proves that somebody deleted them all. Commits of one moment (one request has one timestamp) are one occasion,
+too; they are held until that moment is over, so that the cut into batches does not matter. Must not know the
+order of the log or timers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.events.offset_events import (
+    Direction,
+    LossReason,
+    OffsetRewound,
+    OffsetsDeleted,
+    OffsetsExpired,
+    OffsetsReset,
+    PartitionOffset,
+    ResetOffset,
+    RewindKind,
+    RewoundOffset,
+)
+from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
+from groupreplay.state.replay.group_activity import has_members, matters
+from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
+from groupreplay.state.snapshot.losses import Change, Lost
+
+if TYPE_CHECKING:
+    from groupreplay.state.replay.report import Report
+    from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+    from groupreplay.state.snapshot.observations import CommitRun
+    from groupreplay.state.snapshot.offsets import Applied, Offsets
+
+#: A tombstone may be older than the deadline by this much: clocks of brokers differ.
+TOLERANCE_MS: Final = 5_000
+#: What was lost is remembered for so long, of so many partitions of a group.
+MEMORY_MS: Final = 30 * 24 * 3_600_000
+MOST_REMEMBERED: Final = 300
+#: A consumer that goes back by no more than it polls at once (``max.poll.records``) was overtaken by its own
+#: commits, or reads the last poll again after a rebalance.
+SMALL_RECORDS: Final = 500
+
+
+def report_tombstones(
+    saved: GroupSnapshot,
+    offsets: Offsets,
+    gone: Collection[tuple[str, int]],
+    with_group: bool,
+    report: Report,
+) -> None:
+    """Say what an operation's offset tombstones take away, before they do; ``with_group``: the group's is there."""
+    places = offsets.places(gone)
+    if not len(places):
+        return
+    context, at_ms = report.context, report.timestamp_ms
+    named, values = offsets.names(places), offsets.rows["offset"][places].tolist()
+    due = deadlines(saved, offsets, context.assumed_retention_ms)[places]
+    first = int(due.min())
+    mattered = matters(saved, report.rules, at_ms)
+    lost = tuple(
+        PartitionOffset(topic=topic, partition=partition, offset=offset)
+        for (topic, partition), offset in sorted(zip(named, values, strict=True))
+    )
+    reason: LossReason = "retention"
+    evidence = context.retention_evidence
+    fact: OffsetsExpired | OffsetsDeleted
+    if (due <= at_ms + TOLERANCE_MS).all():
+        since_ms = max(first, saved.record_timestamp_ms or first)
+        fact = OffsetsExpired(
+            partitions=lost,
+            partition_count=len(lost),
+            reason=reason,
+            deadline_ms=first,
+            late_ms=max(0, at_ms - since_ms),
+            check_interval_ms=context.retention_check_interval_ms,
+        )
+    else:
+        reason, evidence = _deleted_why(saved, offsets, named, with_group, report)
+        deadline_ms = None if first == NEVER else first
+        fact = OffsetsDeleted(
+            partitions=lost, partition_count=len(lost), reason=reason, deadline_ms=deadline_ms
+        )
+    report.say(
+        fact,
+        group_type=saved.group_type,
+        simple=saved.simple,
+        history=saved.history,
+        evidence=evidence,
+        severity=Severity.WARN if mattered else Severity.INFO,
+    )
+    _remember(saved, [Lost(o.topic, o.partition, o.offset, at_ms, reason, mattered) for o in lost])
+
+
+def _deleted_why(
+    saved: GroupSnapshot, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool, report: Report
+) -> tuple[LossReason, Evidence]:
+    """Who deleted them: the group's end is in the log, the end of a topic is concluded."""
+    if with_group:
+        return "group_deleted", Evidence.LOG
+    topics = {topic for topic, _ in named}
+    indices = [place for place, topic in enumerate(offsets.topics) if topic in topics]
+    if sum(int((offsets.rows["topic"] == place).sum()) for place in indices) != len(named):
+        return "admin", Evidence.INFERRED
+    if _protected(saved, topics):
+        return "topic_deleted", Evidence.LOG
+    known = set(report.context.topic_names.values())
+    if known and known.isdisjoint(topics):
+        return "topic_deleted", Evidence.INFERRED
+    return "admin", Evidence.INFERRED
+
+
+def _protected(saved: GroupSnapshot, topics: set[str]) -> bool:
+    """Whether the broker refuses to delete these offsets on request, because of the group's members."""
+    if saved.group_type is GroupType.CLASSIC and saved.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return has_members(saved)
+    return topics <= subscribed_topics(saved)
+
+
+def _remember(saved: GroupSnapshot, lost: Sequence[Lost]) -> None:
+    again = {(one.topic, one.partition) for one in lost}
+    kept = [one for one in saved.lost if (one.topic, one.partition) not in again]
+    saved.lost = (*kept, *lost[:MOST_REMEMBERED])[-MOST_REMEMBERED:]
+
+
+def forget_before(saved: GroupSnapshot, at_ms: int) -> None:
+    """Drop what was lost more than ``MEMORY_MS`` before this moment."""
+    saved.lost = tuple(one for one in saved.lost if one.at_ms + MEMORY_MS > at_ms)
+
+
+def changes(saved: GroupSnapshot, run: CommitRun, applied: Applied) -> list[Change]:
+    """What a run of commits did beside progress; ``applied`` is what the table found out about it.
+
+    Takes what came back out of the memory of what was lost.
+    """
+    rows = run.rows
+    began = rows[["first_offset", "first_log_offset", "first_timestamp_ms"]][applied.fallen].tolist()
+    falls = [
+        *((row, old, *new) for row, old, new in zip(applied.fallen, applied.old_offsets, began, strict=True)),
+        *run.decreases.tolist(),
+    ]
+    found = [
+        Change(
+            at_ms,
+            log_offset,
+            topic,
+            partition,
+            old,
+            new,
+            kind=_kind(saved, old - new, topic in applied.recreated),
+        )
+        for row, old, new, log_offset, at_ms in falls
+        for topic, partition in [(run.topics[rows["topic"][row]], int(rows["partition"][row]))]
+    ]
+    return [*found, *(_found_again(saved, run) if saved.lost else ())]
+
+
+def _kind(saved: GroupSnapshot, records: int, recreated: bool) -> RewindKind:
+    if recreated:
+        return "topic_recreated"
+    if saved.life.peopled and not has_members(saved):
+        return "admin_while_empty"
+    return "small" if records <= SMALL_RECORDS else "other"
+
+
+def _found_again(saved: GroupSnapshot, run: CommitRun) -> Iterable[Change]:
+    places = zip(run.rows["topic"].tolist(), run.rows["partition"].tolist(), strict=True)
+    row_of = {(run.topics[topic], partition): row for row, (topic, partition) in enumerate(places)}
+    back = [one for one in saved.lost if (one.topic, one.partition) in row_of]
+    saved.lost = tuple(one for one in saved.lost if one not in back)
+    for one in back:
+        row = run.rows[row_of[one.topic, one.partition]]
+        place = (int(row["first_timestamp_ms"]), int(row["first_log_offset"]))
+        yield Change(*place, one.topic, one.partition, one.offset, int(row["first_offset"]), lost=one)
+
+
+def occasions(held: Sequence[Change]) -> list[list[Change]]:
+    """Changes of one moment and one sort together, in the order of the log."""
+
+    def sort(one: Change) -> tuple[int, str]:
+        return one.timestamp_ms, one.kind or f"lost by {one.lost.reason if one.lost else None}"
+
+    ordered = sorted(held, key=lambda one: (sort(one), one.log_offset))
+    return sorted((list(same) for _, same in groupby(ordered, sort)), key=lambda same: same[0].log_offset)
+
+
+def report_changes(saved: GroupSnapshot, same: Sequence[Change], report: Report) -> None:
+    """Say one occasion of ``occasions``."""
+    lost = [one.lost for one in same if one.lost is not None]
+    fact = _reset(same, lost) if lost else _rewound(same)
+    heard = any(one.mattered and one.reason != "topic_deleted" for one in lost)
+    report.say(
+        fact,
+        group_type=saved.group_type,
+        simple=saved.simple,
+        history=saved.history,
+        severity=Severity.WARN if heard else Severity.INFO,
+    )
+
+
+def _rewound(same: Sequence[Change]) -> OffsetRewound:
+    return OffsetRewound(
+        kind=same[0].kind or "other",
+        partitions=tuple(
+            RewoundOffset(
+                topic=one.topic,
+                partition=one.partition,
+                old_offset=one.old_offset,
+                new_offset=one.new_offset,
+            )
+            for one in same
+        ),
+        partition_count=len(same),
+    )
+
+
+def _reset(same: Sequence[Change], lost: Sequence[Lost]) -> OffsetsReset:
+    directions = {_direction(one) for one in same}
+    return OffsetsReset(
+        partitions=tuple(
+            ResetOffset(
+                topic=one.topic,
+                partition=one.partition,
+                lost_offset=one.old_offset,
+                new_offset=one.new_offset,
+            )
+            for one in same
+        ),
+        partition_count=len(same),
+        direction=directions.pop() if len(directions) == 1 else "mixed",
+        reason=lost[0].reason,
+        lost_ms=min(one.at_ms for one in lost),
+    )
+
+
+def _direction(change: Change) -> Direction:
+    if change.new_offset == change.old_offset:
+        return "unchanged"
+    return "forward" if change.new_offset > change.old_offset else "backward"

@@ -1,0 +1,81 @@
+"""Facts collected while one thing is applied, each with its surroundings and its place in the order.
+
+Knows causes and ordinals; must not know what the facts mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
+from groupreplay.state.kafka_terms import GroupType
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
+from groupreplay.state.policy.rules import Rules
+
+
+@dataclass(slots=True)
+class Report:
+    """Events of one cause. Ordinals count what is switched off too, so that ids do not depend on settings.
+
+    ``topic`` is where the cause is recorded, at ``partition`` and ``offset``; None when nothing but time has
+    passed. ``place`` is that of the group's own last record where the cause is none. ``facts`` are all that were found,
+    also those that are switched off; ``rules`` are the policy of the group.
+    """
+
+    group_id: str
+    context: Context
+    partition: int
+    offset: int
+    timestamp_ms: int
+    topic: str | None = OFFSETS_TOPIC
+    place: tuple[int, int] | None = None
+    rules: Rules = field(default_factory=Rules)
+    events: list[Event] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    _ordinal: int = 0
+
+    def say(
+        self,
+        fact: Fact,
+        *,
+        group_type: GroupType,
+        simple: bool,
+        history: History,
+        evidence: Evidence = Evidence.LOG,
+        severity: Severity | None = None,
+    ) -> None:
+        """Add a fact that happened at the cause's own time."""
+        ordinal, self._ordinal = self._ordinal, self._ordinal + 1
+        self.facts.append(fact)
+        if self.timestamp_ms < self.context.emit_since_ms or self._switched_off(fact):
+            return
+        severity = fact.severity if severity is None else severity
+        cap = self.rules.severity_cap
+        self.events.append(
+            Event(
+                fact=fact,
+                group_id=self.group_id,
+                group_type=group_type,
+                simple=simple,
+                time_ms=self.timestamp_ms,
+                evidence=evidence,
+                history=history,
+                cause=self._cause(),
+                ordinal=ordinal,
+                severity=severity if cap is None else min(cap, severity),
+                place=self.place,
+                labels=self.rules.labels,
+            )
+        )
+
+    def _cause(self) -> Cause | None:
+        if self.topic is None:
+            return None
+        return Cause(
+            topic=self.topic, partition=self.partition, offset=self.offset, timestamp_ms=self.timestamp_ms
+        )
+
+    def _switched_off(self, fact: Fact) -> bool:
+        if self.rules.ignore:
+            return True
+        return fact.ABOUT_MEMBER and fact.severity < Severity.WARN and not self.context.member_events

@@ -1,0 +1,130 @@
+"""When the broker may remove committed offsets: its own rules, one list for every kind of group.
+
+Knows what ``Group.offsetExpirationCondition``, ``isSubscribedToTopic`` and ``OffsetExpirationConditionImpl``
+decide, over the whole table of offsets at once; must not know when the broker looks (it comes round every
+``offsets.retention.check.interval.ms``) nor what is said of it. The older coordinator in Scala
+(``GroupMetadata.removeExpiredOffsets``) decides the same from what a record can show. Hidden from the log are
+open transactions, which hold an offset back, and rebalances that no prober has seen, in which nothing expires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.members import group_topics
+
+if TYPE_CHECKING:
+    from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+    from groupreplay.state.snapshot.offsets import Offsets
+
+#: What no clock reaches: the offset does not expire as things are.
+NEVER: Final = int(np.iinfo(np.int64).max)
+#: Times beyond this are nonsense, and sums with them must not overflow.
+_LATEST: Final = 1 << 60
+
+Times = npt.NDArray[np.int64]
+
+
+class Base(Enum):
+    """From when the retention of an offset counts."""
+
+    COMMITTED = "its commit"
+    EMPTIED = "the group becoming Empty, or its commit where the record has no such time"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """For groups of which ``holds`` is true; ``base`` None: nothing of them expires."""
+
+    name: str
+    holds: Callable[[GroupSnapshot], bool]
+    base: Base | None
+
+
+#: The first that holds counts. Whatever the rule, the offsets of a subscribed topic stay, and an offset with an
+#: expiry of its own (a v1 record) has that in place of base and retention.
+RULES: Final = (
+    Rule("share group", lambda saved: saved.group_type is GroupType.SHARE, None),
+    Rule("consumer group", lambda saved: saved.group_type is GroupType.CONSUMER, Base.COMMITTED),
+    Rule("streams group", lambda saved: saved.group_type is GroupType.STREAMS, Base.COMMITTED),
+    Rule("classic, no protocol type", lambda saved: not saved.protocol_type, Base.COMMITTED),
+    Rule("classic, Empty", lambda saved: saved.phase is Phase.EMPTY, Base.EMPTIED),
+    Rule(
+        "classic consumers, Stable",
+        lambda saved: saved.phase is Phase.STABLE and _classic_topics(saved) is not None,
+        Base.COMMITTED,
+    ),
+    Rule("classic, members of another type or in a rebalance", lambda _: True, None),
+)
+
+
+def _classic_topics(saved: GroupSnapshot) -> frozenset[str] | None:
+    return group_topics(saved.members, saved.protocol_type)
+
+
+def rule_of(saved: GroupSnapshot) -> Rule:
+    """The rule for a group as it is now."""
+    return next(rule for rule in RULES if rule.holds(saved))
+
+
+def subscribed_topics(saved: GroupSnapshot) -> frozenset[str]:
+    """Topics whose offsets stay: those of a group's members, none when nobody is in it."""
+    if saved.modern is not None:
+        return modern.subscribed_topics(saved.group_type, saved.modern)
+    return _classic_topics(saved) or frozenset()
+
+
+def _emptied_ms(saved: GroupSnapshot, base: Base) -> int | None:
+    """From when the retention of all offsets counts; None: each from its own commit."""
+    return saved.emptied_ms if base is Base.EMPTIED else None
+
+
+def deadlines(saved: GroupSnapshot, offsets: Offsets, retention_ms: int) -> Times:
+    """For each row of the table the first moment at which the broker may remove it, ``NEVER`` for none.
+
+    At that moment it may: the broker compares with ``>=``.
+    """
+    base = rule_of(saved).base
+    if base is None or not len(offsets):
+        return np.full(len(offsets), NEVER, np.int64)
+    since = offsets.rows["commit_timestamp_ms"]
+    if (emptied_ms := _emptied_ms(saved, base)) is not None:
+        since = np.full(len(offsets), emptied_ms, np.int64)
+    due: Times = np.minimum(np.maximum(since, -_LATEST), _LATEST) + min(retention_ms, _LATEST)
+    places, expiries = offsets.own_expiries()
+    if places:
+        due[places] = expiries
+    subscribed = subscribed_topics(saved)
+    kept = [place for place, topic in enumerate(offsets.topics) if topic in subscribed] if subscribed else []
+    if kept:
+        due[np.isin(offsets.rows["topic"], kept)] = NEVER
+    return due
+
+
+def first(due: Times) -> int | None:
+    """The earliest of some deadlines; None when there is none."""
+    earliest = int(due.min()) if len(due) else NEVER
+    return None if earliest == NEVER else earliest
+
+
+def first_deadline(saved: GroupSnapshot, offsets: Offsets, retention_ms: int) -> int | None:
+    """The earliest of ``deadlines``; asked for in every call, and in most of them no table is needed for it."""
+    if not len(offsets):
+        return None
+    base = rule_of(saved).base
+    if base is None:
+        return None
+    if offsets.expire_timestamps_ms or subscribed_topics(saved):
+        return first(deadlines(saved, offsets, retention_ms))
+    since_ms = _emptied_ms(saved, base)
+    if since_ms is None:
+        since_ms = offsets.oldest_commit_ms()
+    return min(max(since_ms, -_LATEST), _LATEST) + min(retention_ms, _LATEST)

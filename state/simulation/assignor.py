@@ -1,0 +1,88 @@
+"""What the members of a simulated group tell each other through the coordinator: subscriptions and assignments.
+
+Knows two assignors, ``range`` (eager) and ``cooperative-sticky`` (KIP-429); must not know a coordinator, time or
+what a client does with its partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from groupreplay.codecs import (
+    Assignment,
+    Subscription,
+    TopicPartitions,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from groupreplay.state.model.requests import Protocol
+
+_RANGE: Final = "range"
+_COOPERATIVE: Final = "cooperative-sticky"
+#: (member id, instance id, metadata), as the leader is told.
+Members: TypeAlias = Sequence[tuple[str, str | None, bytes]]
+
+
+def supported(topic: str, owned: Sequence[int], *, cooperative: bool) -> tuple[Protocol, ...]:
+    """What a member of one topic offers when it joins; an eager one has given everything up before."""
+    if not cooperative:
+        return (Protocol(_RANGE, encode_subscription(Subscription(version=1, topics=(topic,)))),)
+    subscription = Subscription(version=1, topics=(topic,), owned_partitions=_partitions(topic, owned))
+    return (Protocol(_COOPERATIVE, encode_subscription(subscription)),)
+
+
+def assigned(
+    members: Members, topic: str, partitions: int, *, cooperative: bool
+) -> tuple[tuple[str, bytes], ...]:
+    """What the leader deals out: (member id, assignment)."""
+    if cooperative:
+        shares = _sticky({member: _claimed(metadata) for member, _, metadata in members}, partitions)
+    else:
+        names = sorted(member for member, _, _ in members)
+        shares = {name: list(range(place, partitions, len(names))) for place, name in enumerate(names)}
+    return tuple(
+        (member, encode_assignment(Assignment(version=1, assigned_partitions=_partitions(topic, share))))
+        for member, share in shares.items()
+    )
+
+
+def owned(assignment: bytes) -> tuple[int, ...]:
+    """The partitions of an assignment."""
+    decoded = decode_assignment(assignment)
+    if not isinstance(decoded, Assignment):
+        return ()
+    return tuple(number for one in decoded.assigned_partitions for number in one.partitions)
+
+
+def _partitions(topic: str, numbers: Sequence[int]) -> tuple[TopicPartitions, ...]:
+    return (TopicPartitions(topic=topic, partitions=tuple(sorted(numbers))),) if numbers else ()
+
+
+def _claimed(metadata: bytes) -> tuple[int, ...]:
+    subscription = decode_subscription(metadata)
+    if not isinstance(subscription, Subscription):
+        return ()
+    return tuple(number for one in subscription.owned_partitions for number in one.partitions)
+
+
+def _sticky(claims: dict[str, tuple[int, ...]], partitions: int) -> dict[str, list[int]]:
+    """Everybody keeps what is his by right; what has to change hands is first given up, and dealt out next time."""
+    least, more = divmod(partitions, len(claims))
+    shares: dict[str, list[int]] = {}
+    taken: set[int] = set()
+    # Those who have most may have one more than the others.
+    by_size = sorted(claims, key=lambda member: (-len(claims[member]), member))
+    quota = {member: least + (place < more) for place, member in enumerate(by_size)}
+    for member in by_size:
+        free = [number for number in claims[member] if number not in taken]
+        shares[member] = free[: quota[member]]
+        taken.update(shares[member])
+    claimed = {number for numbers in claims.values() for number in numbers}
+    left = [number for number in range(partitions) if number not in claimed]
+    for member in reversed(by_size):
+        while left and len(shares[member]) < quota[member]:
+            shares[member].append(left.pop(0))
+    return dict(sorted(shares.items()))

@@ -1,0 +1,141 @@
+"""The members of a classic group as one record shows them, and which of two records' members are the same.
+
+Knows members, slots and assignments; must not know phases, events or log positions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from groupreplay.codecs import (
+    Assignment,
+    GroupMetadataValue,
+    MemberMetadata,
+    decode_assignment,
+    subscribed_topics,
+)
+from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE
+from groupreplay.state.snapshot.connect import CONNECT_PROTOCOL_TYPE, Worker, read_worker
+from groupreplay.state.snapshot.partitions import by_topic
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """One member. ``topics`` and ``partitions`` (ranges by topic) are None when they cannot be read.
+
+    ``worker`` is what a member of a Connect group has in their place.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    supported_protocols: tuple[str, ...]
+    topics: tuple[str, ...] | None
+    partitions: dict[str, str] | None
+    worker: Worker | None = None
+
+
+def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
+    """The members of a record, in its order.
+
+    As the coordinator loads them (``GroupMetadataManager.replay``): a rebalance timeout of -1 means the
+    session timeout, and each member supports the group's protocol, more the record does not hold.
+    """
+    return tuple(_read_member(value, member) for member in value.members)
+
+
+def _read_member(value: GroupMetadataValue, member: MemberMetadata) -> Member:
+    is_consumer = value.protocol_type == CONSUMER_PROTOCOL_TYPE
+    is_worker = value.protocol_type == CONNECT_PROTOCOL_TYPE
+    timeout = member.rebalance_timeout_ms
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.session_timeout_ms if timeout == -1 else timeout,
+        session_timeout_ms=member.session_timeout_ms,
+        supported_protocols=(value.protocol,) if value.protocol else (),
+        topics=_read_topics(member.subscription) if is_consumer else None,
+        partitions=_read_partitions(member.assignment) if is_consumer else None,
+        worker=read_worker(member.subscription, member.assignment) if is_worker else None,
+    )
+
+
+def _read_topics(subscription: bytes) -> tuple[str, ...] | None:
+    topics = subscribed_topics(subscription)
+    return tuple(sorted(set(topics))) if isinstance(topics, tuple) else None
+
+
+def _read_partitions(blob: bytes) -> dict[str, str] | None:
+    assignment = decode_assignment(blob)
+    if not isinstance(assignment, Assignment):
+        return None
+    return by_topic(
+        (assigned.topic, partition)
+        for assigned in assignment.assigned_partitions
+        for partition in assigned.partitions
+        if partition >= 0
+    )
+
+
+def group_topics(members: Sequence[Member], protocol_type: str | None) -> frozenset[str] | None:
+    """Topics the group is subscribed to; None when unknown (``ClassicGroup.computeSubscribedTopics``)."""
+    if protocol_type != CONSUMER_PROTOCOL_TYPE or any(member.topics is None for member in members):
+        return None
+    return frozenset(topic for member in members for topic in member.topics or ())
+
+
+def rebalance_timeout_ms(members: Sequence[Member]) -> int | None:
+    """The group's rebalance timeout: its members' largest; None without members."""
+    return max((member.rebalance_timeout_ms for member in members), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Members of two records: the same slot in both, only in the old one, only in the new one."""
+
+    kept: tuple[tuple[Member, Member], ...]
+    left: tuple[Member, ...]
+    joined: tuple[Member, ...]
+
+
+def _places(members: Sequence[Member]) -> Counter[tuple[str, str]]:
+    return Counter((member.client_id, member.client_host) for member in members if member.instance_id is None)
+
+
+def pair(old: Sequence[Member], new: Sequence[Member]) -> Pairing:
+    """Which members are the same: same id; else same instance id; else same client id and host.
+
+    The last counts for dynamic members only, and only where it is unique among the living of both records:
+    two consumers of one host cannot be told apart.
+    """
+    before, after = _places(old), _places(new)
+    unique = {place for place in before if before[place] == 1 and after[place] == 1}
+
+    def slot(member: Member) -> tuple[str, ...] | None:
+        place = (member.client_id, member.client_host)
+        if member.instance_id is not None:
+            return (member.instance_id,)
+        return place if place in unique else None
+
+    by_id = {member.member_id: member for member in old}
+    by_slot = {slot(member): member for member in old if slot(member) is not None}
+    kept: list[tuple[Member, Member]] = []
+    joined: list[Member] = []
+    taken: set[str] = set()
+    for member in new:
+        former = by_id.get(member.member_id) or by_slot.get(slot(member))
+        if former is None or former.member_id in taken:
+            joined.append(member)
+        else:
+            taken.add(former.member_id)
+            kept.append((former, member))
+    left = tuple(member for member in old if member.member_id not in taken)
+    return Pairing(tuple(kept), left, tuple(joined))

@@ -1,0 +1,322 @@
+"""The committed offsets of one group: a table of 48 bytes a partition beside the topic names.
+
+Knows the last commit of each topic partition, by log order, since when its offset is the same, and how often
+the group commits; must not know why offsets vanish or when they
+expire. No Python object is made per partition on the way in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from groupreplay.state.snapshot.commit_intervals import RHYTHM, added, counted_together, gaps_ms, nothing
+from groupreplay.state.snapshot.observations import CommitRun
+
+#: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
+COMMITTED = np.dtype(
+    [
+        ("topic", "<i4"),
+        ("partition", "<i4"),
+        ("offset", "<i8"),
+        ("leader_epoch", "<i4"),
+        ("commit_timestamp_ms", "<i8"),
+        ("log_offset", "<i8"),
+    ]
+)
+#: Beside COMMITTED, row for row: the commit that brought the present offset. ``generation`` is the group's at
+#: that time; -1 where no other offset was seen before it, or the group had none.
+MOVED = np.dtype([("since_ms", "<i8"), ("generation", "<i4")])
+_SHARED_WITH_RUN = ("partition", "offset", "leader_epoch", "commit_timestamp_ms", "log_offset")
+
+
+class OffsetsSnapshot(msgspec.Struct, frozen=True, array_like=True):
+    """What a table is written down as; the sparse maps are by key, topic ids by topic index."""
+
+    topics: list[str]
+    rows: bytes
+    metadata: dict[int, str]
+    expire_timestamps_ms: dict[int, int]
+    topic_ids: dict[int, bytes]
+    moved: bytes = b""
+    rhythm: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a run did to the table beside moving offsets on.
+
+    ``fallen`` are rows of the run whose first commit was below what was known (``old_offsets``), ``recreated``
+    topics that came with another id than before; ``grown``: a partition had no offset before.
+    """
+
+    fallen: list[int]
+    old_offsets: list[int]
+    recreated: frozenset[str]
+    grown: bool
+
+
+def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    return (topics.astype(np.int64) << 32) | partitions.astype(np.int64)
+
+
+@dataclass(slots=True)
+class Offsets:
+    """The table; ``metadata`` and ``expire_timestamps_ms`` hold only partitions that have such a value.
+
+    ``moved`` goes with ``rows``; ``rhythm`` counts the gaps of all partitions together.
+    """
+
+    topics: list[str] = field(default_factory=list)
+    rows: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, COMMITTED))
+    metadata: dict[int, str] = field(default_factory=dict)
+    expire_timestamps_ms: dict[int, int] = field(default_factory=dict)
+    topic_ids: dict[int, bytes] = field(default_factory=dict)
+    moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
+    rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
+    #: Asked for several times in every call; None when the rows have changed since.
+    _oldest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def apply(self, run: CommitRun, generation: int | None = None) -> Applied:
+        """Take over the last commit of each topic partition of the run, unless a later one is known.
+
+        ``generation`` is the group's while these commits were made.
+        """
+        recreated = self._recreated(run)
+        self._oldest_ms = None
+        places = self._topic_places(run)
+        keys = _keys(places[run.rows["topic"]], run.rows["partition"])
+        order = keys.argsort()
+        keys = keys[order]
+        number = -1 if generation is None else generation
+        self.rhythm = added(self.rhythm, run.rhythm)
+        if not len(self.rows):
+            self._insert(keys, run, order, number)
+            self._take_sparse(run, keys, order)
+            return Applied([], [], recreated, True)
+        at, found, newer = self._find(keys, run.rows["log_offset"][order])
+        fallen: list[int] = []
+        old_offsets: list[int] = []
+        if newer.any():
+            fallen, old_offsets = self._move_on(run, at[newer], order[newer], number)
+        missing = ~found
+        grown = bool(missing.any())
+        if grown:
+            self._insert(keys[missing], run, order[missing], number)
+        taken = newer | missing
+        self._take_sparse(run, keys[taken], order[taken])
+        return Applied(fallen, old_offsets, recreated, grown)
+
+    def _find(
+        self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """(where each key belongs, which are there, which of those were last committed before ``log_offset``)."""
+        known = _keys(self.rows["topic"], self.rows["partition"])
+        at = known.searchsorted(keys)
+        found = known.take(at, mode="clip") == keys
+        newer = found & (log_offset > self.rows["log_offset"].take(at, mode="clip"))
+        return at, found, newer
+
+    def _recreated(self, run: CommitRun) -> frozenset[str]:
+        if not run.topic_ids:
+            return frozenset()
+        known = {self.topics[place]: topic_id for place, topic_id in self.topic_ids.items()}
+        told = {run.topics[place]: topic_id for place, topic_id in run.topic_ids.items()}
+        return frozenset(topic for topic, topic_id in told.items() if known.get(topic, topic_id) != topic_id)
+
+    def _move_on(
+        self, run: CommitRun, at: npt.NDArray[np.intp], source: npt.NDArray[np.intp], generation: int
+    ) -> tuple[list[int], list[int]]:
+        """Rows of the table follow those of the run: (rows of the run that fell below what was known, that).
+
+        What both say together goes into the rhythm: the gap between, and whether offsets moved.
+        """
+        first_offset, known_offset = run.rows["first_offset"][source], self.rows["offset"][at]
+        fresh, fallen = first_offset != known_offset, first_offset < known_offset
+        first_ms = run.rows["first_commit_timestamp_ms"][source]
+        gaps = gaps_ms(self.rows["commit_timestamp_ms"][at], first_ms)
+        between = counted_together(run.rows["first_timestamp_ms"][source], gaps, ~fresh)
+        self.rhythm = added(self.rhythm, between)
+        changed_ms = run.rows["changed_ms"][source]
+        inside = changed_ms >= 0
+        moved = inside | fresh
+        since_ms = np.where(inside, changed_ms, first_ms)
+        self.moved["since_ms"][at[moved]] = since_ms[moved]
+        self.moved["generation"][at[moved]] = generation
+        # Column by column: to gather whole rows costs several times as much.
+        for name in _SHARED_WITH_RUN:
+            self.rows[name][at] = run.rows[name][source]
+        return source[fallen].tolist(), known_offset[fallen].tolist()
+
+    def _insert(
+        self, keys: npt.NDArray[np.int64], run: CommitRun, source: npt.NDArray[np.intp], generation: int
+    ) -> None:
+        """Rows for topic partitions that had none, from those of the run."""
+        fresh, moved = np.zeros(len(keys), COMMITTED), np.zeros(len(keys), MOVED)
+        # Column by column here, too.
+        for name in _SHARED_WITH_RUN:
+            fresh[name] = run.rows[name][source]
+        fresh["topic"] = keys >> 32
+        changed_ms = run.rows["changed_ms"][source]
+        inside = changed_ms >= 0
+        moved["since_ms"] = np.where(inside, changed_ms, run.rows["first_commit_timestamp_ms"][source])
+        moved["generation"] = np.where(inside, generation, -1)
+        if not len(self.rows):
+            # The keys are in order.
+            self.rows, self.moved = fresh, moved
+            return
+        rows, moves = np.concatenate([self.rows, fresh]), np.concatenate([self.moved, moved])
+        order = np.argsort(_keys(rows["topic"], rows["partition"]))
+        self.rows, self.moved = rows[order], moves[order]
+
+    def _topic_places(self, run: CommitRun) -> npt.NDArray[np.int32]:
+        index = {topic: place for place, topic in enumerate(self.topics)}
+        for topic in run.topics:
+            if topic not in index:
+                index[topic] = len(self.topics)
+                self.topics.append(topic)
+        for place, topic_id in run.topic_ids.items():
+            self.topic_ids[index[run.topics[place]]] = topic_id
+        return np.array([index[topic] for topic in run.topics], np.int32)
+
+    def _take_sparse(self, run: CommitRun, keys: npt.NDArray[np.int64], source: npt.NDArray[np.intp]) -> None:
+        """What few offsets have, of those that were taken over; ``source`` are their rows in the run."""
+        if self.metadata or self.expire_timestamps_ms:
+            for key in keys.tolist():
+                self.metadata.pop(key, None)
+                self.expire_timestamps_ms.pop(key, None)
+        if run.extent.expires:
+            expires = run.rows["expire_timestamp_ms"][source]
+            has_expiry = expires >= 0
+            self.expire_timestamps_ms.update(
+                zip(keys[has_expiry].tolist(), expires[has_expiry].tolist(), strict=True)
+            )
+        if run.metadata:
+            for place, key in zip(source.tolist(), keys.tolist(), strict=True):
+                if text := run.metadata.get(place):
+                    self.metadata[key] = text
+
+    def remove(self, gone: Iterable[tuple[str, int]]) -> None:
+        """Forget topic partitions; unknown ones are no error (a tombstone may outlive its value)."""
+        index = {topic: place for place, topic in enumerate(self.topics)}
+        keys = [(index[topic] << 32) | partition for topic, partition in gone if topic in index]
+        if not keys:
+            return
+        self._oldest_ms = None
+        keep = ~np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
+        self.rows, self.moved = self.rows[keep], self.moved[keep]
+        for key in keys:
+            self.metadata.pop(key, None)
+            self.expire_timestamps_ms.pop(key, None)
+        if not len(self.rows):
+            self.topics, self.topic_ids, self.rhythm = [], {}, nothing()
+
+    def last_commit_ms(self, owned: Iterable[tuple[str, int]]) -> int | None:
+        """Time of the newest commit of these topic partitions; None when there is none."""
+        index = {topic: place for place, topic in enumerate(self.topics)}
+        keys = [(index[topic] << 32) | partition for topic, partition in owned if topic in index]
+        mine = np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
+        return int(self.rows["commit_timestamp_ms"][mine].max()) if mine.any() else None
+
+    def row_of(self) -> dict[tuple[str, int], int]:
+        """The row of each topic partition."""
+        topics, partitions = self.rows["topic"].tolist(), self.rows["partition"].tolist()
+        return {
+            (self.topics[topic], partition): row
+            for row, (topic, partition) in enumerate(zip(topics, partitions, strict=True))
+        }
+
+    def last_move_ms(self) -> int | None:
+        """When an offset was last committed that differs from the one before it; None without any offset."""
+        return int(self.moved["since_ms"].max()) if len(self.moved) else None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Every committed offset as ``describe`` shows it, by topic name and partition."""
+        rows = [dict(zip(COMMITTED.names or (), row, strict=True)) for row in self.rows.tolist()]
+        for row in sorted(rows, key=lambda row: (self.topics[row["topic"]], row["partition"])):
+            key = (row["topic"] << 32) | row["partition"]
+            yield {
+                "topic": self.topics[row["topic"]],
+                "partition": row["partition"],
+                "offset": row["offset"],
+                "metadata": self.metadata.get(key, ""),
+                "leader_epoch": None if row["leader_epoch"] < 0 else row["leader_epoch"],
+                "commit_timestamp_ms": row["commit_timestamp_ms"],
+                "expire_timestamp_ms": self.expire_timestamps_ms.get(key),
+                "log_offset": row["log_offset"],
+            }
+
+    def own_expiries(self) -> tuple[list[int], list[int]]:
+        """Places of the rows with an expiry of their own, and that time."""
+        if not self.expire_timestamps_ms:
+            return [], []
+        keys = np.array(list(self.expire_timestamps_ms), np.int64)
+        places: list[int] = np.searchsorted(_keys(self.rows["topic"], self.rows["partition"]), keys).tolist()
+        return places, list(self.expire_timestamps_ms.values())
+
+    def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
+        """Where in the table these topic partitions are, in the table's order; unknown ones are left out."""
+        index = {topic: place for place, topic in enumerate(self.topics)}
+        keys = [(index[topic] << 32) | partition for topic, partition in wanted if topic in index]
+        known = _keys(self.rows["topic"], self.rows["partition"])
+        return np.flatnonzero(np.isin(known, np.array(keys, np.int64)))
+
+    def names(self, places: npt.NDArray[np.intp]) -> list[tuple[str, int]]:
+        """Topic and partition of some rows."""
+        rows = self.rows[places]
+        pairs = zip(rows["topic"].tolist(), rows["partition"].tolist(), strict=True)
+        return [(self.topics[topic], partition) for topic, partition in pairs]
+
+    def oldest_commit_ms(self) -> int:
+        """Of a table that is not empty."""
+        if self._oldest_ms is None:
+            self._oldest_ms = int(np.minimum.reduce(self.rows["commit_timestamp_ms"]))
+        return self._oldest_ms
+
+    def summary(self) -> dict[str, Any]:
+        """What the document in ``group-states`` says of offsets."""
+        times = self.rows["commit_timestamp_ms"]
+        return {
+            "partitions": len(self.rows),
+            "oldest_commit_ms": self.oldest_commit_ms() if len(times) else None,
+            "newest_commit_ms": int(np.maximum.reduce(times)) if len(times) else None,
+        }
+
+    def snapshot(self) -> OffsetsSnapshot:
+        """What ``from_snapshot`` takes back."""
+        return OffsetsSnapshot(
+            self.topics,
+            self.rows.tobytes(),
+            self.metadata,
+            self.expire_timestamps_ms,
+            self.topic_ids,
+            self.moved.tobytes(),
+            self.rhythm.tobytes(),
+        )
+
+    @classmethod
+    def from_snapshot(cls, snapshot: OffsetsSnapshot) -> Offsets:
+        """The table as it was."""
+        rows = np.frombuffer(snapshot.rows, COMMITTED).copy()
+        moved = np.frombuffer(snapshot.moved, MOVED).copy()
+        if len(moved) != len(rows):
+            # An older release did not remember it: it begins with the last commit.
+            moved = np.zeros(len(rows), MOVED)
+            moved["since_ms"], moved["generation"] = rows["commit_timestamp_ms"], -1
+        return cls(
+            snapshot.topics,
+            rows,
+            snapshot.metadata,
+            snapshot.expire_timestamps_ms,
+            snapshot.topic_ids,
+            moved,
+            np.frombuffer(snapshot.rhythm, RHYTHM),
+        )

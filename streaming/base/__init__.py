@@ -1,0 +1,1 @@
+"""Errors, the clock and signals: what every other package may use."""

@@ -1,0 +1,1 @@
+"""The command ``check``: everything the job needs, tested before it starts."""

@@ -1,0 +1,105 @@
+"""``check``: everything that the job needs, looked at one by one before it starts; nothing is changed.
+
+Knows the order of the questions and how long each may take; must not know how one is answered
+(``cluster_checks``, ``machine_checks``) nor how the answers are printed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.check import cluster_checks, machine_checks
+from groupreplay.streaming.check.result import CheckSettings, Result, Status, Subject, failed, skipped
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """A question with several answers; ``needs`` names the checks without which it cannot be asked."""
+
+    name: str
+    ask: Callable[[Subject], Sequence[Result]]
+    needs: tuple[str, ...] = ()
+    when: Callable[[CheckSettings], bool] = field(default=lambda _: True)
+
+
+def _two_clusters(settings: CheckSettings) -> bool:
+    return settings.sink is not None and settings.sink != settings.source
+
+
+def _has_checkpoint(settings: CheckSettings) -> bool:
+    return settings.checkpoint is not None
+
+
+_CHECKS: Final = (
+    _Check("java", machine_checks.java),
+    _Check("versions", machine_checks.versions),
+    _Check("cluster", cluster_checks.source_cluster),
+    _Check("sink cluster", cluster_checks.sink_cluster, when=_two_clusters),
+    _Check("rights", cluster_checks.source_rights, needs=("cluster",)),
+    _Check("sink rights", cluster_checks.sink_rights, needs=("cluster", "sink cluster")),
+    _Check("offsets topic", cluster_checks.offsets_topic, needs=("cluster",)),
+    _Check("transactions", cluster_checks.transactions, needs=("offsets topic",)),
+    _Check("clock", cluster_checks.clock, needs=("offsets topic",)),
+    _Check("retention", cluster_checks.retention, needs=("cluster",)),
+    _Check("output topics", cluster_checks.output_topics, needs=("cluster", "sink cluster")),
+    _Check(
+        "checkpoint", machine_checks.checkpoint, needs=("offsets topic", "sink cluster"), when=_has_checkpoint
+    ),
+)
+
+
+def check(settings: CheckSettings) -> Iterator[Result]:
+    """The answers as they come, each within ``timeout_seconds``. Never raises for what it finds."""
+    subject = Subject(settings)
+    blocked: set[str] = set()
+    for one in _CHECKS:
+        if not one.when(settings):
+            continue
+        missing = [name for name in one.needs if name in blocked]
+        results = (
+            [skipped(one.name, missing[0])] if missing else _within(one, subject, settings.timeout_seconds)
+        )
+        if any(result.status in (Status.FAILED, Status.SKIPPED) for result in results):
+            blocked.add(one.name)
+        yield from results
+
+
+def exit_code(results: Sequence[Result]) -> ExitCode:
+    """That of the first failure; 0 when there is none. Warnings do not count."""
+    return next((one.exit_code for one in results if one.status is Status.FAILED), ExitCode.OK)
+
+
+def _within(one: _Check, subject: Subject, seconds: float) -> Sequence[Result]:
+    """The answers, or that there was none in time: the question is then left alone in its thread."""
+    answers: list[Sequence[Result]] = []
+    thread = threading.Thread(
+        target=lambda: answers.append(_answered(one, subject)), name=f"check-{one.name}", daemon=True
+    )
+    thread.start()
+    thread.join(seconds)
+    if answers:
+        return answers[0]
+    error = GroupReplayError(
+        f"no answer within {seconds:g} s",
+        fix="look at the brokers and the network between, or give it longer: --timeout",
+        exit_code=ExitCode.CONNECTION,
+    )
+    return [failed(one.name, error)]
+
+
+def _answered(one: _Check, subject: Subject) -> Sequence[Result]:
+    try:
+        return one.ask(subject)
+    except GroupReplayError as error:
+        return [failed(one.name, error)]
+    except Exception as error:  # a question that breaks must not hide the answers of the others
+        log.debug("check %s", one.name, exc_info=True)
+        what = f"{type(error).__name__}: {error}"
+        return [failed(one.name, GroupReplayError(what, fix="--debug shows the traceback"))]

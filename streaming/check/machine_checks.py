@@ -1,0 +1,175 @@
+"""What ``check`` asks of this machine: Java, versions of libraries, the folder of the checkpoint.
+
+Knows files and installed packages; must not know how the answers are printed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import platform
+import re
+import tempfile
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from groupreplay import __version__
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.check.result import Result, Subject, failed, ok, unknown, warning
+from groupreplay.streaming.spark import checkpoint as checkpoints
+from groupreplay.streaming.spark.checkpoint_files import in_folder
+
+#: Packages whose release matters; what is needed of each is written in our own package's metadata.
+_PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
+
+
+def java(_: Subject) -> Sequence[Result]:
+    """The Java that ``run`` would start; under spark-submit it is the cluster's that counts."""
+    from groupreplay.streaming.local.java import find_java
+
+    found = find_java()
+    return [ok("java", f"Java {found.version} ({found.source}): {found.home}")]
+
+
+def versions(_: Subject) -> Sequence[Result]:
+    """The releases of what the job stands on, against what this release was made for."""
+    from groupreplay.streaming.local.ivy import JarError
+    from groupreplay.streaming.local.jars import locked_jars
+
+    found = {name: version for name in _PACKAGES if (version := _version(name)) is not None}
+    told = ", ".join(f"{name} {version}" for name, version in found.items())
+    told = f"groupreplay {__version__}, Python {platform.python_version()}, {told}"
+    wrong = [f"{name} {version}" for name, version in found.items() if not _fits(name, version)]
+    if wrong:
+        fix = "pip install --upgrade 'groupreplay[spark]'"
+        return [warning("versions", f"{', '.join(wrong)} was not tested with this release; {told}", fix)]
+    try:
+        locked_jars("spark-connector")
+    except JarError as error:
+        if "pyspark" not in found:
+            fix = f"{error.fix} (on a cluster: use the platform's Spark)"
+            return [failed("versions", GroupReplayError(error.what, fix=fix, exit_code=ExitCode.USAGE))]
+        return [warning("versions", f"{error.what}; {told}", str(error.fix))]
+    return [ok("versions", told)]
+
+
+def checkpoint(subject: Subject) -> Sequence[Result]:
+    """Whether the folder can be written, is free, and belongs to this cluster and these topics."""
+    location = str(subject.settings.checkpoint)
+    address = urlsplit(location)
+    if address.scheme not in ("", "file"):
+        return [unknown("checkpoint", f"{location}: no local folder; the job looks at it when it starts")]
+    folder = Path(address.path)
+    if not folder.exists():
+        _try_to_write(_nearest(folder))
+        return [
+            ok("checkpoint", f"{folder} will be created: a first start, which builds the state in silence")
+        ]
+    _try_to_write(folder)
+    holder = _holder(folder)
+    if holder:
+        return [
+            warning(
+                "checkpoint",
+                f"{folder} is in use: {holder}",
+                "let that job run, or stop it before you start another one here",
+            )
+        ]
+    return [_belongs(_latest(folder), subject)]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _fits(package: str, version: str) -> bool:
+    """Whether a release lies between the bounds that our package names."""
+    needed = next((one for one in metadata.requires("groupreplay") or () if _name(one) == package), "")
+    bounds = re.findall(r"(>=|<|==)([\d.]+)", needed.partition(";")[0])
+    found = _numbers(version)
+    tests = {">=": found.__ge__, "<": found.__lt__, "==": found.__eq__}
+    return all(tests[sign](_numbers(bound)) for sign, bound in bounds)
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder itself, or the first one above it that is there."""
+    return next(one for one in (folder, *folder.absolute().parents) if one.exists())
+
+
+def _try_to_write(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise GroupReplayError(
+            f"the checkpoint's folder cannot be written: {error.strerror}",
+            where=str(folder),
+            fix="give this user the right to write there, or name another --checkpoint",
+            exit_code=ExitCode.USAGE,
+        ) from None
+
+
+def _holder(folder: Path) -> str | None:
+    """Who holds the checkpoint: Java's file locks and these are the same."""
+    path = folder / checkpoints.LOCK_FILE
+    if not path.exists():
+        return None
+    with path.open("r+") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return file.readline().strip() or "by a job that has not said which"
+    return None
+
+
+def _latest(folder: Path) -> Path:
+    """Where the state was begun anew last, which is a folder inside; else the folder itself."""
+    inside = [
+        one for one in folder.glob(f"{checkpoints.ANEW}-*") if (one / checkpoints.IDENTITY_FILE).exists()
+    ]
+    return max(inside, key=lambda one: _numbers(one.name), default=folder)
+
+
+def _belongs(folder: Path, subject: Subject) -> Result:
+    """What a checkpoint that is there belongs to.
+
+    Raises:
+        GroupReplayError: to something else, or it is not whole.
+    """
+    path = folder / checkpoints.IDENTITY_FILE
+    known = checkpoints.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
+    checkpoints.refuse_damage(known, str(folder), in_folder(folder))
+    if known is None:
+        return ok("checkpoint", f"{folder} is empty: a first start, which builds the state in silence")
+    topic = subject.offsets_topic
+    wanted = checkpoints.Identity(
+        cluster_id=topic.cluster_id,
+        era=topic.era,
+        partitions=topic.partitions,
+        probes=f"{subject.sink.cluster_id()}/{subject.settings.topics.probes}",
+        first_start_ms=0,
+    )
+    checkpoints.check_identity(known, wanted, str(folder))
+    if (known.era, known.partitions) != (topic.era, topic.partitions):
+        return warning(
+            "checkpoint",
+            f"{folder} was made with another life of the offsets topic, or another number of its partitions",
+            "start the job: it says job.gap and builds its state anew",
+        )
+    return ok(
+        "checkpoint",
+        f"{folder} belongs to this cluster and topic, era {known.era}; made by release {known.version}",
+    )

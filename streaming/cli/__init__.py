@@ -1,0 +1,1 @@
+"""The command line: flags to one dataclass per command, and a call."""

@@ -1,0 +1,108 @@
+"""Log lines of every command: on stderr, one line each, without secrets and without control characters.
+
+Knows the standard library's logging; must not know what is logged.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from datetime import datetime, timezone
+from typing import Final, Literal, TextIO
+
+import click
+
+from groupreplay.streaming.config.properties import MASK
+
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+LogFormat = Literal["text", "json"]
+
+_ROOT: Final = "groupreplay"
+
+#: ``password="x"``, ``sasl.jaas.config=… ;``, ``'ssl.key.pem': 'x'``: in whatever form it came into a text.
+_JAAS: Final = re.compile(r"(?i)(jaas\.config['\"]?\s*[=:]\s*).*?(;|$)", re.DOTALL)
+_SECRET: Final = re.compile(
+    r"""(?ix)
+    ( [\w.-]* (?: password | passwd | secret | token | ssl [\w.]* \. (?:key|pem) | keystore\.key ) [\w-]*
+      ['"]? \s* [=:] \s* )
+    ( "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | [^\s,;}]+ )"""
+)
+
+
+def without_secrets(text: str) -> str:
+    """The text with whatever stands behind the name of a secret setting replaced."""
+    return _SECRET.sub(rf"\g<1>{MASK}", _JAAS.sub(rf"\g<1>{MASK}\g<2>", text))
+
+
+class _TextFormatter(logging.Formatter):
+    """``08:57:01.123Z WARNING groupreplay.streaming.job.run: message``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = _utc(record).strftime("%H:%M:%S.%f")[:12]
+        line = f"{at}Z {record.levelname} {record.name}: {_message(record)}"
+        if record.exc_info:
+            line += "\n" + without_secrets(self.formatException(record.exc_info))
+        return line
+
+
+class _JsonFormatter(logging.Formatter):
+    """The same as one JSON object a line, for collectors."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {
+            "time": _utc(record).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _message(record),
+        }
+        if record.exc_info:
+            fields["exception"] = without_secrets(self.formatException(record.exc_info))
+        return json.dumps(fields)
+
+
+def configure_logs(level: str = "WARNING", form: LogFormat = "text", stream: TextIO | None = None) -> None:
+    """Send our log lines of this level and above to stderr; may be called again."""
+    root = logging.getLogger(_ROOT)
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
+    root.addHandler(handler)
+    root.setLevel(level)
+    root.propagate = False
+    # Every failed connection attempt is a line there; clients.py keeps the one that matters.
+    logging.getLogger(f"{_ROOT}.librdkafka").propagate = level == "DEBUG"
+
+
+def log_settings() -> tuple[str, LogFormat]:
+    """Level and form of our log lines, for a process that is to talk in the same way."""
+    return logging.getLevelName(
+        logging.getLogger(_ROOT).getEffectiveLevel()
+    ), "json" if _is_json() else "text"
+
+
+def tell(line: str) -> None:
+    """A line of progress for a person on stderr, whatever the level; in JSON logs it is an object like the others."""
+    root = logging.getLogger(_ROOT)
+    if _is_json():
+        root.handle(root.makeRecord(f"{_ROOT}.progress", logging.INFO, "", 0, line, (), None))
+        return
+    click.echo(f"{_ROOT}: {line}", err=True)
+
+
+def _is_json() -> bool:
+    handlers = logging.getLogger(_ROOT).handlers
+    return any(isinstance(handler.formatter, _JsonFormatter) for handler in handlers)
+
+
+def _message(record: logging.LogRecord) -> str:
+    # Imported late: it brings numpy, and every --help configures the log.
+    from groupreplay.state.output.display import safe_text
+
+    return safe_text(without_secrets(record.getMessage()), None)
+
+
+def _utc(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, timezone.utc)

@@ -1,0 +1,309 @@
+"""Kafka's own client properties files, read once and handed to librdkafka and to Spark in their words.
+
+Knows the file's syntax, the names on both sides and which of them are secret; must not know what the
+connection is used for. No secret is ever part of a repr or of an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+
+log = logging.getLogger(__name__)
+
+MASK: Final = "********"
+SECRET_KEYS: Final = (
+    "*password*",
+    "*secret*",
+    "*token*",
+    "*sasl.jaas.config",
+    "*ssl.*.key",
+    "*ssl.key.*",
+    "*ssl.keystore.*",
+    "*ssl.*.pem",
+)
+
+#: Settings that mean the same to a Java client and to librdkafka, with the name that librdkafka gives them.
+RENAMED: Final[Mapping[str, str]] = {
+    "client.dns.lookup": "client.dns.lookup",
+    "client.id": "client.id",
+    "client.rack": "client.rack",
+    "connections.max.idle.ms": "connections.max.idle.ms",
+    "metadata.max.age.ms": "metadata.max.age.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "reconnect.backoff.max.ms": "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms": "reconnect.backoff.ms",
+    "request.timeout.ms": "socket.timeout.ms",
+    "retry.backoff.ms": "retry.backoff.ms",
+    "sasl.kerberos.service.name": "sasl.kerberos.service.name",
+    "sasl.mechanism": "sasl.mechanism",
+    "security.protocol": "security.protocol",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "socket.connection.setup.timeout.ms": "socket.connection.setup.timeout.ms",
+    "ssl.key.password": "ssl.key.password",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+}
+
+#: What the job decides itself (or Spark refuses to be told); resolved references need no provider any more.
+_OURS: Final = (
+    "bootstrap.servers",
+    "group.id",
+    "group.instance.id",
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "isolation.level",
+    "interceptor.classes",
+    "key.*serializer",
+    "value.*serializer",
+    "config.providers*",
+)
+
+_PEM_HINTS: Final[Mapping[str, str]] = {
+    "ssl.truststore": "export it (keytool -exportcert -rfc -keystore FILE -alias NAME > ca.pem), then set "
+    "ssl.truststore.type=PEM and ssl.truststore.location=ca.pem",
+    "ssl.keystore": "export it (keytool -importkeystore -srckeystore FILE -destkeystore client.p12 "
+    "-deststoretype PKCS12; openssl pkcs12 -in client.p12 -out client.pem), then set ssl.keystore.type=PEM "
+    "and ssl.keystore.location=client.pem",
+}
+_REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]*)\}")
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of a setting must never be shown."""
+    return any(fnmatchcase(key.lower(), pattern) for pattern in SECRET_KEYS)
+
+
+def redact(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with every secret value replaced."""
+    return {key: MASK if is_secret(key) else value for key, value in settings.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProperties:
+    """The settings of one Kafka client, by their Java names, references already resolved."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    origin: str = "built-in defaults"
+
+    def __repr__(self) -> str:
+        return f"ClientProperties({redact(self.settings)!r}, origin={self.origin!r})"
+
+    @property
+    def bootstrap_servers(self) -> str | None:
+        """The address that the file itself names, if it does."""
+        return self.settings.get("bootstrap.servers")
+
+    def for_librdkafka(self) -> dict[str, str]:
+        """The settings as librdkafka names them; those it has no word for are left out.
+
+        Raises:
+            GroupReplayError: a trust store, key store or login that librdkafka cannot read.
+        """
+        mapped = {RENAMED[key]: value for key, value in self.settings.items() if key in RENAMED}
+        mapped |= _trust_store(self.settings) | _key_store(self.settings) | _login(self.settings)
+        if "ssl.endpoint.identification.algorithm" in self.settings:
+            algorithm = self.settings["ssl.endpoint.identification.algorithm"].strip()
+            mapped["ssl.endpoint.identification.algorithm"] = algorithm.lower() or "none"
+        for key in sorted(self.settings):
+            if key not in RENAMED and not _translated(key):
+                log.debug("setting %s of %s is not used by the Python client", key, self.origin)
+        return mapped
+
+    def for_spark(self) -> dict[str, str]:
+        """The settings as options of Spark's Kafka connector; Java names, with its ``kafka.`` prefix."""
+        return {
+            f"kafka.{key}": value
+            for key, value in self.settings.items()
+            if not any(fnmatchcase(key, ours) for ours in _OURS)
+        }
+
+
+def load_properties(path: str | Path | None) -> ClientProperties:
+    """Read a Kafka client properties file; None gives the defaults.
+
+    Raises:
+        GroupReplayError: the file, or something it refers to, cannot be read.
+    """
+    if path is None:
+        return ClientProperties()
+    text = _read(Path(path), "client properties file")
+    settings = parse_properties(text)
+    return ClientProperties({key: _resolve(key, value, path) for key, value in settings.items()}, str(path))
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The key and value pairs of Java's ``Properties.load``: comments, continuation lines, escapes."""
+    return dict(_split(line) for line in _logical_lines(text))
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    pending = ""
+    for natural in re.split(r"\r\n|\r|\n", text):
+        line = natural.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            pending += line[:-1]
+            continue
+        yield pending + line
+        pending = ""
+    if pending:
+        yield pending
+
+
+def _split(line: str) -> tuple[str, str]:
+    key = re.match(r"(?:\\.|[^\\=: \t\f])*", line)
+    end = key.end() if key else 0
+    separator = re.compile(r"[ \t\f]*[=:]?[ \t\f]*").match(line, end)
+    return _unescape(line[:end]), _unescape(line[separator.end() if separator else end :])
+
+
+def _unescape(text: str) -> str:
+    plain = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+    def replace(match: re.Match[str]) -> str:
+        letter = match[1]
+        return chr(int(letter[1:], 16)) if len(letter) == 5 else plain.get(letter, letter)
+
+    unescaped = re.sub(r"\\(u[0-9a-fA-F]{4}|.)", replace, text, flags=re.DOTALL)
+    # Java writes a character outside the first plane as two escapes.
+    return unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _resolve(key: str, value: str, path: str | Path) -> str:
+    """Replace ``${env:NAME}``, ``${file:PATH:KEY}`` of a properties file, ``${file:PATH}`` (a whole file)."""
+
+    def fetch(match: re.Match[str]) -> str:
+        provider, reference = match[1], match[2]
+        if provider == "env":
+            name = reference.removeprefix(":")
+            if name not in os.environ:
+                raise _unusable(
+                    f"setting {key} refers to an environment variable that is not set",
+                    str(path),
+                    f"export {name}, or write the value another way",
+                )
+            return os.environ[name]
+        return _from_file(key, reference)
+
+    return _REFERENCE.sub(fetch, value)
+
+
+def _from_file(key: str, reference: str) -> str:
+    location, _, name = reference.partition(":")
+    text = _read(Path(location), f"file that setting {key} refers to")
+    if not name:
+        return text.strip()
+    values = parse_properties(text)
+    if name not in values:
+        raise _unusable(f"no key {name} for setting {key}", location, "add the key")
+    return values[name]
+
+
+def _read(path: Path, kind: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        what = f"cannot read the {kind}, {reason}"
+        raise _unusable(what, str(path), "check the path and its rights") from None
+
+
+def _translated(key: str) -> bool:
+    return key in {"sasl.jaas.config", "ssl.endpoint.identification.algorithm"} or key.startswith(
+        ("ssl.truststore.", "ssl.keystore.", "sasl.oauthbearer.token.")
+    )
+
+
+def _trust_store(settings: Mapping[str, str]) -> dict[str, str]:
+    location = settings.get("ssl.truststore.location")
+    if not location:
+        return {}
+    kind = settings.get("ssl.truststore.type", "JKS").upper()
+    if kind != "PEM":
+        what = f"a {kind} trust store cannot be read by the Python client"
+        raise _unusable(what, location, _PEM_HINTS["ssl.truststore"])
+    return {"ssl.ca.location": location}
+
+
+def _key_store(settings: Mapping[str, str]) -> dict[str, str]:
+    location = settings.get("ssl.keystore.location")
+    if not location:
+        return {}
+    kind = settings.get("ssl.keystore.type", "JKS").upper()
+    if kind == "PEM":
+        return {"ssl.certificate.location": location, "ssl.key.location": location}
+    if kind == "PKCS12" or location.lower().endswith((".p12", ".pfx")):
+        password = settings.get("ssl.keystore.password")
+        return {"ssl.keystore.location": location} | ({"ssl.keystore.password": password} if password else {})
+    what = f"a {kind} key store cannot be read by the Python client"
+    raise _unusable(what, location, _PEM_HINTS["ssl.keystore"])
+
+
+def _login(settings: Mapping[str, str]) -> dict[str, str]:
+    jaas = settings.get("sasl.jaas.config")
+    if not jaas:
+        return {}
+    mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
+    reader = _LOGINS.get(mechanism)
+    if reader is None:
+        what = f"SASL mechanism {mechanism} is not known to the Python client"
+        raise _unusable(what, "sasl.mechanism", "use one of " + ", ".join(_LOGINS))
+    return {name: value for name, value in reader(_jaas_options(jaas), settings).items() if value}
+
+
+def _jaas_options(jaas: str) -> dict[str, str]:
+    """The options of one JAAS login module: ``Module required name="value" …;``."""
+    pairs = re.findall(r"""([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""", jaas)
+    return {name: re.sub(r"\\(.)", r"\1", double or single or bare) for name, double, single, bare in pairs}
+
+
+def _password_login(options: Mapping[str, str], _: Mapping[str, str]) -> dict[str, str]:
+    if "username" not in options or "password" not in options:
+        raise _unusable(
+            "no username and password in the login module",
+            "sasl.jaas.config",
+            'write: …LoginModule required username="…" password="…";',
+        )
+    return {"sasl.username": options["username"], "sasl.password": options["password"]}
+
+
+def _kerberos_login(options: Mapping[str, str], _: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "sasl.kerberos.keytab": options.get("keyTab", ""),
+        "sasl.kerberos.principal": options.get("principal", ""),
+    }
+
+
+def _oauth_login(options: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": options.get("clientId", ""),
+        "sasl.oauthbearer.client.secret": options.get("clientSecret", ""),
+        "sasl.oauthbearer.scope": options.get("scope", ""),
+        "sasl.oauthbearer.token.endpoint.url": settings.get("sasl.oauthbearer.token.endpoint.url", ""),
+    }
+
+
+_LOGINS: Final[Mapping[str, Callable[[Mapping[str, str], Mapping[str, str]], dict[str, str]]]] = {
+    "PLAIN": _password_login,
+    "SCRAM-SHA-256": _password_login,
+    "SCRAM-SHA-512": _password_login,
+    "GSSAPI": _kerberos_login,
+    "OAUTHBEARER": _oauth_login,
+}
+
+
+def _unusable(what: str, where: str, fix: str) -> GroupReplayError:
+    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.USAGE)

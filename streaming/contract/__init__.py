@@ -1,0 +1,1 @@
+"""Messages that processes of this project exchange through Kafka topics."""

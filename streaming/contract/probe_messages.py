@@ -1,0 +1,117 @@
+"""What stands in ``group-probes``, as JSON: answers about groups, the rounds they belong to, and heartbeats.
+
+Knows the three kinds of message, both ways, and which keys they have; must not know who asks nor who reads.
+Anybody may write to a topic: what does not fit its declaration is None for the reader, never an exception.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from groupreplay.streaming.contract.output import RESERVED
+
+#: A time beyond the year 2100 would fire every timer there is.
+Moment: TypeAlias = Annotated[int, Meta(ge=0, le=4_102_444_800_000)]
+Offset: TypeAlias = Annotated[int, Meta(ge=0)]
+Rights: TypeAlias = Literal["ok", "missing", "unknown"]
+
+_LIMIT_BYTES: Final = 64 * 1024
+
+
+class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A member as DescribeGroups shows it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+
+
+class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="group"):
+    """What the coordinator said of one group.
+
+    ``taken_ms`` is the moment before it was asked, by the prober's clock; ``state`` is Kafka's own word, and
+    ``Dead`` means that there is no such group. ``broker`` is the coordinator's id. Rounds are ``interval_ms`` apart;
+    all brokers had last been asked ``unseen_ms`` before (None: by a prober that does not say).
+    """
+
+    cluster_id: str
+    group_id: str
+    taken_ms: Moment
+    state: str
+    broker: int | None
+    protocol_type: str | None
+    protocol: str | None
+    members: tuple[MemberAnswer, ...] = ()
+    truncated: bool = False
+    interval_ms: int = 10_000
+    unseen_ms: int | None = None
+
+
+class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="round"):
+    """How one round of the prober went; it stands behind the answers of its groups.
+
+    ``brokers``: by id, None for those that answered, else what was wrong. ``partitions`` of the offsets topic
+    that answered: high watermark and last stable offset; ``partition_count`` is None when nobody told it.
+    ``groups`` counts the groups that were found rebalancing. ``job_id`` is None for a prober without a job.
+    """
+
+    cluster_id: str
+    taken_ms: Moment
+    brokers: dict[int, str | None]
+    rights: Rights
+    partitions: dict[int, tuple[Offset, Offset]]
+    partition_count: int | None
+    groups: int
+    job_id: str | None = None
+
+
+class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="heartbeat"):
+    """The job at ``at_ms``: everything written before ``caught_up_ms`` has been applied.
+
+    ``caught_up_ms`` is None until a run has confirmed it once; ``offsets`` are the ends of the log then.
+    Since the run began, ``unmissed_expired`` counts offsets that expired in groups that do not matter,
+    ``dead_letters`` records that could not be read.
+    """
+
+    cluster_id: str
+    era: str
+    job_id: str
+    run_id: str
+    at_ms: Moment
+    caught_up_ms: Moment | None
+    offsets: dict[int, Offset]
+    unmissed_expired: int = 0
+    dead_letters: int = 0
+
+
+ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage
+
+_decoder: Final = msgspec.json.Decoder(ProbeMessage)
+
+
+def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
+    """(key, value). Of a group with very many members as many are kept as fit into 64 KiB."""
+    key = message.group_id.encode() if isinstance(message, GroupAnswer) else RESERVED
+    value = msgspec.json.encode(message)
+    while isinstance(message, GroupAnswer) and message.members and len(value) > _LIMIT_BYTES:
+        half = message.members[: len(message.members) // 2]
+        message = msgspec.structs.replace(message, members=half, truncated=True)
+        value = msgspec.json.encode(message)
+    return key, value
+
+
+def decode_message(key: bytes | None, value: bytes | None) -> ProbeMessage | None:
+    """The inverse of ``encode_message``; None for whatever nobody of ours has written."""
+    if key is None or value is None:
+        return None
+    try:
+        message = _decoder.decode(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if isinstance(message, GroupAnswer):
+        return message if key == message.group_id.encode("utf-8", "replace") else None
+    return message if key == RESERVED else None

@@ -1,0 +1,1 @@
+"""The demo: a broker, real consumers and the job on one machine."""

@@ -1,0 +1,320 @@
+"""Real consumer groups for the demo: who joins, leaves, is killed and comes back, and when.
+
+The story is a table of steps; members are processes of their own (``python -m groupreplay.streaming.demo.scenario
+member …``), so that a killed one is really killed. ``… scenario play`` plays the story against any broker
+that allows short session timeouts.
+
+Knows Kafka clients and processes; must not know the job nor the events it will find.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from groupreplay.streaming.local.process_guard import GuardedProcess
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+_REQUEST_SECONDS: Final = 15.0
+_LEAVE_SECONDS: Final = 5.0
+_MESSAGES_PER_SECOND: Final = 20
+
+#: Topic -> number of partitions.
+TOPICS: Final[Mapping[str, int]] = {"orders": 4, "payments": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """A consumer to be; with an instance id it is a static member.
+
+    ``protocol`` is the client's ``group.protocol``: ``consumer`` is the newer one (KIP-848), in which the
+    broker assigns and sets the session timeout.
+    """
+
+    group: str
+    topic: str
+    protocol: str = "classic"
+    instance_id: str | None = None
+    session_timeout_ms: int = 6_000
+
+
+class Action(Enum):
+    """What an actor does; the value is how it is told."""
+
+    START = "starts"
+    LEAVE = "leaves the group and ends"
+    DIE = "is killed (SIGKILL)"
+    HANG = "sends heartbeats and does nothing else"
+    COMMIT = "commits offsets without joining"
+    DELETE_GROUP = "removes the group (Admin API)"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the story."""
+
+    at_s: float
+    actor: str
+    action: Action
+
+
+ACTORS: Final[Mapping[str, Actor]] = {
+    "shipping-a": Actor(group="shipping", topic="orders"),
+    "shipping-b": Actor(group="shipping", topic="orders"),
+    "shipping-c": Actor(group="shipping", topic="orders"),
+    # Static members are given time to come back before the group takes their partitions away.
+    "billing-a": Actor(group="billing", topic="payments", instance_id="billing-a", session_timeout_ms=30_000),
+    "billing-b": Actor(group="billing", topic="payments", instance_id="billing-b", session_timeout_ms=30_000),
+    "search-a": Actor(group="search", topic="orders", protocol="consumer"),
+    "search-b": Actor(group="search", topic="orders", protocol="consumer"),
+    "report": Actor(group="nightly-report", topic="orders"),
+    "backfill": Actor(group="backfill", topic="payments"),
+}
+
+STORY: Final[Sequence[Step]] = (
+    Step(0, "shipping-a", Action.START),
+    Step(1, "billing-a", Action.START),
+    Step(2, "search-a", Action.START),
+    Step(4, "billing-b", Action.START),
+    Step(5, "shipping-b", Action.START),
+    Step(6, "report", Action.START),
+    Step(8, "backfill", Action.COMMIT),
+    Step(9, "search-b", Action.START),
+    Step(11, "shipping-c", Action.START),
+    Step(12, "report", Action.LEAVE),
+    Step(13, "billing-b", Action.DIE),
+    Step(15, "billing-b", Action.START),
+    Step(17, "shipping-b", Action.LEAVE),
+    Step(18, "report", Action.DELETE_GROUP),
+    Step(21, "shipping-c", Action.DIE),
+    Step(32, "shipping-c", Action.START),
+)
+
+
+class Stage:
+    """The actors that are alive, and the messages that give them something to commit.
+
+    A context manager: on exit every member that still runs is ended.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        folder: Path,
+        story: Sequence[Step] = STORY,
+        actors: Mapping[str, Actor] | None = None,
+    ) -> None:
+        """Starts nothing; ``folder`` takes the members' logs."""
+        from confluent_kafka import Producer
+        from confluent_kafka.admin import AdminClient
+
+        settings = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
+        self._servers = bootstrap_servers
+        self._folder = folder
+        self._waiting = list(story)
+        self._actors = ACTORS if actors is None else actors
+        self._members: dict[str, GuardedProcess] = {}
+        self._admin = AdminClient(settings)
+        self._producer = Producer(settings)
+        self._produced = 0
+
+    def __enter__(self) -> Stage:
+        create_topics(self._admin, TOPICS)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close(0)
+
+    def advance(self, elapsed_s: float) -> list[Step]:
+        """Does what is due at this time of the story, and says what that was."""
+        self._produce(elapsed_s)
+        due = [step for step in self._waiting if step.at_s <= elapsed_s]
+        self._waiting = self._waiting[len(due) :]
+        for step in due:
+            self._do(step)
+        return due
+
+    def close(self, seconds: float = _LEAVE_SECONDS) -> None:
+        """Ends the members: each may take its leave for this long, all at the same time; 0 kills them."""
+        deadline = time.monotonic() + seconds
+        if seconds:
+            for member in self._members.values():
+                member.ask_to_end()
+        for member in self._members.values():
+            member.end(max(0.0, deadline - time.monotonic()))
+        self._members.clear()
+        self._producer.purge()
+
+    def groups(self) -> dict[str, tuple[str, int]]:
+        """State and number of members of every group, as the broker says when it is asked."""
+        names = [
+            found.group_id for found in self._admin.list_consumer_groups().result(_REQUEST_SECONDS).valid
+        ]
+        answers = self._admin.describe_consumer_groups(names) if names else {}
+        found = [answer.result(_REQUEST_SECONDS) for answer in answers.values()]
+        return {group.group_id: (group.state.name.capitalize(), len(group.members)) for group in found}
+
+    def _do(self, step: Step) -> None:
+        actor = self._actors[step.actor]
+        if step.action is Action.START:
+            self._members[step.actor] = GuardedProcess(
+                member_command(self._servers, step.actor, actor), self._folder / f"{step.actor}.log"
+            )
+        elif step.action is Action.LEAVE:
+            self._members.pop(step.actor).end(_LEAVE_SECONDS)
+        elif step.action is Action.DIE:
+            self._members.pop(step.actor).end(0)
+        elif step.action is Action.HANG:
+            self._members[step.actor].send(signal.SIGUSR1)
+        elif step.action is Action.COMMIT:
+            _commit_without_joining(self._servers, step.actor, actor)
+        else:
+            self._admin.delete_consumer_groups([actor.group])[actor.group].result(_REQUEST_SECONDS)
+
+    def _produce(self, elapsed_s: float) -> None:
+        """Keeps to the rate, but never makes up for more than a second at once."""
+        wanted = int(elapsed_s * _MESSAGES_PER_SECOND)
+        self._produced = max(self._produced, wanted - _MESSAGES_PER_SECOND)
+        while self._produced < wanted:
+            self._produced += 1
+            for topic, partitions in TOPICS.items():
+                self._producer.produce(topic, b"demo", partition=self._produced % partitions)
+        self._producer.poll(0)
+
+
+def create_topics(admin: AdminClient, topics: Mapping[str, int]) -> None:
+    """Creates the topics that are missing, by name and number of partitions."""
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import NewTopic
+
+    wanted = [NewTopic(name, partitions, replication_factor=1) for name, partitions in topics.items()]
+    for answer in admin.create_topics(wanted).values():
+        try:
+            answer.result(_REQUEST_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+
+def member_command(servers: str, name: str, actor: Actor) -> list[str]:
+    """The command line of a member that is a process of its own."""
+    command = [sys.executable, "-m", "groupreplay.streaming.demo.scenario", "member"]
+    command += ["--bootstrap-server", servers, "--client-id", name, "--group", actor.group]
+    command += ["--topic", actor.topic, "--protocol", actor.protocol]
+    command += ["--session-timeout-ms", str(actor.session_timeout_ms)]
+    return [*command, "--instance-id", actor.instance_id] if actor.instance_id else command
+
+
+def _commit_without_joining(servers: str, name: str, actor: Actor) -> None:
+    """What a program does that assigns partitions to itself: Kafka calls its group simple."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": actor.group, "client.id": name, "log_level": 0}
+    )
+    try:
+        offsets = [TopicPartition(actor.topic, number, 1) for number in range(TOPICS[actor.topic])]
+        consumer.commit(offsets=offsets, asynchronous=False)
+    finally:
+        consumer.close()
+
+
+def consume(arguments: argparse.Namespace) -> None:
+    """A member's life: polls and commits until SIGTERM, then leaves (a static member stays in its group).
+
+    After SIGUSR1 it polls no more; its client goes on to send heartbeats.
+    """
+    from confluent_kafka import Consumer
+
+    settings = {
+        "bootstrap.servers": arguments.bootstrap_server,
+        "group.id": arguments.group,
+        "client.id": arguments.client_id,
+        "group.protocol": arguments.protocol,
+        "auto.commit.interval.ms": 1_000,
+        "auto.offset.reset": "earliest",
+        "log_level": 3,
+    }
+    if arguments.protocol == "classic":
+        settings["session.timeout.ms"] = arguments.session_timeout_ms
+        settings["heartbeat.interval.ms"] = 1_000
+        settings["partition.assignment.strategy"] = "range"
+    if arguments.instance_id:
+        settings["group.instance.id"] = arguments.instance_id
+    consumer = Consumer(settings)
+    consumer.subscribe([arguments.topic])
+    stop, hangs = _stop_on_sigterm(), _came(signal.SIGUSR1)
+    try:
+        while not stop():
+            if hangs():
+                time.sleep(0.2)
+            else:
+                consumer.poll(0.2)
+    finally:
+        consumer.close()
+
+
+def play(arguments: argparse.Namespace) -> None:
+    """The story as a program of its own: once, or again and again with ``--repeat``, until SIGTERM."""
+    stop = _stop_on_sigterm()
+    length_s = max(step.at_s for step in STORY) + 20.0
+    while not stop():
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Stage(arguments.bootstrap_server, Path(folder)) as stage,
+        ):
+            start = time.monotonic()
+            while not stop() and (elapsed_s := time.monotonic() - start) < length_s:
+                for step in stage.advance(elapsed_s):
+                    print(f"{step.actor} {step.action.value}", flush=True)  # noqa: T201
+                time.sleep(0.1)
+            stage.close()
+        if not arguments.repeat:
+            return
+
+
+def _stop_on_sigterm() -> Callable[[], bool]:
+    """Whether SIGTERM or SIGINT has come."""
+    return _came(signal.SIGTERM, signal.SIGINT)
+
+
+def _came(*signs: signal.Signals) -> Callable[[], bool]:
+    came: list[int] = []
+    for sign in signs:
+        signal.signal(sign, lambda number, _frame: came.append(number))
+    return lambda: bool(came)
+
+
+def main() -> None:
+    """``member`` and ``play``, for the demo and for docker-compose.yml."""
+    parser = argparse.ArgumentParser(
+        prog="python -m groupreplay.streaming.demo.scenario", description=main.__doc__
+    )
+    commands = parser.add_subparsers(required=True)
+    member = commands.add_parser("member", help=consume.__doc__)
+    member.set_defaults(run=consume)
+    for name in ("--bootstrap-server", "--group", "--topic", "--client-id"):
+        member.add_argument(name, required=True)
+    member.add_argument("--instance-id")
+    member.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
+    member.add_argument("--session-timeout-ms", type=int, default=6_000)
+    whole = commands.add_parser("play", help=play.__doc__)
+    whole.set_defaults(run=play)
+    whole.add_argument("--bootstrap-server", required=True)
+    whole.add_argument("--repeat", action="store_true")
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Bytes to one row per group, and one row per group to events; runs without Spark."""

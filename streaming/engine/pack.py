@@ -1,0 +1,275 @@
+"""The hot path before the shuffle: raw records in, one row per group and chunk out.
+
+Runs in Spark's Python workers and in ``replay`` alike. Knows Arrow batches and which records are commits;
+must not know what a record means to a group. Nothing in here may raise on any bytes: Spark would replay the
+same batch for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
+from groupreplay.state.job.bad_records import BadRecord
+from groupreplay.streaming.engine.allocator import keep_freed_memory
+from groupreplay.streaming.engine.binary_columns import BinaryColumn, Ints, numbers
+from groupreplay.streaming.engine.commit_columns import CommitColumns, decode_regular
+from groupreplay.streaming.engine.fold import ChunkRows, fold
+from groupreplay.streaming.engine.key_columns import KeyColumns, decode_keys
+from groupreplay.streaming.engine.record_counts import count_types
+from groupreplay.streaming.engine.wire import (
+    BAD_RECORDS_TAG,
+    GROUP_TAG,
+    BadRecordBytes,
+    PackedGroup,
+    PackedItem,
+    PackedRecord,
+    pack_bad_records,
+    pack_group,
+)
+
+#: What ``pack`` reads. Times are milliseconds; a null value is a tombstone.
+INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value")
+#: What reaches the function of a key: the tagged key, the packed observations, and a column that only heartbeats fill.
+OUTPUT_SCHEMA: Final = pa.schema(
+    [("key", pa.binary()), ("packed", pa.binary()), ("caught_up", pa.timestamp("us", "UTC"))]
+)
+#: What ``pack`` writes: the first row of each chunk also has its ``record_counts``.
+COUNTED_SCHEMA: Final = OUTPUT_SCHEMA.append(pa.field("record_counts", pa.list_(pa.int64())))
+
+#: A chunk is folded as one. Larger ones fold better, and both limits keep the memory flat.
+_CHUNK_ROWS: Final = 200_000
+_CHUNK_BYTES: Final = 64 << 20
+#: How much of a key and of a value a dead letter carries. A skipped record is not broken and there may be
+#: many of a kind that a newer broker writes, so less is kept of it.
+_KEPT_BYTES: Final = {"malformed": 64 << 10, "skipped": 1 << 10}
+
+
+class PackedRows(NamedTuple):
+    """What one chunk came to, by tagged key, and its ``record_counts``."""
+
+    keys: list[bytes]
+    packed: list[bytes]
+    counts: list[int]
+
+
+def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Packs records into rows of COUNTED_SCHEMA: one per group, Kafka partition and chunk.
+
+    The batches have INPUT_COLUMNS (int32, int64, int64, binary, binary). Rows that cannot be used go to the
+    key ``x:`` + partition.
+    """
+    for keys, packed, counts in packed_rows(batches):
+        columns = [
+            pa.array(keys, pa.binary()),
+            pa.array(packed, pa.binary()),
+            pa.nulls(len(keys), OUTPUT_SCHEMA.field("caught_up").type),
+            pa.array([counts] + [None] * (len(keys) - 1)),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=COUNTED_SCHEMA)
+
+
+def packed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[PackedRows]:
+    """The same in lists, for who is not behind Arrow."""
+    keep_freed_memory()
+    for table in _chunks(batches):
+        yield _packed_rows(_Chunk.of(table))
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows cut anew, so that each table keeps to the limits unless a single row is larger."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        for piece in _pieces(batch):
+            if held and (rows + piece.num_rows > _CHUNK_ROWS or size + _size(piece) > _CHUNK_BYTES):
+                yield pa.Table.from_batches(held)
+                held, rows, size = [], 0, 0
+            held.append(piece)
+            rows, size = rows + piece.num_rows, size + _size(piece)
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in pieces that each fit into a chunk."""
+    if batch.num_rows > 1 and (batch.num_rows > _CHUNK_ROWS or _size(batch) > _CHUNK_BYTES):
+        half = batch.num_rows // 2
+        yield from _pieces(batch.slice(0, half))
+        yield from _pieces(batch.slice(half))
+    elif batch.num_rows:
+        yield batch
+
+
+def _size(batch: pa.RecordBatch) -> int:
+    return int(batch.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The rows of one chunk, in log order inside each Kafka partition."""
+
+    partition: Ints
+    offset: Ints
+    timestamp_ms: Ints
+    key_index: Ints
+    keys: KeyColumns
+    values: BinaryColumn
+
+    @classmethod
+    def of(cls, table: pa.Table) -> _Chunk:
+        partition, offset = _numbers(table, "partition"), _numbers(table, "offset")
+        if not _in_log_order(partition, offset):
+            table = table.take(pa.array(np.lexsort((offset, partition))))
+            partition, offset = _numbers(table, "partition"), _numbers(table, "offset")
+        keys = pc.dictionary_encode(_one_array(table["key"]), null_encoding="encode")
+        return cls(
+            partition.astype(np.int64),
+            offset,
+            _numbers(table, "timestamp_ms"),
+            numbers(keys.indices).astype(np.int64),
+            decode_keys(keys.dictionary),
+            BinaryColumn.of(_one_array(table["value"])),
+        )
+
+
+def _in_log_order(partition: npt.NDArray[np.int32], offset: Ints) -> bool:
+    """Whether one Kafka partition comes after the other, each in the order of its offsets; so Spark reads."""
+    ends = _ends(partition)
+    same_partition = partition[1:] == partition[:-1]
+    return len(set(partition[ends].tolist())) == len(ends) and not np.any(
+        same_partition & (offset[1:] <= offset[:-1])
+    )
+
+
+def _ends(partition: npt.NDArray[Any]) -> Ints:
+    """The last row of each stretch of one partition."""
+    return np.append(np.flatnonzero(partition[1:] != partition[:-1]), len(partition) - 1)
+
+
+def _numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    return numbers(pa.concat_arrays(table[name].chunks))
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
+    """A binary column in one piece, with offsets that cannot overflow."""
+    return pa.concat_arrays(column.cast(pa.large_binary()).chunks)
+
+
+def _packed_rows(chunk: _Chunk) -> PackedRows:
+    is_offset_commit = chunk.keys.is_offset_commit[chunk.key_index]
+    commits = decode_regular(chunk.values, is_offset_commit & ~chunk.values.is_null)
+    records, bad = _other_rows(chunk, commits)
+    streams, stream = _streams(chunk)
+    cuts = np.zeros(len(stream), bool)
+    cuts[list(records)] = True
+    items: defaultdict[int, list[tuple[int, PackedItem]]] = defaultdict(list)
+    for row, record in records.items():
+        items[int(stream[row])].append((record.offset, record))
+    rows = ChunkRows(chunk.offset, chunk.timestamp_ms, stream, chunk.keys.slot[chunk.key_index], cuts)
+    for run in fold(commits, rows, chunk.keys):
+        items[run.stream].append((run.packed.extent.first_offset, run.packed))
+
+    ends = _ends(chunk.partition)
+    seen_to = dict(zip(chunk.partition[ends].tolist(), chunk.offset[ends].tolist(), strict=True))
+    keys: list[bytes] = []
+    packed: list[bytes] = []
+    for of_stream, pairs in items.items():
+        group, partition = streams[of_stream]
+        pairs.sort(key=lambda pair: pair[0])
+        keys.append(GROUP_TAG + chunk.keys.groups[group].encode())
+        packed.append(pack_group(PackedGroup(partition, seen_to[partition], [item for _, item in pairs])))
+    for partition, bad_records in bad.items():
+        keys.append(BAD_RECORDS_TAG + str(partition).encode())
+        packed.append(pack_bad_records(bad_records))
+    return PackedRows(keys, packed, count_types(chunk.keys.raw, chunk.key_index))
+
+
+def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
+    """((group, Kafka partition) of each stream, stream of each row or -1).
+
+    A group lives in one partition for good; a log that says otherwise gets one stream for each.
+    """
+    width = int(chunk.partition.max()) + 1
+    place, group = chunk.key_index, chunk.keys.group
+    partition = np.zeros(len(group), np.int64)
+    partition[place] = chunk.partition
+    if not np.array_equal(partition[place], chunk.partition):
+        pairs, place = np.unique(place * width + chunk.partition, return_inverse=True)
+        group, partition = group[pairs // width], pairs % width
+    # By key, of which there are few, not by row.
+    named, stream = np.unique(group * width + partition, return_inverse=True)
+    return [divmod(name, width) for name in named.tolist()], np.where(group < 0, -1, stream)[place]
+
+
+def _other_rows(
+    chunk: _Chunk, commits: CommitColumns
+) -> tuple[dict[int, PackedRecord], dict[int, list[BadRecordBytes]]]:
+    """(records by row, bad records by partition) of the rows that are no regular commits.
+
+    Commits that the scalar decoder can read are put into ``commits``.
+    """
+    records: dict[int, PackedRecord] = {}
+    bad: defaultdict[int, list[BadRecordBytes]] = defaultdict(list)
+    for row in np.flatnonzero(~commits.is_commit).tolist():
+        place = int(chunk.key_index[row])
+        raw_key, raw_value = chunk.keys.raw.at(place), chunk.values.at(row)
+        if raw_key is not None and raw_value is None and place not in chunk.keys.odd:
+            # A tombstone of a commit; when offsets expire there are many of them.
+            records[row] = PackedRecord(int(chunk.offset[row]), int(chunk.timestamp_ms[row]), raw_key, None)
+            continue
+        key = chunk.keys.key(place)
+        group, outcome = (
+            (None, key) if isinstance(key, Skipped | Malformed) else (key.group, decode_value(key, raw_value))
+        )
+        if isinstance(outcome, Skipped | Malformed):
+            at = int(chunk.partition[row]), int(chunk.offset[row]), int(chunk.timestamp_ms[row])
+            bad[at[0]].append(_bad_record(at, group, outcome, raw_key, raw_value))
+        elif isinstance(outcome, OffsetCommitValue):
+            commits.put(row, outcome)
+        else:
+            assert raw_key is not None
+            records[row] = PackedRecord(
+                int(chunk.offset[row]), int(chunk.timestamp_ms[row]), raw_key, raw_value
+            )
+    return records, bad
+
+
+def _bad_record(
+    at: tuple[int, int, int],
+    group: str | None,
+    outcome: Skipped | Malformed,
+    key: bytes | None,
+    value: bytes | None,
+) -> BadRecordBytes:
+    partition, offset, timestamp_ms = at
+    malformed = outcome if isinstance(outcome, Malformed) else None
+    record = BadRecord(
+        partition=partition,
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        group=group,
+        kind="malformed" if malformed else "skipped",
+        key_type=outcome.key_type,
+        version=outcome.version,
+        field=malformed.field if malformed else None,
+        byte_position=malformed.at if malformed else None,
+        reason=outcome.reason,
+    )
+    kept = _KEPT_BYTES[record.kind]
+    return BadRecordBytes(
+        record,
+        *(None, None, None) if key is None else (key[:kept], len(key), hashlib.sha256(key).hexdigest()),
+        *(None, None, None)
+        if value is None
+        else (value[:kept], len(value), hashlib.sha256(value).hexdigest()),
+    )

@@ -1,0 +1,134 @@
+"""Messages of ``group-probes`` as rows of the packed schema: for groups, for the job, and its watermark.
+
+Runs in Spark's Python workers and in ``replay`` alike. Knows which messages concern this cluster and this
+run; must not know what an answer means to a group. A message that cannot be read is counted and left out:
+anybody may write to the topic, and nothing in here may raise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from groupreplay.state.job.job_watch import Beat, Place, Round
+from groupreplay.state.snapshot.observations import Probe, ProbedMember
+from groupreplay.streaming.contract.probe_messages import (
+    GroupAnswer,
+    HeartbeatMessage,
+    ProbeMessage,
+    RoundSummary,
+    decode_message,
+)
+from groupreplay.streaming.engine.pack import OUTPUT_SCHEMA
+from groupreplay.streaming.engine.wire import GROUP_TAG, HEARTBEAT_TAG, JOB_TAG, pack_job, pack_probe
+
+log = logging.getLogger(__name__)
+
+#: What ``pack_probes`` reads, with the types of Spark's Kafka source.
+INPUT_COLUMNS: Final = ("partition", "offset", "key", "value")
+
+#: Key, packed, and the caught-up time in microseconds.
+_Row: TypeAlias = tuple[bytes, bytes | None, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeFilter:
+    """Whose messages count: answers about one cluster, and the heartbeats of one job there.
+
+    ``run_id`` None: nobody waits for a watermark (``replay``). ``job_id`` None: the heartbeats of any job.
+    Heartbeats of another run say nothing about how far this one has read.
+    """
+
+    topic: str
+    cluster_id: str
+    job_id: str | None = None
+    run_id: str | None = None
+
+
+def pack_probes(batches: Iterable[pa.RecordBatch], audience: ProbeFilter) -> Iterator[pa.RecordBatch]:
+    """Packs messages into rows of ``pack.OUTPUT_SCHEMA``, in their order.
+
+    What a heartbeat says reaches every group with the watermark, which takes one batch more. The groups that were
+    asked about are those in trouble: they get it at once, as a last row of each. For that it must see all messages
+    of a batch.
+    """
+    answered: set[bytes] = set()
+    caught_up_us: int | None = None
+    for batch in batches:
+        rows: list[_Row] = []
+        unread = 0
+        for partition, offset, key, value in zip(
+            *(batch[name].to_pylist() for name in INPUT_COLUMNS), strict=True
+        ):
+            message = decode_message(key, value)
+            if message is None:
+                unread += 1
+            elif message.cluster_id == audience.cluster_id:
+                rows += _rows(message, Place(audience.topic, partition, offset), audience)
+        if unread:
+            log.warning("%d messages of topic %s are none of ours and were left out", unread, audience.topic)
+        for row_key, _, row_caught_up_us in rows:
+            if row_key.startswith(GROUP_TAG):
+                answered.add(row_key)
+            elif row_caught_up_us is not None:
+                caught_up_us = max(row_caught_up_us, caught_up_us or 0)
+        yield _batch(rows)
+    if caught_up_us is not None and answered:
+        yield _batch([(key, None, caught_up_us) for key in sorted(answered)])
+
+
+def _rows(message: ProbeMessage, place: Place, audience: ProbeFilter) -> list[_Row]:
+    if isinstance(message, GroupAnswer):
+        return [(GROUP_TAG + message.group_id.encode(), pack_probe(_probe(message, place)), None)]
+    if isinstance(message, RoundSummary):
+        return [(JOB_TAG, pack_job(_round(message, place)), None)]
+    rows: list[_Row] = []
+    if audience.job_id in (None, message.job_id):
+        rows.append((JOB_TAG, pack_job(_beat(message, place)), None))
+    if audience.run_id == message.run_id:
+        caught_up_us = None if message.caught_up_ms is None else 1_000 * message.caught_up_ms
+        rows.append((HEARTBEAT_TAG, None, caught_up_us))
+    return rows
+
+
+def _beat(message: HeartbeatMessage, place: Place) -> Beat:
+    counts = (message.unmissed_expired, message.dead_letters)
+    return Beat(message.at_ms, place, message.caught_up_ms, message.run_id, *counts)
+
+
+def _probe(message: GroupAnswer, place: Place) -> Probe:
+    return Probe(
+        taken_ms=message.taken_ms,
+        state=message.state,
+        topic=place.topic,
+        partition=place.partition,
+        offset=place.offset,
+        broker=message.broker,
+        members=tuple(
+            ProbedMember(one.member_id, one.instance_id, one.client_id, one.client_host)
+            for one in message.members
+        ),
+        interval_ms=message.interval_ms,
+        unseen_ms=message.interval_ms if message.unseen_ms is None else message.unseen_ms,
+    )
+
+
+def _round(message: RoundSummary, place: Place) -> Round:
+    return Round(
+        taken_ms=message.taken_ms,
+        place=place,
+        brokers=message.brokers,
+        rights=message.rights,
+        partitions=message.partitions,
+        partition_count=message.partition_count,
+    )
+
+
+def _batch(rows: Sequence[_Row]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else ((), (), ())
+    arrays = [pa.array(values, kind.type) for values, kind in zip(columns, OUTPUT_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=OUTPUT_SCHEMA)

@@ -1,0 +1,204 @@
+"""The driver without Spark: records in, events out, through the same two functions that Spark is given.
+
+Knows how to hold the states of all groups in memory and the order of the output; must not know what a record
+means, nor a clock: an event is recorded at the time it happened, so the same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import tempfile
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+from typing import IO, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupreplay.state import Context, Group
+from groupreplay.state.output.envelope import timestamp
+from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.engine.advance import advance
+from groupreplay.streaming.engine.pack import packed_rows
+from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
+from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG, unpack_group
+from groupreplay.streaming.kafka.topic_reader import Rows
+
+_SPILL_BYTES: Final = 64 * 1024 * 1024
+_SEPARATOR: Final = b"\0"
+
+
+class Replay:
+    """All groups of one input. Feed it the rows once, then ask for the groups.
+
+    Memory grows with the number of groups, of committed partitions and of a prober's answers, not with the length
+    of the log. With ``until_ms`` the log ends there: what was written later does not count. What compaction has
+    taken since then is missing all the same. ``now_ms`` is the moment up to which the log is known, where that
+    is later than its last record: what waits for time to pass needs it.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        groups: Collection[str] | None = None,
+        *,
+        until_ms: int | None = None,
+        now_ms: int | None = None,
+    ) -> None:
+        self.context = context
+        self.dead_letters = 0
+        self._until_ms = until_ms
+        self._only = None if groups is None else {GROUP_TAG + group.encode() for group in groups}
+        self.latest_ms = 0 if now_ms is None else now_ms
+        self._blobs: dict[bytes, bytes] = {}
+        self._deadlines: dict[bytes, int] = {}
+        self._answers: dict[bytes, deque[_Answer]] = {}
+
+    def feed(self, rows: Rows) -> Iterator[OutputRow]:
+        """Everything the job would write for these rows. The end of the rows is the end of the log."""
+        audience = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
+        answers = pack_probes(map(self._messages, rows.probes), audience)
+        for key, blob in self._wanted((one["key"].to_pylist(), one["packed"].to_pylist()) for one in answers):
+            if key.startswith(GROUP_TAG):
+                (probe,) = unpack_group([blob]).probes
+                self._answers.setdefault(key, deque()).append(_Answer(probe.taken_ms, blob))
+            else:
+                yield from self._advance(key, [blob], now_ms=0)
+        records = packed_rows(map(self._columns, rows.batches))
+        for key, blob in self._wanted((one.keys, one.packed) for one in records):
+            yield from self._advance(key, [*self._answers_before(key, blob), blob], now_ms=0)
+        now_ms = self.latest_ms + 1
+        for key in list({**self._blobs, **self._answers}):
+            left = [answer.packed for answer in self._answers.pop(key, ())]
+            if left or self._deadlines.get(key, now_ms + 1) <= now_ms:
+                yield from self._advance(key, left, now_ms=now_ms)
+
+    def groups(self) -> Iterator[Group]:
+        """The groups as the end of the log left them, by name."""
+        for key in sorted(self._blobs):
+            if key.startswith(GROUP_TAG):
+                yield Group.from_snapshot(key[len(GROUP_TAG) :].decode(), self.context, self._blobs[key])
+
+    def wants(self, group_id: str) -> bool:
+        """Whether this group was asked for; events about bad records name others, too."""
+        return self._only is None or GROUP_TAG + group_id.encode() in self._only
+
+    def _wanted(self, rows: Iterable[tuple[list[bytes], list[bytes]]]) -> Iterator[tuple[bytes, bytes]]:
+        """(key, packed) of those that were asked for."""
+        for pair in chain.from_iterable(zip(*columns, strict=True) for columns in rows):
+            if self._only is None or pair[0] in self._only or pair[0].startswith(BAD_RECORDS_TAG):
+                yield pair
+
+    def _answers_before(self, key: bytes, records: bytes) -> list[bytes]:
+        """What was answered about a group up to the last of these records of it.
+
+        Not all at once: a state holds only the first and the last of the answers that wait in it.
+        """
+        answers = self._answers.get(key)
+        if not answers:
+            return []
+        last_ms = max(item.last_ms for item in unpack_group([records]).items)
+        before = list[bytes]()
+        while answers and answers[0].taken_ms <= last_ms:
+            before.append(answers.popleft().packed)
+        return before
+
+    def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        batch = self._of_the_time(batch)
+        names = {"partition": "partition", "offset": "offset", "timestamp": "timestamp_ms"}
+        kept = {**names, "key": "key", "value": "value"}
+        return pa.RecordBatch.from_arrays([batch.column(name) for name in kept], names=list(kept.values()))
+
+    def _messages(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return self._of_the_time(batch).select(list(INPUT_COLUMNS))
+
+    def _of_the_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows up to the end of the log; notes how late the latest is."""
+        if self._until_ms is not None:
+            batch = batch.filter(pc.less_equal(batch.column("timestamp"), self._until_ms))
+        latest = pc.max(batch.column("timestamp")).as_py()
+        self.latest_ms = max(self.latest_ms, latest or 0)
+        return batch
+
+    def _advance(self, key: bytes, packed: list[bytes], *, now_ms: int) -> Iterator[OutputRow]:
+        result = advance(
+            key, self._blobs.get(key), packed, now_ms=now_ms, recorded_ms=None, context=self.context
+        )
+        if result.gone or result.blob is None:
+            self._blobs.pop(key, None)
+        elif result.changed:
+            self._blobs[key] = result.blob
+        if result.deadline_ms is None:
+            self._deadlines.pop(key, None)
+        else:
+            self._deadlines[key] = result.deadline_ms
+        self.dead_letters += sum(row.output is Output.DEAD_LETTERS for row in result.rows)
+        yield from result.rows
+
+
+class _Answer(NamedTuple):
+    """What a prober was told of a group, as ``pack_probes`` makes it."""
+
+    taken_ms: int
+    packed: bytes
+
+
+class EventHead(msgspec.Struct):
+    """What of a CloudEvent decides about its place and whether it is wanted."""
+
+    type: str
+    time: str
+    sequence: str
+
+
+_attributes: Final = msgspec.json.Decoder(EventHead)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which events are wanted; times in milliseconds, ``until_ms`` itself excluded; None for all."""
+
+    types: Collection[str] | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def __call__(self, event: EventHead) -> bool:
+        """Whether an event is wanted."""
+        return (
+            (self.types is None or event.type in self.types)
+            and (self.since_ms is None or event.time >= timestamp(self.since_ms))
+            and (self.until_ms is None or event.time < timestamp(self.until_ms))
+        )
+
+
+def events_in_order(rows: Iterable[OutputRow], wanted: Filter) -> Iterator[bytes]:
+    """The CloudEvents among the rows, by time and then by their place in the log.
+
+    A group's events come out of the replay together, so all of them are sorted here: in memory while they
+    are few, else in temporary files that are merged.
+    """
+    held: list[bytes] = []
+    size = 0
+    with ExitStack() as stack:
+        runs: list[IO[bytes]] = []
+        for row in rows:
+            if row.output is not Output.EVENTS or row.value is None:
+                continue
+            event = _attributes.decode(row.value)
+            if not wanted(event):
+                continue
+            # JSON has neither raw NUL nor raw line ends, so whole lines sort as their keys do.
+            line = f"{event.time}/{event.sequence}".encode() + _SEPARATOR + row.value + b"\n"
+            held.append(line)
+            size += len(line)
+            if size >= _SPILL_BYTES:
+                runs.append(stack.enter_context(tempfile.TemporaryFile(prefix="groupreplay-events-")))
+                runs[-1].writelines(sorted(held))
+                runs[-1].seek(0)
+                held, size = [], 0
+        for line in heapq.merge(*runs, sorted(held)):
+            yield line.partition(_SEPARATOR)[2].rstrip(b"\n")

@@ -1,0 +1,166 @@
+"""The one wire format between ``pack`` and the function of a group: packed bytes and back.
+
+Lives for one shuffle inside one job, never in a checkpoint or a topic, so it has no version. Records travel
+as raw bytes, which ``pack`` has found decodable; commits as NumPy rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+
+from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
+from groupreplay.state.job.bad_records import BadRecord
+from groupreplay.state.job.job_watch import JobObservation
+from groupreplay.state.snapshot.commit_intervals import RHYTHM
+from groupreplay.state.snapshot.observations import (
+    COMMITS,
+    DECREASES,
+    CommitRun,
+    Extent,
+    GroupRecord,
+    Observations,
+    Probe,
+)
+
+#: Tags of the grouping key. A group id alone could collide with a reserved word.
+GROUP_TAG: Final = b"g:"
+BAD_RECORDS_TAG: Final = b"x:"
+HEARTBEAT_TAG: Final = b"h:"
+JOB_TAG: Final = b"j:"
+
+
+class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
+    """A ``CommitRun``: ``rows``, ``decreases`` and ``rhythm`` are the bytes of their arrays."""
+
+    topics: list[str]
+    rows: bytes
+    extent: Extent
+    decreases: bytes
+    metadata: dict[int, str]
+    topic_ids: dict[int, bytes]
+    rhythm: bytes = b""
+
+
+class PackedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
+    """A record that is no commit with a value, as it stands in the log."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes
+    value: bytes | None
+
+
+PackedItem: TypeAlias = PackedRun | PackedRecord
+
+
+class PackedGroup(msgspec.Struct, array_like=True, frozen=True, tag=0):
+    """What one chunk of one Kafka partition holds of one group, in log order.
+
+    ``seen_to``: the last offset of that partition in the chunk, whatever group it belonged to.
+    """
+
+    partition: int
+    seen_to: int
+    items: list[PackedItem]
+
+
+class PackedProbe(msgspec.Struct, array_like=True, frozen=True, tag=1):
+    """A live answer about one group, which comes from another topic than its records."""
+
+    probe: Probe
+
+
+class BadRecordBytes(msgspec.Struct, array_like=True, frozen=True):
+    """A record that could not be used, with as much of its bytes as a dead letter carries.
+
+    Lengths and hashes are those of the whole key and value; all three are None for a null.
+    """
+
+    record: BadRecord
+    key: bytes | None
+    key_length: int | None
+    key_sha256: str | None
+    value: bytes | None
+    value_length: int | None
+    value_sha256: str | None
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_group_decoder: Final = msgspec.msgpack.Decoder(PackedGroup | PackedProbe)
+_job_decoder: Final = msgspec.msgpack.Decoder(JobObservation)
+_bad_decoder: Final = msgspec.msgpack.Decoder(list[BadRecordBytes])
+
+
+def pack_group(group: PackedGroup) -> bytes:
+    """The packed form; ``unpack_group`` is the inverse."""
+    return _encoder.encode(group)
+
+
+def pack_probe(probe: Probe) -> bytes:
+    """The packed form; ``unpack_group`` takes it beside packed groups."""
+    return _encoder.encode(PackedProbe(probe))
+
+
+def pack_job(observation: JobObservation) -> bytes:
+    """The packed form; ``unpack_job`` is the inverse."""
+    return _encoder.encode(observation)
+
+
+def pack_bad_records(records: Sequence[BadRecordBytes]) -> bytes:
+    """The packed form; ``unpack_bad_records`` is the inverse."""
+    return _encoder.encode(records)
+
+
+def unpack_group(packed: Iterable[bytes]) -> Observations:
+    """All that one call of a group's function was given: records in the order of the log, probes by time."""
+    decoded = [_group_decoder.decode(one) for one in packed]
+    groups = [one for one in decoded if isinstance(one, PackedGroup)]
+    probes = [one.probe for one in decoded if isinstance(one, PackedProbe)]
+    probes.sort(key=lambda probe: (probe.taken_ms, probe.partition, probe.offset))
+    items = [_observation(item, group.partition) for group in groups for item in group.items]
+    if len(items) > 1:
+        items.sort(key=lambda item: (item.partition, item.first_offset))
+    seen_to: dict[int, int] = {}
+    for group in groups:
+        seen_to[group.partition] = max(group.seen_to, seen_to.get(group.partition, -1))
+    # A group lives in one partition. Should a log say otherwise, the smaller claim is the safe one.
+    return Observations(items=items, seen_to=min(seen_to.values(), default=-1), probes=probes)
+
+
+def unpack_job(packed: Iterable[bytes]) -> list[JobObservation]:
+    """What one call was told about the job, in no order."""
+    return [_job_decoder.decode(one) for one in packed]
+
+
+def unpack_bad_records(packed: Iterable[bytes]) -> list[BadRecordBytes]:
+    """The bad records of one partition, in the order of the log."""
+    records = [record for one in packed for record in _bad_decoder.decode(one)]
+    records.sort(key=lambda bad: bad.record.offset)
+    return records
+
+
+def _observation(item: PackedItem, partition: int) -> GroupRecord | CommitRun:
+    if isinstance(item, PackedRun):
+        return CommitRun(
+            partition=partition,
+            topics=tuple(item.topics),
+            rows=np.frombuffer(item.rows, COMMITS),
+            extent=item.extent,
+            decreases=np.frombuffer(item.decreases, DECREASES),
+            metadata=item.metadata,
+            topic_ids=item.topic_ids,
+            rhythm=np.frombuffer(item.rhythm, RHYTHM),
+        )
+    key = decode_key(item.key)
+    if isinstance(key, Skipped | Malformed):
+        raise TypeError(f"pack let a bad key pass: {key}")
+    value = decode_value(key, item.value)
+    if isinstance(value, Skipped | Malformed):
+        raise TypeError(f"pack let a bad value pass: {value}")
+    return GroupRecord(
+        partition=partition, offset=item.offset, timestamp_ms=item.timestamp_ms, key=key, value=value
+    )

@@ -1,0 +1,1 @@
+"""Metrics for Prometheus over HTTP, from the job's topics."""

@@ -1,0 +1,56 @@
+"""Copies the offsets topic of a live cluster, and the probes beside it, into a capture file.
+
+Knows where to start and when to stop; must not know what a record means nor how a file is laid out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.inspection.capture_file import CaptureWriter
+from groupreplay.streaming.kafka.topic_reader import Advance, follow_topic, no_progress, read_topic
+from groupreplay.streaming.prober.probe_log import ProbesPlace, open_probes
+
+
+def capture(
+    cluster: Cluster,
+    path: Path,
+    *,
+    probes: ProbesPlace | None = None,
+    follow_seconds: float = 0,
+    progress: Advance = no_progress,
+    clock: Callable[[], float] = time.monotonic,
+) -> int:
+    """Write everything up to the topic's end at this moment, then what arrives in ``follow_seconds`` more.
+
+    Returns the number of records. What stands in the topic of probes goes along, if there is one. An
+    interrupt ends the following early and keeps what was read; before that it leaves no file.
+
+    Raises:
+        GroupReplayError: the cluster cannot be read or the file cannot be written.
+    """
+    rows = read_topic(cluster, progress=progress)
+    assert rows.connection is not None
+    assert rows.identity is not None
+    observed = None if probes is None else open_probes(probes)
+    with CaptureWriter(path, cluster_id=rows.cluster_id, era=rows.era) as writer:
+        writer.topic_names.update(rows.connection.topic_names())
+        for batch in rows.batches:
+            writer.write(batch)
+        for batch in observed.batches if observed else ():
+            writer.write(batch)
+        if follow_seconds:
+            deadline = clock() + follow_seconds
+            try:
+                for batch in follow_topic(rows.connection, rows.ends, lambda: clock() >= deadline):
+                    writer.write(batch)
+                    progress(writer.rows, None)
+            except KeyboardInterrupt:
+                pass
+            for batch in observed.since() if observed else ():
+                writer.write(batch)
+            writer.topic_names.update(rows.connection.topic_names())
+    return writer.rows

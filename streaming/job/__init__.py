@@ -1,0 +1,1 @@
+"""The long-running process around the query: start, supervision, heartbeats, status."""

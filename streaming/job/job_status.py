@@ -1,0 +1,175 @@
+"""What the job says about itself: its document in ``group-job`` and its line on the terminal.
+
+Knows the fields of that document (docs/events.md) and how they follow from the query's progress; must not
+know where either is written, nor a clock: the time is an argument.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from groupreplay import __version__
+from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.contract.probe_messages import RoundSummary
+from groupreplay.streaming.engine.record_counts import as_counts
+from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_READ, UNMISSED
+from groupreplay.streaming.spark.source import offsets_read
+
+#: Behind by no more than this, or by three triggers, the job counts as caught up.
+_CAUGHT_UP_WITHIN_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobIdentity:
+    """What never changes while the job runs."""
+
+    cluster_id: str
+    era: str
+    job_id: str
+    run_id: str
+    first_start_ms: int
+    started_ms: int
+    trigger_seconds: float
+
+
+@dataclass(slots=True)
+class JobReport:
+    """The job as its driver sees it. Counters begin at the start of the process.
+
+    ``ends`` are the ends of the log's partitions when they were last asked for. ``rules_changes`` is how often
+    other rules were taken, ``rules_error`` why the present file of rules was refused. ``last_round`` is how
+    the prober's last round went, None before the first one and with ``--no-probe``; ``prober_restarts`` is how
+    often its process had to be started again.
+    """
+
+    identity: JobIdentity
+    caught_up_ms: int | None = None
+    ends: Mapping[int, int] = field(default_factory=dict)
+    restarts: int = 0
+    last_error: str | None = None
+    rules_changes: int = 0
+    rules_error: str | None = None
+    last_round: RoundSummary | None = None
+    prober_restarts: int = 0
+    _last_batch: Mapping[str, Any] | None = None
+    _counters: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(
+            ("batches", "records", *(one.value for one in Output), UNMISSED), 0
+        )
+    )
+    _record_types: Counter[str] = field(default_factory=Counter)
+    _first_lag: int | None = None
+
+    @property
+    def last_batch_id(self) -> int | None:
+        """The last batch that was taken in."""
+        return None if self._last_batch is None else int(self._last_batch["batchId"])
+
+    @property
+    def unmissed_expired(self) -> int:
+        """Events about offsets that expired in groups that do not matter."""
+        return self._counters[UNMISSED]
+
+    @property
+    def dead_letters(self) -> int:
+        """Records that could not be read."""
+        return self._counters[Output.DEAD_LETTERS.value]
+
+    def take(self, progresses: Iterable[Mapping[str, Any]]) -> None:
+        """Takes in finished batches, each once, in their order; each is Spark's own JSON of its progress."""
+        for progress in progresses:
+            if self.last_batch_id is not None and progress["batchId"] <= self.last_batch_id:
+                continue
+            self._last_batch = progress
+            self._counters["batches"] += 1
+            self._counters["records"] += sum(
+                source["numInputRows"]
+                for source in progress["sources"]
+                if OFFSETS_TOPIC in (source["endOffset"] or ())
+            )
+            observed = progress.get("observedMetrics", {})
+            self._record_types.update(as_counts(observed.get(OBSERVED_READ, {})))
+            for name, count in observed.get(OBSERVED, {}).items():
+                self._counters[name] += count
+
+    def read(self) -> dict[int, int]:
+        """The next offset of each partition after the last finished batch."""
+        return offsets_read(self._last_batch)
+
+    def lag(self) -> dict[int, int]:
+        """Offsets between the last finished batch and the end of each partition."""
+        read = self.read()
+        return {partition: max(0, end - read.get(partition, 0)) for partition, end in self.ends.items()}
+
+    def phase(self, now_ms: int) -> str:
+        """``starting``, ``catching_up`` or ``caught_up``."""
+        if self._last_batch is None:
+            return "starting"
+        within_ms = max(_CAUGHT_UP_WITHIN_MS, 3_000 * self.identity.trigger_seconds)
+        if self.caught_up_ms is None or now_ms - self.caught_up_ms > within_ms:
+            return "catching_up"
+        return "caught_up"
+
+    def document(self, now_ms: int) -> dict[str, Any]:
+        """The value for ``group-job``; times in milliseconds since 1970."""
+        lag = self.lag()
+        batch, identity = self._last_batch, self.identity
+        return {
+            "cluster_id": identity.cluster_id,
+            "topic": OFFSETS_TOPIC,
+            "era": identity.era,
+            "job_id": identity.job_id,
+            "run_id": identity.run_id,
+            "version": __version__,
+            "first_start_ms": identity.first_start_ms,
+            "started_ms": identity.started_ms,
+            "heartbeat_ms": now_ms,
+            "phase": self.phase(now_ms),
+            "caught_up_ms": self.caught_up_ms,
+            "trigger_seconds": identity.trigger_seconds,
+            "lag": {"offsets": sum(lag.values()), "partitions": {str(one): lag[one] for one in sorted(lag)}},
+            "batch": None
+            if batch is None
+            else {"id": batch["batchId"], "seconds": _seconds(batch), "rows": batch["numInputRows"]},
+            "state_rows": _state_rows(batch),
+            "counters": dict(self._counters),
+            "record_types": dict(sorted(self._record_types.items())),
+            "restarts": self.restarts,
+            "last_error": self.last_error,
+            "rules": {"changes": self.rules_changes, "error": self.rules_error},
+            "prober_restarts": self.prober_restarts,
+            "prober": None if self.last_round is None else _prober(self.last_round),
+        }
+
+    def line(self, now_ms: int) -> str:
+        """One line for a person."""
+        lag = sum(self.lag().values())
+        if self._last_batch is None:
+            return "starting: no batch has finished yet"
+        batch = f"last batch {_seconds(self._last_batch):.1f} s"
+        events = f"{self._counters[Output.EVENTS.value]:,} events so far"
+        if self.phase(now_ms) == "caught_up":
+            assert self.caught_up_ms is not None
+            return f"caught up to {timestamp(self.caught_up_ms)}, {batch}, {events}"
+        self._first_lag = max(lag, self._first_lag or 1)
+        done = 100 * (self._first_lag - lag) // self._first_lag
+        return f"catching up: {done}% read, {lag:,} records to go, {batch}, {events}"
+
+
+def _seconds(progress: Mapping[str, Any]) -> float:
+    return float(progress["durationMs"].get("triggerExecution", progress["batchDuration"])) / 1000
+
+
+def _prober(last: RoundSummary) -> dict[str, Any]:
+    brokers = {str(number): error for number, error in last.brokers.items()}
+    return {"round_ms": last.taken_ms, "rights": last.rights, "brokers": brokers, "groups": last.groups}
+
+
+def _state_rows(progress: Mapping[str, Any] | None) -> int:
+    operators = progress["stateOperators"] if progress else []
+    return sum(int(operator["numRowsTotal"]) for operator in operators)

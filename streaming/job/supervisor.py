@@ -1,0 +1,245 @@
+"""Keeps the query going: rides out outages, gives up on what cannot get better, stops between batches.
+
+Knows how a query fails and ends; must not know what it computes or where it reads.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.config.logs import without_secrets
+from groupreplay.streaming.job.job_status import JobReport
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS: Final = 0.5
+_BATCH_POLL_SECONDS: Final = 0.05
+_LINE_SECONDS: Final = 10.0
+_LONGEST_PAUSE_SECONDS: Final = 60.0
+_ASK_AGAIN_SECONDS: Final = 5.0
+#: How long a stop waits for the end of a batch, and then for Spark to cancel it.
+_GRACE_SECONDS: Final = 5.0
+_CANCEL_SECONDS: Final = 12.0
+_FAILURES: Final = 3
+
+#: What Kafka's clients throw, anywhere in the chain of causes, while a cluster cannot be reached.
+_OUTAGE: Final = re.compile(
+    r"org\.apache\.kafka\.common\.errors\."
+    r"(?:Timeout|Disconnect|Network|BrokerNotAvailable|CoordinatorNotAvailable|CoordinatorLoadInProgress"
+    r"|LeaderNotAvailable|NotLeaderOrFollower|NotEnoughReplicas\w*|ReplicaNotAvailable|KafkaStorage)Exception"
+    r"|org\.apache\.kafka\.clients\.consumer\.RetriableCommitFailedException"
+    r"|java\.net\.(?:Connect|UnknownHost|NoRouteToHost|SocketTimeout|Socket)Exception"
+    r"|No resolvable bootstrap urls"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """A kind of failure that will not get better by trying again; ``stored``: it lies in the checkpoint."""
+
+    pattern: re.Pattern[str]
+    what: str
+    fix: str
+    exit_code: ExitCode
+    stored: bool = False
+
+
+_FAULTS: Final = (
+    _Fault(
+        re.compile(r"(?:Topic|Cluster|Group|TransactionalId)AuthorizationException"),
+        "not authorised",
+        "groupreplay check says which right is missing, and prints the command that grants it",
+        ExitCode.AUTHORISATION,
+    ),
+    _Fault(
+        re.compile(r"(?:SaslAuthentication|SslAuthentication|Authentication)Exception"),
+        "the broker refused the login",
+        "check the --command-config file",
+        ExitCode.CONNECTION,
+    ),
+    _Fault(
+        re.compile(r"data may have been lost|OffsetOutOfRangeException|KAFKA_DATA_LOSS|DATA_LOSS"),
+        "a part of the log is gone that was not read yet",
+        "start again with a new --checkpoint: the state is built anew from what the log still holds",
+        ExitCode.DATA,
+    ),
+    _Fault(
+        re.compile(r"SnapshotError"),
+        "the state in the checkpoint was written by another release",
+        "run the release that wrote it, or start again with a new --checkpoint",
+        ExitCode.DATA,
+        stored=True,
+    ),
+    _Fault(
+        re.compile(r"CANNOT_LOAD_STATE_STORE"),
+        "the state in the checkpoint is damaged",
+        "restore the whole folder from a backup, or start again with a new --checkpoint",
+        ExitCode.DATA,
+        stored=True,
+    ),
+)
+
+
+class Supervisor:
+    """Runs one query after the other until it is asked to stop.
+
+    ``begin`` starts the query on the ``checkpoint``; ``renew`` says that it has to end between two batches and
+    begin again, with what has changed; ``reachable`` asks both clusters whether they answer; ``lost`` gives the
+    error if the log is not the one any more that was read; ``quieten`` silences the JVM before a batch is
+    cancelled; ``tell`` shows a line to a person.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], Any],
+        *,
+        checkpoint: str,
+        renew: Callable[[], bool],
+        report: JobReport,
+        stop: StopRequest,
+        reachable: Callable[[], bool],
+        lost: Callable[[], GroupReplayError | None],
+        quieten: Callable[[], None],
+        tell: Callable[[str], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self._begin = begin
+        self._checkpoint = checkpoint
+        self._renew = renew
+        self._report = report
+        self._stop = stop
+        self._reachable = reachable
+        self._lost = lost
+        self._quieten = quieten
+        self._tell = tell
+        self._clock = clock
+        self._failures = 0
+        self._pause = 1.0
+
+    def run(self) -> None:
+        """Returns when a stop was asked for and done.
+
+        Raises:
+            GroupReplayError: the query failed three times without a finished batch, and not for an outage; or
+                the log is not the one any more that was read.
+        """
+        while not self._stop.made:
+            batch_before = self._report.last_batch_id
+            query = self._begin()
+            if self._watch(query):
+                continue
+            if self._report.last_batch_id != batch_before:
+                self._failures, self._pause = 0, 1.0
+            self._recover(query)
+
+    def _watch(self, query: Any) -> bool:
+        """Waits for the end of the query; says whether it was we who ended it, for good or to renew it."""
+        next_line = time.monotonic() + _LINE_SECONDS
+        while query.isActive:
+            if self._stop.wait(_POLL_SECONDS):
+                self._end(query)
+                return True
+            if self._renew():
+                self._tell("the settings have changed, going on with the new ones")
+                self._pause_query(query)
+                return True
+            if time.monotonic() >= next_line:
+                self._tell(self._report.line(self._clock()))
+                next_line = time.monotonic() + _LINE_SECONDS
+        return self._stop.made
+
+    def _pause_query(self, query: Any) -> None:
+        """Ends the query when its batch is done, however long that takes; a stop is faster."""
+        while query.isActive and query.status["isTriggerActive"]:
+            if self._stop.wait(_BATCH_POLL_SECONDS):
+                self._end(query)
+                return
+        _stop_quietly(query)
+
+    def _end(self, query: Any) -> None:
+        deadline = time.monotonic() + _GRACE_SECONDS
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(_BATCH_POLL_SECONDS)
+        self._quieten()
+        # A source that waits for a broker cannot be interrupted: do not wait with it for ever.
+        stopping = threading.Thread(target=_stop_quietly, args=(query,), daemon=True)
+        stopping.start()
+        stopping.join(_CANCEL_SECONDS)
+
+    def _recover(self, query: Any) -> None:
+        """Waits before the next try, or raises when there should be none."""
+        exception = query.exception()
+        text = "it ended without saying why" if exception is None else failure_text(exception)
+        self._report.restarts += 1
+        self._report.last_error = headline(text)
+        if _OUTAGE.search(text) or not self._reachable():
+            self._tell(f"Kafka cannot be reached, trying again: {headline(text)}")
+            self._wait_for_cluster()
+            return
+        lost = self._lost()
+        if lost is not None:
+            raise lost
+        self._failures += 1
+        log.warning("the query failed (%d of %d): %s", self._failures, _FAILURES, headline(text))
+        if self._failures >= _FAILURES:
+            raise explained(text, self._checkpoint)
+        self._wait()
+
+    def _wait_for_cluster(self) -> None:
+        self._wait()
+        while not self._stop.made and not self._reachable():
+            # A question costs nothing, and until there is an answer no group is watched.
+            self._stop.wait(_ASK_AGAIN_SECONDS)
+
+    def _wait(self) -> None:
+        self._stop.wait(self._pause)
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
+
+
+def known_fault(text: str, checkpoint: str | None = None) -> GroupReplayError | None:
+    """What the JVM's text means, where that is known and will not get better."""
+    for fault in _FAULTS:
+        if fault.pattern.search(text):
+            return GroupReplayError(
+                f"{fault.what}: {headline(text)}",
+                where=checkpoint if fault.stored else None,
+                fix=fault.fix,
+                exit_code=fault.exit_code,
+            )
+    return None
+
+
+def explained(text: str, checkpoint: str) -> GroupReplayError:
+    """The error of a query that is given up."""
+    return known_fault(text, checkpoint) or GroupReplayError(
+        f"the query failed {_FAILURES} times in a row: {headline(text)}",
+        fix="--debug shows all of it; nothing is lost: a new start goes on after the last finished batch",
+    )
+
+
+def failure_text(exception: Any) -> str:
+    """Everything the JVM said about the failure, causes included."""
+    parts = [str(exception), getattr(exception, "_stackTrace", None)]
+    return without_secrets("\n".join(part for part in parts if part))
+
+
+def headline(text: str) -> str:
+    """The line that tells most: the innermost cause, else the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or [""])[-1 if causes else 0][:500]
+
+
+def _stop_quietly(query: Any) -> None:
+    try:
+        query.stop()
+    except Exception as error:  # it is to end either way
+        log.debug("the query did not stop cleanly: %s", error)

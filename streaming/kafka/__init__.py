@@ -1,0 +1,1 @@
+"""Kafka clients: connections, topics, rights, groups, and raw records of a topic."""

@@ -1,0 +1,330 @@
+"""Connections to a Kafka cluster from Python, and the few questions that every command asks.
+
+Knows librdkafka's errors and turns them into ours; must not know what the answers are used for. No client
+made here joins, commits for, or creates a consumer group.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.properties import ClientProperties
+from groupreplay.streaming.config.settings import Cluster
+
+log = logging.getLogger(__name__)
+
+REQUEST_SECONDS: Final = 10.0
+#: Topics that are described in one request: its answer lists every partition of each.
+_TOPICS_A_REQUEST: Final = 500
+
+# It writes a line for every failed attempt; what matters reaches us through error_cb. --debug shows them all.
+_LIBRDKAFKA: Final = logging.getLogger("groupreplay.librdkafka")
+_LIBRDKAFKA.addHandler(logging.NullHandler())
+_LIBRDKAFKA.propagate = False
+
+_UNREACHABLE: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+    }
+)
+
+#: Error codes of librdkafka -> what they mean to a person, what to do, and our exit code.
+_EXPLANATIONS: Final = (
+    (
+        {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL},
+        "the broker refused the login",
+        "check security.protocol, the login and the certificates in the --command-config file",
+        ExitCode.CONNECTION,
+    ),
+    (
+        {
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+            KafkaError.GROUP_AUTHORIZATION_FAILED,
+        },
+        "not authorised",
+        "groupreplay check says which right is missing, and prints the command that grants it",
+        ExitCode.AUTHORISATION,
+    ),
+    (
+        {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC},
+        "the cluster shows no such topic",
+        "it appears with the first committed offset; without the right to Describe it stays invisible",
+        ExitCode.DATA,
+    ),
+    (
+        _UNREACHABLE,
+        "cannot reach the cluster",
+        "check the address, that the broker runs, and security.protocol in the --command-config file",
+        ExitCode.CONNECTION,
+    ),
+)
+
+
+def ends_reading(error: KafkaError) -> bool:
+    """Whether a reader can do nothing more after an error that came instead of a record.
+
+    The end of a partition is none. Nor is a refusal about the group: librdkafka looks for the coordinator of the
+    group id that it demands, and whether we may know that one has no bearing on reading by assignment.
+    """
+    harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)
+    return error.code() not in harmless and not error.retriable()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIdentity:
+    """One life of one topic: ``era`` is its topic id in Kafka's text form, ``0`` on brokers without ids."""
+
+    cluster_id: str
+    topic: str
+    era: str
+    partitions: int
+    leaders: Mapping[int, str]
+
+
+class Connection:
+    """One cluster; clients are opened when first needed and say why a broker could not be reached."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._settings: dict[str, Any] = {
+            **ClientProperties(cluster.properties).for_librdkafka(),
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "error_cb": self._note,
+            "logger": _LIBRDKAFKA,
+        }
+        self._noted: KafkaError | None = None
+        self._admin: AdminClient | None = None
+
+    def admin(self) -> AdminClient:
+        """The administration client of this cluster."""
+        if self._admin is None:
+            self._admin = self._open(AdminClient, {})
+        return self._admin
+
+    def forget_admin(self) -> None:
+        """The next question opens a new client: librdkafka keeps the leaders of partitions it once found."""
+        self._admin = None
+
+    def consumer(self, isolation_level: str = "read_committed") -> Consumer:
+        """A reader for ``assign`` only; librdkafka demands a group id, which never reaches the broker."""
+        return self._open(
+            Consumer,
+            {
+                "group.id": f"groupreplay-{uuid.uuid4()}",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "isolation.level": isolation_level,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 100,
+                # Twice the largest batch a broker takes by default; the queue bounds our memory.
+                "queued.max.messages.kbytes": 32 * 1024,
+            },
+        )
+
+    def producer(self) -> Producer:
+        """A writer whose messages keep their order and are acknowledged by all replicas."""
+        return self._open(Producer, {"enable.idempotence": True, "message.timeout.ms": 30_000})
+
+    def identify(self, topic: str) -> TopicIdentity:
+        """Ask which cluster this is and which life of ``topic`` it has.
+
+        Raises:
+            GroupReplayError: no broker answers, the topic is missing, or we may not see it.
+        """
+        try:
+            metadata = self.admin().list_topics(topic, timeout=REQUEST_SECONDS)
+            found = metadata.topics[topic]
+            if found.error is not None:
+                raise KafkaException(found.error)
+            description = self.admin().describe_topics(
+                TopicCollection([topic]), request_timeout=REQUEST_SECONDS
+            )[topic]
+            topic_id = description.result(REQUEST_SECONDS).topic_id
+        except KafkaException as error:
+            raise self.explain(error, topic) from None
+        brokers = {b.id: f"{b.host}:{b.port} ({b.id})" for b in metadata.brokers.values()}
+        return TopicIdentity(
+            cluster_id=str(metadata.cluster_id or "unknown"),
+            topic=topic,
+            era=_era(topic_id),
+            partitions=len(found.partitions),
+            leaders={number: brokers.get(p.leader, "-") for number, p in found.partitions.items()},
+        )
+
+    def cluster_id(self) -> str:
+        """Which cluster this is.
+
+        Raises:
+            GroupReplayError: no broker answers.
+        """
+        try:
+            return str(self.admin().list_topics(timeout=REQUEST_SECONDS).cluster_id or "unknown")
+        except KafkaException as error:
+            raise self.explain(error, "cluster") from None
+
+    def topic_names(self) -> dict[str, str]:
+        """Topic id in Kafka's text form -> name, of all topics that this login may see.
+
+        Never raises: names are a comfort, and a login that may only read the offsets topic sees no others.
+        """
+        names: dict[str, str] = {}
+        try:
+            visible = sorted(self.admin().list_topics(timeout=REQUEST_SECONDS).topics)
+            for start in range(0, len(visible), _TOPICS_A_REQUEST):
+                chunk = TopicCollection(visible[start : start + _TOPICS_A_REQUEST])
+                answers = self.admin().describe_topics(chunk, request_timeout=REQUEST_SECONDS)
+                names.update(_identified(answers))
+        except (KafkaException, GroupReplayError) as error:
+            log.debug("names of topic ids are not known: %s", error)
+        return names
+
+    def broker_settings(self, wanted: Collection[str]) -> dict[str, str]:
+        """Settings of one broker, by name; those it does not tell are left out.
+
+        Raises:
+            KafkaException: no broker answers, or this login may not ask (DescribeConfigs on the cluster).
+        """
+        brokers = self.admin().list_topics(timeout=REQUEST_SECONDS).brokers
+        broker = ConfigResource(ConfigResource.Type.BROKER, str(min(brokers)))
+        (answer,) = self.admin().describe_configs([broker], request_timeout=REQUEST_SECONDS).values()
+        found = answer.result(2 * REQUEST_SECONDS)
+        return {name: found[name].value for name in wanted if name in found and found[name].value}
+
+    def partition_offsets(
+        self, places: Collection[tuple[str, int]], *, first: bool
+    ) -> dict[tuple[str, int], int]:
+        """First or end offset of some partitions of any topics; those nobody can tell are left out."""
+        which = OffsetSpec.earliest() if first else OffsetSpec.latest()
+        wanted = {TopicPartition(topic, number): which for topic, number in places}
+        if not wanted:
+            return {}
+        answers = self.admin().list_offsets(
+            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
+        )
+        found: dict[tuple[str, int], int] = {}
+        for at, answer in answers.items():
+            try:
+                found[at.topic, at.partition] = answer.result(2 * REQUEST_SECONDS).offset
+            except KafkaException as error:
+                log.debug("no offset of %s-%d: %s", at.topic, at.partition, error)
+        return found
+
+    def end_offsets(self, topic: str, partitions: int) -> dict[int, int]:
+        """The first offset of each partition that is not yet written and committed, at this moment."""
+        return self._offsets(topic, partitions, OffsetSpec.latest())
+
+    def first_offsets(self, topic: str, partitions: int) -> dict[int, int]:
+        """The first offset of each partition that retention and compaction have left."""
+        return self._offsets(topic, partitions, OffsetSpec.earliest())
+
+    def offsets_since(self, topic: str, partitions: int, since_ms: int) -> dict[int, int]:
+        """The first offset of each partition written at that moment or later; -1 where there is none."""
+        return self._offsets(topic, partitions, OffsetSpec.for_timestamp(since_ms))
+
+    def newest_ms(self, topic: str, partitions: int) -> int | None:
+        """The latest timestamp of any record; None where there is none, or the broker is older than 3.0.
+
+        Raises:
+            KafkaException: no broker answers.
+        """
+        wanted = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in range(partitions)}
+        answers = self.admin().list_offsets(wanted, request_timeout=REQUEST_SECONDS)
+        return max(
+            (at for one in answers.values() if (at := one.result(2 * REQUEST_SECONDS).timestamp) > 0),
+            default=None,
+        )
+
+    def explain(self, error: KafkaException, where: str) -> GroupReplayError:
+        """The error in our words; what librdkafka noted in the background is often the real cause."""
+        if self._admin is not None:
+            self._admin.poll(0)  # serves error_cb, which nothing else does for this client
+        cause = error.args[0]
+        code = cause.code() if isinstance(cause, KafkaError) else None
+        if code in _UNREACHABLE and self._noted is not None:
+            cause, code = self._noted, self._noted.code()
+        text = _first_line(cause.str() if isinstance(cause, KafkaError) else str(cause))
+        for codes, what, fix, exit_code in _EXPLANATIONS:
+            if code in codes:
+                server = f"{where}, {self.cluster.bootstrap_servers}"
+                return GroupReplayError(f"{what}: {text}", where=server, fix=fix, exit_code=exit_code)
+        return GroupReplayError(f"Kafka answered with an error: {text}", where=where)
+
+    def _offsets(self, topic: str, partitions: int, which: OffsetSpec) -> dict[int, int]:
+        wanted = {TopicPartition(topic, number): which for number in range(partitions)}
+        try:
+            answers = self.admin().list_offsets(
+                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
+            )
+            # Longer than the request itself may take, which then ends with a better error.
+            return {at.partition: answer.result(2 * REQUEST_SECONDS).offset for at, answer in answers.items()}
+        except KafkaException as error:
+            explained = self.explain(error, topic)
+            self.forget_admin()
+            raise explained from None
+
+    def _open(self, kind: Any, extra: Mapping[str, Any]) -> Any:
+        try:
+            return kind({**self._settings, **extra})
+        except KafkaException as error:
+            raise GroupReplayError(
+                f"the client refuses its settings: {_first_line(str(error.args[0]))}",
+                where=self.cluster.bootstrap_servers,
+                fix="check the --command-config file",
+                exit_code=ExitCode.USAGE,
+            ) from None
+
+    def _note(self, error: KafkaError) -> None:
+        # "All brokers down" follows the error that tells why, and tells less.
+        if self._noted is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._noted = error
+
+
+def _identified(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, answer in answers.items():
+        try:
+            topic_id = _era(answer.result().topic_id)
+        except KafkaException as error:
+            log.debug("the id of topic %s is not known: %s", name, error)
+            continue
+        if topic_id != "0":
+            yield topic_id, name
+
+
+def _era(topic_id: Any) -> str:
+    if topic_id is None:
+        return "0"
+    bits = [topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()]
+    raw = b"".join((value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big") for value in bits)
+    return urlsafe_b64encode(raw).decode().rstrip("=") if any(raw) else "0"
+
+
+def _first_line(text: str) -> str:
+    # librdkafka puts the name of its thread in front.
+    return re.sub(r"^\[thrd:[^\]]*\]:\s*", "", text.strip()).split("\n", 1)[0]

@@ -1,0 +1,203 @@
+"""What a cluster answers about its groups at this moment: the few questions of the prober, each for all at once.
+
+Knows librdkafka's Admin client and its limits; must not know what was answered before nor what follows. It
+lists groups of the consumer protocol only: the rebalances of Kafka Connect workers are not shown to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import ConsumerGroupState, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import ConfigResource, OffsetSpec
+
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.contract.probe_messages import MemberAnswer
+from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+
+#: Kafka's words for the states of classic groups.
+_STATES: Final[Mapping[ConsumerGroupState, str]] = {
+    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
+    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
+    ConsumerGroupState.STABLE: "Stable",
+    ConsumerGroupState.EMPTY: "Empty",
+    ConsumerGroupState.DEAD: "Dead",
+}
+_REBALANCING: Final = frozenset(
+    {ConsumerGroupState.PREPARING_REBALANCING, ConsumerGroupState.COMPLETING_REBALANCING}
+)
+#: How librdkafka names a broker that answered with an error; of one that did not answer it gives no name.
+_BROKER: Final = re.compile(r"Broker \[(-?\d+)\]")
+_NO_ANSWER: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._TIMED_OUT_QUEUE})
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Brokers by id, and how many partitions the offsets topic has."""
+
+    brokers: frozenset[int]
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Groups that are rebalancing, and by broker why it could not say (None: it could)."""
+
+    groups: frozenset[str]
+    brokers: Mapping[int, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPicture:
+    """A group as its coordinator describes it; ``state`` in Kafka's spelling."""
+
+    state: str
+    broker: int | None
+    protocol_type: str
+    protocol: str
+    members: tuple[MemberAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a group could not be described."""
+
+    unauthorised: bool
+    text: str
+
+
+class LiveGroups:
+    """Questions to one cluster. Not thread-safe."""
+
+    def __init__(self, connection: Connection, *, request_seconds: float = REQUEST_SECONDS) -> None:
+        self._connection = connection
+        self._seconds = request_seconds
+
+    def layout(self) -> Layout:
+        """The brokers that the cluster knows as alive, and the partitions of the offsets topic (0: none yet).
+
+        Raises:
+            GroupReplayError: no broker answers.
+        """
+        try:
+            metadata = self._connection.admin().list_topics(OFFSETS_TOPIC, timeout=self._seconds)
+        except KafkaException as error:
+            raise self._connection.explain(error, OFFSETS_TOPIC) from None
+        topic = metadata.topics.get(OFFSETS_TOPIC)
+        count = 0 if topic is None or topic.error is not None else len(topic.partitions)
+        return Layout(frozenset(metadata.brokers), count)
+
+    def rebalancing(self, brokers: Collection[int]) -> Listing:
+        """Groups in PreparingRebalance and CompletingRebalance: one ListGroups to each broker."""
+        future = self._connection.admin().list_consumer_groups(
+            states=set(_REBALANCING), request_timeout=self._seconds
+        )
+        answer = self._answer(future)
+        if isinstance(answer, KafkaException):
+            return Listing(frozenset(), dict.fromkeys(brokers, _text(answer)))
+        errors = [one.args[0] if isinstance(one, KafkaException) else one for one in answer.errors]
+        return Listing(frozenset(one.group_id for one in answer.valid), self._blamed(brokers, errors))
+
+    def describe(self, groups: Sequence[str]) -> dict[str, GroupPicture | Refusal]:
+        """What the coordinators say of these groups, asked all at once."""
+        if not groups:
+            return {}
+        answers = self._connection.admin().describe_consumer_groups(
+            list(groups), request_timeout=self._seconds
+        )
+        return {group: self._picture(answer) for group, answer in answers.items()}
+
+    def ends(self, partitions: int) -> dict[int, tuple[int, int]]:
+        """(high watermark, last stable offset) of the partitions of the offsets topic that answer."""
+        # In this order, or what is written in between would look like a transaction.
+        high = self._ends(partitions, IsolationLevel.READ_UNCOMMITTED)
+        stable = self._ends(partitions, IsolationLevel.READ_COMMITTED)
+        if len(high) < partitions or len(stable) < partitions:
+            # librdkafka keeps the leaders it once found for this call, also after they have changed.
+            self._connection.forget_admin()
+        return {number: (high[number], stable[number]) for number in sorted(high.keys() & stable.keys())}
+
+    def _ends(self, partitions: int, level: IsolationLevel) -> dict[int, int]:
+        if not partitions:
+            return {}
+        wanted = {TopicPartition(OFFSETS_TOPIC, number): OffsetSpec.latest() for number in range(partitions)}
+        answers = self._connection.admin().list_offsets(
+            wanted, isolation_level=level, request_timeout=self._seconds
+        )
+        found = {at.partition: self._answer(answer) for at, answer in answers.items()}
+        return {number: one.offset for number, one in found.items() if not isinstance(one, KafkaException)}
+
+    def _blamed(self, brokers: Collection[int], errors: Sequence[KafkaError]) -> dict[int, str | None]:
+        """Errors by broker. Where nobody can tell whose an error is, it counts against all that may be."""
+        blamed: dict[int, str | None] = dict.fromkeys(brokers)
+        nameless = ""
+        for error in errors:
+            named = _BROKER.search(error.str())
+            if named:
+                blamed[int(named[1])] = error.str()
+            else:
+                nameless = error.str()
+        if nameless:
+            open_ones = [number for number, error in blamed.items() if error is None]
+            silent = self._silent(open_ones)
+            blamed.update(dict.fromkeys(silent or open_ones, nameless))
+        return blamed
+
+    def _silent(self, brokers: Collection[int]) -> list[int]:
+        """Which of the brokers do not answer: a question for its settings goes to the broker itself."""
+        admin = self._connection.admin()
+        resources = {number: ConfigResource(ConfigResource.Type.BROKER, str(number)) for number in brokers}
+        answers = {
+            number: admin.describe_configs([resource], request_timeout=self._seconds)[resource]
+            for number, resource in resources.items()
+        }
+        outcomes = {number: self._answer(answer) for number, answer in answers.items()}
+        # To be refused is an answer.
+        return [
+            number
+            for number, one in outcomes.items()
+            if isinstance(one, KafkaException) and one.args[0].code() in _NO_ANSWER
+        ]
+
+    def _picture(self, answer: Future[Any]) -> GroupPicture | Refusal:
+        group = self._answer(answer)
+        if isinstance(group, KafkaException):
+            refused = group.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+            return Refusal(refused, _text(group))
+        if group.state not in _STATES:
+            return Refusal(False, f"the state is not known: {group.state}")
+        return GroupPicture(
+            state=_STATES[group.state],
+            broker=None if group.coordinator is None else group.coordinator.id,
+            protocol_type="" if group.is_simple_consumer_group else "consumer",
+            protocol=group.partition_assignor or "",
+            members=tuple(
+                MemberAnswer(
+                    member_id=one.member_id,
+                    instance_id=one.group_instance_id,
+                    client_id=one.client_id,
+                    client_host=one.host,
+                )
+                for one in group.members
+            ),
+        )
+
+    def _answer(self, answer: Future[Any]) -> Any:
+        """The result, or the exception that came instead."""
+        try:
+            # Longer than the request itself may take, which then ends with a better error.
+            return answer.result(2 * self._seconds)
+        except KafkaException as error:
+            return error
+        except FutureTimeoutError:
+            return KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+def _text(error: KafkaException) -> str:
+    cause = error.args[0]
+    return str(cause.str() if isinstance(cause, KafkaError) else cause)

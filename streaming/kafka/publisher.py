@@ -1,0 +1,64 @@
+"""Messages of the driver itself: written a few at a time, and known to have arrived.
+
+Knows the producer; must not know what the messages say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+_FLUSH_SECONDS: Final = 10.0
+
+
+class Publisher:
+    """Writes to one cluster; its producer is made at the first message. Not thread-safe."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._producer: Producer | None = None
+
+    def publish(
+        self,
+        topic: str,
+        messages: Iterable[tuple[bytes, bytes]],
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
+        """Writes (key, value) messages in their order and waits until the brokers have taken them.
+
+        ``headers`` are those of each message.
+
+        Raises:
+            GroupReplayError: they were not delivered in time.
+            KafkaException: the broker refused one of them.
+        """
+        from confluent_kafka import KafkaException
+
+        if self._producer is None:
+            self._producer = Connection(self._cluster).producer()
+        outcomes: list[KafkaError | None] = []
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            outcomes.append(error)
+
+        count = 0
+        for key, value in messages:
+            self._producer.produce(topic, key=key, value=value, headers=list(headers), on_delivery=delivered)
+            count += 1
+        self._producer.flush(_FLUSH_SECONDS)
+        if len(outcomes) < count:
+            # They would be sent later, perhaps after newer ones.
+            self._producer = None
+            raise GroupReplayError(
+                "messages were not delivered in time", where=topic, exit_code=ExitCode.CONNECTION
+            )
+        for error in outcomes:
+            if error is not None:
+                raise KafkaException(error)

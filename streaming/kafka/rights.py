@@ -1,0 +1,188 @@
+"""The rights that the job needs: one table, which of them a login holds, and the command that grants one.
+
+Knows Kafka's resources and operations and how a cluster can be asked about them; must not know what the job
+does with a right. Nothing is changed on the cluster by asking.
+"""
+
+from __future__ import annotations
+
+import shlex
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.properties import ClientProperties
+from groupreplay.streaming.config.retention import CHECK_INTERVAL, RETENTION
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.config.settings import Cluster, TopicNames
+    from groupreplay.streaming.kafka.clients import Connection
+
+Kind = Literal["topic", "group", "cluster"]
+
+#: Spark's Kafka connector makes a consumer with such a group id for each query; it joins nothing.
+SPARK_GROUPS: Final = "spark-kafka-source-"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One operation on one resource; ``name`` is the start of a name when ``prefixed``.
+
+    ``needed``: without it the job does not work; else it only sees less.
+    """
+
+    operation: str
+    kind: Kind
+    name: str
+    why: str
+    prefixed: bool = False
+    needed: bool = True
+
+    def __str__(self) -> str:
+        """``Read on topic group-probes``."""
+        return f"{self.operation} on {self.kind} {self.name}{'*' if self.prefixed else ''}".rstrip()
+
+
+_GROUPS_OF_SPARK: Final = Right(
+    "Describe", "group", SPARK_GROUPS, "Spark's connector asks for the coordinator of such a group", True
+)
+_READ_LOG: Final = (
+    Right("Read", "topic", OFFSETS_TOPIC, "the log itself"),
+    Right("Describe", "topic", OFFSETS_TOPIC, "where the log begins and ends"),
+)
+_ALL_GROUPS: Final = Right(
+    "Describe", "group", "*", "the prober: without it no rebalance in progress is seen", needed=False
+)
+_SETTINGS: Final = Right(
+    "DescribeConfigs",
+    "cluster",
+    "",
+    "how long offsets are kept: without it 7 days are assumed, unless --retention-minutes says it",
+    needed=False,
+)
+CREATE: Final = Right("Create", "cluster", "", "output topics that are missing")
+
+
+def source_rights(*, probe: bool, ask_retention: bool) -> list[Right]:
+    """What is needed on the cluster whose groups are followed."""
+    spared = [*([_ALL_GROUPS] if probe else []), *([_SETTINGS] if ask_retention else [])]
+    return [*_READ_LOG, _GROUPS_OF_SPARK, *spared]
+
+
+def sink_rights(topics: TopicNames) -> list[Right]:
+    """What is needed on the cluster of the five topics, besides ``CREATE`` where they are missing."""
+    written = [topics.events, topics.states, topics.dead_letters, topics.job, topics.probes]
+    why = "what the job writes"
+    return [
+        *(Right(operation, "topic", name, why) for name in written for operation in ("Write", "Describe")),
+        Right("Read", "topic", topics.probes, "the prober's answers and the job's heartbeats"),
+        _GROUPS_OF_SPARK,
+    ]
+
+
+def grant_line(right: Right, cluster: Cluster) -> str:
+    """The command that grants a right to the login of this connection."""
+    words = ["kafka-acls.sh", "--bootstrap-server", cluster.bootstrap_servers, "--add"]
+    words += ["--allow-principal", f"User:{_login(cluster)}", "--operation", right.operation]
+    words += [f"--{right.kind}", *([right.name] if right.name else [])]
+    words += ["--resource-pattern-type", "prefixed"] if right.prefixed else []
+    return shlex.join(words)
+
+
+def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | None]:
+    """Whether this login holds each right; None where the cluster does not tell (a topic is missing).
+
+    Raises:
+        GroupReplayError: the cluster cannot be asked.
+    """
+    topics = _topic_operations(connection, sorted({one.name for one in rights if one.kind == "topic"}))
+    about_groups = [one for one in rights if one.kind == "group"]
+    # The question about a group makes brokers create the topic: without it there is no answer, and none is forced.
+    without_log = OFFSETS_TOPIC in topics and topics[OFFSETS_TOPIC] is None
+    groups = dict.fromkeys(about_groups) if without_log else _visible_groups(connection, about_groups)
+
+    def holds(right: Right) -> bool | None:
+        if right.kind == "group":
+            return groups[right]
+        if right.kind == "cluster":
+            return _tells_settings(connection)
+        operations = topics[right.name]
+        return None if operations is None else right.operation.upper() in operations
+
+    return {right: holds(right) for right in rights}
+
+
+def require(connection: Connection, rights: Sequence[Right]) -> None:
+    """Sees to it that no needed right is missing.
+
+    Raises:
+        GroupReplayError: some are; it has the command for each. Or the cluster cannot be asked.
+    """
+    asked = [right for right in rights if right.needed]
+    missing = [right for right, has in held(connection, asked).items() if has is False]
+    if missing:
+        raise GroupReplayError(
+            "not authorised: " + ", ".join(map(str, missing)),
+            where=connection.cluster.bootstrap_servers,
+            fix="\n".join(grant_line(right, connection.cluster) for right in missing),
+            exit_code=ExitCode.AUTHORISATION,
+        )
+
+
+def _login(cluster: Cluster) -> str:
+    return ClientProperties(cluster.properties).for_librdkafka().get("sasl.username", "NAME")
+
+
+def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[str, set[str] | None]:
+    """The operations allowed on each topic; None when the topic is missing or the broker does not tell."""
+    from confluent_kafka import KafkaError, KafkaException, TopicCollection
+
+    from groupreplay.streaming.kafka.clients import REQUEST_SECONDS
+
+    if not names:
+        return {}
+    found: dict[str, set[str] | None] = {}
+    answers = connection.admin().describe_topics(
+        TopicCollection(list(names)), include_authorized_operations=True, request_timeout=REQUEST_SECONDS
+    )
+    for name, answer in answers.items():
+        try:
+            operations = answer.result(2 * REQUEST_SECONDS).authorized_operations
+            # DescribeConfigs is DESCRIBE_CONFIGS there.
+            found[name] = {one.name.replace("_", "") for one in operations} if operations else None
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                found[name] = set()
+            elif code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+                found[name] = None
+            else:
+                raise connection.explain(error, name) from None
+    return found
+
+
+def _visible_groups(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | None]:
+    from groupreplay.streaming.kafka.group_admin import GroupPicture, LiveGroups
+
+    # A group that cannot exist: nobody may have a right to it alone.
+    names = {one: f"{one.name if one.prefixed else 'groupreplay-'}{uuid.uuid4()}" for one in rights}
+    pictures = LiveGroups(connection).describe(list(names.values()))
+    answers = {one: pictures[name] for one, name in names.items()}
+    return {
+        one: True if isinstance(found, GroupPicture) else False if found.unauthorised else None
+        for one, found in answers.items()
+    }
+
+
+def _tells_settings(connection: Connection) -> bool | None:
+    from confluent_kafka import KafkaError, KafkaException
+
+    try:
+        connection.broker_settings((RETENTION, CHECK_INTERVAL))
+    except KafkaException as error:
+        refused = error.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+        return False if refused else None
+    return True

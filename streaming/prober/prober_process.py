@@ -1,0 +1,162 @@
+"""The prober of ``run``, in a process of its own: librdkafka can abort the process that asks about groups.
+
+An assertion fails when a broker dies while librdkafka asks it about groups (librdkafka issue 4605); the job must
+survive that. ``python -m groupreplay.streaming.prober.prober_process`` reads its settings as JSON from standard
+input, because they may hold passwords, which neither a command line nor an environment may. It writes its answers
+to the probes topic, and the summary of each round to standard output, one JSON object a line.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from groupreplay.streaming.base.signals import StopRequest, stop_requests
+from groupreplay.streaming.config.logs import LogFormat, configure_logs
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.probe_messages import RoundSummary
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.prober.prober import ProbeRound
+from groupreplay.streaming.prober.service import keep_probing
+
+log = logging.getLogger(__name__)
+
+_COMMAND: Final = (sys.executable, "-m", "groupreplay.streaming.prober.prober_process")
+_SHORTEST_PAUSE_SECONDS: Final = 1.0
+_LONGEST_PAUSE_SECONDS: Final = 60.0
+_MOMENT_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProberTask:
+    """What a prober is told: whom to ask, where to write it down, and how to talk about it."""
+
+    source: Cluster
+    sink: Cluster
+    topic: str
+    cluster_id: str
+    interval_seconds: float
+    job_id: str
+    log_level: str
+    log_format: LogFormat
+
+
+class ProberProcess:
+    """Keeps a prober going in the background, until it is closed: one that has died is started again.
+
+    ``tell`` gets the summary of every round that was written, ``died`` is called when the process has ended by itself;
+    one that ends when a ``stop`` was asked for is not missed.
+    The pause before the next one grows as long as it dies without having taken a round.
+    """
+
+    def __init__(
+        self,
+        task: ProberTask,
+        *,
+        tell: Callable[[RoundSummary], None],
+        died: Callable[[], None],
+        stop: StopRequest,
+        command: Sequence[str] = _COMMAND,
+        shortest_pause_seconds: float = _SHORTEST_PAUSE_SECONDS,
+    ) -> None:
+        self._task = msgspec.json.encode(task)
+        self._tell = tell
+        self._died = died
+        self._stop = stop
+        self._command = command
+        self._shortest_pause = shortest_pause_seconds
+        self._closed = threading.Event()
+        self._process: GuardedProcess | None = None
+        self._thread = threading.Thread(target=self._keep, name="groupreplay-prober", daemon=True)
+
+    def start(self) -> None:
+        """Starts with a first round."""
+        self._thread.start()
+
+    def close(self, seconds: float = 2.0) -> None:
+        """Takes no further round; one that is under way may go on for so long."""
+        self._closed.set()
+        process = self._process
+        if process is not None:
+            process.ask_to_end()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        if process is not None:
+            process.end(0)
+
+    def _keep(self) -> None:
+        pause = 0.0
+        while not self._closed.wait(pause):
+            try:
+                rounds, end = self._live()
+            except OSError as error:  # no process can be started at this moment
+                rounds, end = 0, str(error)
+            # A service manager may ask all of a job's processes to end at once.
+            if self._closed.wait(_MOMENT_SECONDS) or self._stop.made:
+                return
+            pause = min(max(2 * pause, self._shortest_pause), _LONGEST_PAUSE_SECONDS)
+            if rounds:
+                pause = self._shortest_pause
+            self._died()
+            log.warning(
+                "the prober has ended (%s) after %d rounds: started again in %g s", end, rounds, pause
+            )
+
+    def _live(self) -> tuple[int, str]:
+        """One life of the process: how many rounds it took, and how it ended."""
+        rounds = 0
+        with GuardedProcess(self._command, subprocess.PIPE, given=self._task) as process:
+            self._process = process
+            assert process.answers is not None
+            for line in process.answers if not self._closed.is_set() else ():
+                try:
+                    self._tell(msgspec.json.decode(line, type=RoundSummary))
+                except msgspec.DecodeError:  # cut off by its death
+                    continue
+                rounds += 1
+            # Its output may end a moment before it does, and then how it ended would be our doing.
+            process.wait()
+        return rounds, _end_in_words(process.exit_code)
+
+
+def _end_in_words(exit_code: int | None) -> str:
+    if exit_code is None or exit_code >= 0:
+        return f"exit code {exit_code}"
+    return signal.Signals(-exit_code).name
+
+
+def main() -> None:
+    """The process: takes rounds until SIGTERM, or until nobody listens any more."""
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=ProberTask)
+    configure_logs(task.log_level, task.log_format)
+    with stop_requests() as stop:
+
+        def tell(taken: ProbeRound) -> None:
+            try:
+                sys.stdout.buffer.write(msgspec.json.encode(taken.summary) + b"\n")
+                sys.stdout.buffer.flush()
+            except BrokenPipeError:
+                stop.make()
+
+        keep_probing(
+            task.source,
+            task.sink,
+            task.topic,
+            cluster_id=task.cluster_id,
+            interval_seconds=task.interval_seconds,
+            job_id=task.job_id,
+            tell=tell,
+            stop=stop,
+        )
+
+
+if __name__ == "__main__":
+    main()

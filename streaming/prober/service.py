@@ -1,0 +1,176 @@
+"""``probe``: the prober without the job, round after round or once; and the prober that ``run`` has.
+
+Knows which connections a prober needs and what a person is shown of a round; must not know how a round is
+taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from groupreplay.state.job.job_watch import GRANT_DESCRIBE
+from groupreplay.state.output.envelope import timestamp
+from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.signals import StopRequest, stop_requests
+from groupreplay.streaming.config.logs import tell
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, encode_message
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.group_admin import LiveGroups
+from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.kafka.topics import ensure_topics
+from groupreplay.streaming.prober.probe_log import groups_in_progress
+from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
+from groupreplay.streaming.text.terminal import Table
+
+#: How far back a prober that starts looks for groups that were rebalancing.
+_MEMORY_MS: Final = 3_600_000
+
+
+def open_prober(
+    source: Cluster,
+    sink: Cluster,
+    topic: str,
+    *,
+    cluster_id: str,
+    interval_seconds: float,
+    job_id: str | None,
+    clock: Callable[[], int],
+) -> Prober:
+    """A prober that goes on where the last one ended, by what that one has written to ``topic``.
+
+    Raises:
+        GroupReplayError: the topic cannot be read.
+    """
+    known = groups_in_progress(Connection(sink), topic, cluster_id, clock() - _MEMORY_MS)
+    questions = LiveGroups(Connection(source))
+    return Prober(
+        questions,
+        cluster_id=cluster_id,
+        clock=clock,
+        interval_ms=round(1_000 * interval_seconds),
+        job_id=job_id,
+        in_progress=known,
+    )
+
+
+def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: float) -> int:
+    """Takes rounds until SIGTERM or Ctrl-C; returns the exit code (128 + the signal's number).
+
+    Raises:
+        GroupReplayError: at the start, a cluster cannot be reached or the topic can be neither found nor made.
+    """
+    with stop_requests() as stop:
+        cluster_id = Connection(source).cluster_id()
+        ensure_topics(Connection(sink), topics, only=("probes",))
+        keep_probing(
+            source,
+            sink,
+            topics.probes,
+            cluster_id=cluster_id,
+            interval_seconds=interval_seconds,
+            job_id=None,
+            tell=lambda taken: tell(round_line(taken.summary)),
+            stop=stop,
+        )
+        return stop.exit_code
+
+
+def keep_probing(
+    source: Cluster,
+    sink: Cluster,
+    topic: str,
+    *,
+    cluster_id: str,
+    interval_seconds: float,
+    job_id: str | None,
+    tell: Callable[[ProbeRound], None],
+    stop: StopRequest,
+) -> None:
+    """Takes rounds and writes them to ``topic`` until somebody says stop; ``tell`` gets each that was written."""
+    publisher = Publisher(sink)
+    prober = ProberThread(
+        lambda: open_prober(
+            source,
+            sink,
+            topic,
+            cluster_id=cluster_id,
+            interval_seconds=interval_seconds,
+            job_id=job_id,
+            clock=now_ms,
+        ),
+        interval_seconds=interval_seconds,
+        write=lambda messages: publisher.publish(topic, map(encode_message, messages)),
+        tell=tell,
+    )
+    prober.start()
+    while not stop.wait(1.0):
+        pass
+    prober.close()
+
+
+def probe_once(source: Cluster) -> ProbeRound:
+    """One round, written nowhere.
+
+    Raises:
+        GroupReplayError: the cluster cannot be reached.
+    """
+    connection = Connection(source)
+    prober = Prober(LiveGroups(connection), cluster_id=connection.cluster_id(), clock=now_ms)
+    return prober.take()
+
+
+def check_round(summary: RoundSummary) -> None:
+    """Raises when a round cannot have seen everything.
+
+    Raises:
+        GroupReplayError: rights are missing, or brokers did not answer.
+    """
+    if summary.rights == "missing":
+        raise GroupReplayError(
+            "this login may not see all groups", fix=GRANT_DESCRIBE, exit_code=ExitCode.AUTHORISATION
+        )
+    for number, error in summary.brokers.items():
+        if error is not None:
+            raise GroupReplayError(
+                f"a broker did not answer: {error}",
+                where=f"broker {number}",
+                fix="groups that it coordinates are missing from the answer; ask again when it is back",
+                exit_code=ExitCode.CONNECTION,
+            )
+
+
+def round_line(summary: RoundSummary) -> str:
+    """A round in one line for a person."""
+    silent = sum(error is not None for error in summary.brokers.values())
+    parts = [
+        f"{timestamp(summary.taken_ms)}: {summary.groups} groups rebalancing",
+        f"{len(summary.brokers) - silent} of {len(summary.brokers)} brokers answered",
+    ]
+    held = sum(stable < high for high, stable in summary.partitions.values())
+    if held:
+        parts.append(f"{held} partitions with an open transaction")
+    if summary.rights != "ok":
+        parts.append(f"rights {summary.rights}")
+    return ", ".join(parts)
+
+
+def round_table(answers: Iterable[GroupAnswer]) -> Table:
+    """The answers of a round as a table."""
+    rows = [
+        (one.group_id, one.broker, one.state, len(one.members), ", ".join(_members(one))) for one in answers
+    ]
+    return Table(("GROUP", "BROKER", "STATE", "#MEMBERS", "MEMBERS"), rows)
+
+
+def round_documents(taken: ProbeRound) -> list[Mapping[str, Any]]:
+    """The answers as ``group-probes`` would have them."""
+    return [msgspec.to_builtins(one) for one in taken.answers]
+
+
+def _members(answer: GroupAnswer) -> list[str]:
+    return [one.instance_id or f"{one.client_id}{one.client_host}" for one in answer.members]

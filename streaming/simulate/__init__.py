@@ -1,0 +1,1 @@
+"""Simulated groups as capture files or as topics of a live cluster."""

@@ -1,0 +1,1 @@
+"""Reads the job's own topics back."""

@@ -1,0 +1,263 @@
+"""What the job's topics say at one moment: documents, the job's own state, and what happened since midnight.
+
+Knows the fields of documents and events (docs/events.md) that are worth a number; must not know how they are
+read, nor what a metric is called. Its clock is an argument.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from groupreplay.state.events.event import Severity
+from groupreplay.state.events.group_events import RebalanceCompleted
+from groupreplay.state.events.offset_events import OffsetsExpired
+from groupreplay.state.output.envelope import event_type
+from groupreplay.streaming.contract.output import CONDITIONS_KEY
+from groupreplay.streaming.job.heartbeat import JOB_KEY
+from groupreplay.streaming.sinks.event_topic import Repeats
+
+DAY_MS: Final = 86_400_000
+
+_COMPLETED: Final = event_type(RebalanceCompleted.NAME)
+_EXPIRED: Final = event_type(OffsetsExpired.NAME)
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """A condition that holds, of a group or (``what``: why it is blind) of the job."""
+
+    condition: str
+    severity: str
+    wedged: bool = False
+    what: str | None = None
+
+
+class OffsetsSummary(msgspec.Struct):
+    """Of the committed offsets, only when the first of them may be removed."""
+
+    next_expiry_ms: int | None = None
+
+
+class GroupDocument(msgspec.Struct):
+    """What of a document in ``group-states`` becomes numbers; the members, which may be many, are not kept."""
+
+    group_id: str
+    cluster_id: str = ""
+    type: str = ""
+    state: str = ""
+    generation: int | None = None
+    group_epoch: int | None = None
+    since_ms: int | None = None
+    member_count: int = 0
+    conditions: list[Holding] = []
+    labels: dict[str, str] = {}
+    offsets: OffsetsSummary = msgspec.field(default_factory=OffsetsSummary)
+
+
+class Lag(msgspec.Struct):
+    """Offsets that the job has yet to read, by partition."""
+
+    partitions: dict[str, int] = {}
+
+
+class Batch(msgspec.Struct):
+    """The job's last finished batch."""
+
+    seconds: float
+    rows: int
+
+
+class Rules(msgspec.Struct):
+    """How often the job took other rules, and why it refused the present ones."""
+
+    changes: int = 0
+    error: str | None = None
+
+
+class ProberRound(msgspec.Struct):
+    """The prober's last round; ``brokers``: by id, null or why it gave no answer."""
+
+    round_ms: int
+    rights: str
+    groups: int
+    brokers: dict[str, str | None] = {}
+
+
+class JobDocument(msgspec.Struct):
+    """The job as it sees itself. Its counters begin at the start of its process."""
+
+    heartbeat_ms: int
+    trigger_seconds: float
+    cluster_id: str = ""
+    version: str = ""
+    phase: str = ""
+    started_ms: int = 0
+    caught_up_ms: int | None = None
+    lag: Lag = msgspec.field(default_factory=Lag)
+    batch: Batch | None = None
+    state_rows: int = 0
+    counters: dict[str, int] = {}
+    record_types: dict[str, int] = {}
+    restarts: int = 0
+    rules: Rules = msgspec.field(default_factory=Rules)
+    prober: ProberRound | None = None
+    prober_restarts: int = 0
+
+
+class JobConditions(msgspec.Struct):
+    """The conditions of the job that hold."""
+
+    conditions: list[Holding] = []
+
+
+class KindCount(msgspec.Struct):
+    """Records of one kind that could not be used."""
+
+    kind: str
+    records: int
+
+
+class BadRecords(msgspec.Struct):
+    """The records of one partition that could not be used, ever."""
+
+    bad_records: list[KindCount] = []
+
+
+class EventData(msgspec.Struct):
+    """The fields of any event's ``data`` that count."""
+
+    group_id: str | None = None
+    catch_up: bool = False
+    status: str | None = None
+    wedged: bool = False
+    partition_count: int = 1
+    labels: dict[str, str] = {}
+
+
+class Event(msgspec.Struct):
+    """An event, as far as it is counted."""
+
+    id: str
+    type: str
+    time: str
+    severitynumber: int
+    severitytext: str
+    data: EventData
+
+    @property
+    def name(self) -> str:
+        """``rebalance.completed``."""
+        return self.type.removeprefix("groupreplay.").rpartition(".")[0]
+
+
+@dataclass(slots=True)
+class Day:
+    """What was counted since a midnight (UTC), of events that were said in time.
+
+    ``fired`` are the conditions that fired: (group, condition, severity) and the labels of the policy.
+    """
+
+    number: int = -1
+    rebalances: Counter[str] = field(default_factory=Counter)
+    expired: Counter[str] = field(default_factory=Counter)
+    events: Counter[tuple[str, str]] = field(default_factory=Counter)
+    fired: dict[tuple[str, Holding], Mapping[str, str]] = field(default_factory=dict)
+
+
+_group: Final = msgspec.json.Decoder(GroupDocument)
+_job: Final = msgspec.json.Decoder(JobDocument)
+_conditions: Final = msgspec.json.Decoder(JobConditions)
+_bad_records: Final = msgspec.json.Decoder(BadRecords)
+_event: Final = msgspec.json.Decoder(Event)
+
+
+@dataclass(slots=True)
+class TopicsSnapshot:
+    """The three topics, message by message, in the order of each; ``unreadable`` counts what was none of ours.
+
+    Counts begin at midnight (UTC) and not with the process. So they are the same after a restart, and in two
+    exporters; they never depend on how long the topic keeps its events; and they fall to 0 once a day, which
+    is what Prometheus knows as the restart of a counter.
+    """
+
+    groups: dict[bytes, GroupDocument] = field(default_factory=dict)
+    job: JobDocument | None = None
+    job_conditions: list[Holding] = field(default_factory=list)
+    bad_records: dict[bytes, list[KindCount]] = field(default_factory=dict)
+    rebalanced_ms: dict[str, int] = field(default_factory=dict)
+    today: Day = field(default_factory=Day)
+    unreadable: int = 0
+    _repeats: Repeats = field(default_factory=Repeats)
+
+    def take_state(self, key: bytes, value: bytes | None) -> None:
+        """A message of ``group-states``."""
+        if value is None:
+            gone = self.groups.pop(key, None)
+            if gone is not None:
+                self.rebalanced_ms.pop(gone.group_id, None)
+            return
+        try:
+            self.groups[key] = _group.decode(value)
+        except msgspec.DecodeError:
+            self.unreadable += 1
+
+    def take_job(self, key: bytes, value: bytes | None) -> None:
+        """A message of ``group-job``; keys of later releases are left alone."""
+        if value is None:
+            return
+        try:
+            if key == JOB_KEY:
+                self.job = _job.decode(value)
+            elif key == CONDITIONS_KEY:
+                self.job_conditions = _conditions.decode(value).conditions
+            else:
+                self.bad_records[key] = _bad_records.decode(value).bad_records
+        except msgspec.DecodeError:
+            self.unreadable += 1
+
+    def take_event(self, value: bytes | None, written_ms: int) -> None:
+        """A message of ``group-events``, written at this time."""
+        try:
+            event = _event.decode(value or b"")
+        except msgspec.DecodeError:
+            self.unreadable += 1
+            return
+        self.roll(written_ms)
+        if self._repeats.has(event.id):
+            return
+        group_id = event.data.group_id
+        if group_id is not None and event.type == _COMPLETED:
+            # Also one that was told late: when it was, not that it was, is what the number says.
+            self.rebalanced_ms[group_id] = max(_milliseconds(event.time), self.rebalanced_ms.get(group_id, 0))
+        if written_ms // DAY_MS == self.today.number and not event.data.catch_up:
+            self._count(event, group_id)
+
+    def _count(self, event: Event, group_id: str | None) -> None:
+        today = self.today
+        today.events[event.name, event.severitytext] += 1
+        if group_id is None:
+            return
+        if event.type == _COMPLETED:
+            today.rebalances[group_id] += 1
+        elif event.type == _EXPIRED and event.severitynumber >= Severity.WARN:
+            today.expired[group_id] += event.data.partition_count
+        elif event.data.status == "firing":
+            holding = Holding(event.name, event.severitytext, event.data.wedged)
+            today.fired[group_id, holding] = event.data.labels
+
+    def roll(self, now_ms: int) -> None:
+        """Begins to count anew when a later day has come."""
+        if now_ms // DAY_MS > self.today.number:
+            self.today = Day(now_ms // DAY_MS)
+
+
+def _milliseconds(time: str) -> int:
+    try:
+        return round(datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() * 1000)
+    except ValueError:
+        return 0

@@ -1,0 +1,1 @@
+"""The Spark query: sources, operator, sink, session and checkpoint."""

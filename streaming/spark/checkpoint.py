@@ -1,0 +1,292 @@
+"""The checkpoint as ours: which topic it belongs to, how far that was read, and that nobody else is using it.
+
+Knows Hadoop's file systems (a checkpoint may be on any), two files that stand beside Spark's own, and of those the
+offsets that were read. When a part of the log is lost, the state is begun anew in a folder inside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from groupreplay import __version__
+from groupreplay.state.events.job_events import JobGap
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.spark.checkpoint_files import SparkFiles, damage, has_run
+from groupreplay.streaming.spark.session import PLAIN_FILES
+from groupreplay.streaming.spark.source import offsets_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+IDENTITY_FILE: Final = "groupreplay.json"
+LOCK_FILE: Final = "groupreplay.lock"
+_LOCK_SECONDS: Final = 10.0
+#: Folders in which the state was begun anew, by number.
+ANEW: Final = "anew"
+_NEW_CHECKPOINT: Final = (
+    "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
+    "the log, and no event of the past is repeated)"
+)
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """What a checkpoint belongs to; written at the first start and never again.
+
+    ``era`` is the id of the offsets topic, ``probes`` the second source (cluster and topic). Times are
+    milliseconds since 1970. ``gap`` is why the state was begun anew here; ``event_era`` stands in the ids of
+    events: a log that was cut off gives its offsets a second time.
+    """
+
+    cluster_id: str
+    era: str
+    partitions: int
+    probes: str
+    first_start_ms: int
+    job_id: str = ""
+    version: str = __version__
+    format: int = 1
+    gap: JobGap | None = None
+    event_era: str = ""
+
+
+class Checkpoint:
+    """A folder in which Spark keeps the progress and the state of one query."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None
+        self._jvm: Any = jvm
+        self._spark = spark
+        self._path = jvm.org.apache.hadoop.fs.Path(location)
+        self._files = self._path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        self.location = str(self._files.makeQualified(self._path).toString())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a folder of this machine, and Hadoop's own file system looks after it."""
+        return bool(self._files.getClass().getName() == PLAIN_FILES)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the checkpoint for this JVM, which outlives a killed Python by a moment.
+
+        Raises:
+            GroupReplayError: another job holds it, or the folder cannot be written.
+        """
+        self._files.mkdirs(self._path)
+        if self._files.getUri().getScheme() != "file":
+            log.warning(
+                "%s is no local folder and cannot be locked: see to it that no second job uses it",
+                self.location,
+            )
+            yield
+            return
+        file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + LOCK_FILE, "rw")
+        try:
+            if not self._wait_for_lock(file.getChannel()):
+                raise GroupReplayError(
+                    "another job is using this checkpoint",
+                    where=self.location,
+                    fix=f"stop it (its owner: {file.readLine() or 'unknown'}), or use another --checkpoint",
+                    exit_code=ExitCode.USAGE,
+                )
+            file.setLength(0)
+            file.writeBytes(f"host {socket.gethostname()}, process {os.getpid()}\n")
+            yield
+        finally:
+            file.close()
+
+    def claim(self, identity: Identity) -> Identity:
+        """The identity that was written at the first start, which is now when there is none.
+
+        Raises:
+            GroupReplayError: the checkpoint belongs to something else, or is not whole.
+        """
+        known = self._read()
+        refuse_damage(known, self.location, self._spark_files())
+        if known is None:
+            known = msgspec.structs.replace(
+                identity,
+                job_id=identity.job_id or str(uuid.uuid4()),
+                event_era=identity.event_era or identity.era,
+            )
+            self._write(known)
+            return known
+        check_identity(known, identity, self.location)
+        return known if known.event_era else msgspec.structs.replace(known, event_era=known.era)
+
+    def started(self) -> bool:
+        """Whether a query has run on it."""
+        return has_run(self._spark_files())
+
+    def latest(self) -> Checkpoint:
+        """This one, or the one inside in which the state was begun anew last."""
+        return self if (inside := self._inside()) is None else inside
+
+    def begin_anew(self, former: Identity, gap: JobGap, now: Identity) -> Checkpoint:
+        """A checkpoint inside that knows what was lost; the one before stays as it is."""
+        number = 1 + self._anew()
+        place = self._at(number)
+        place._files.mkdirs(place._path)
+        same_topic = now.era == former.era
+        place._write(
+            msgspec.structs.replace(
+                now,
+                job_id=former.job_id,
+                gap=gap,
+                event_era=f"{now.era}.{number}" if same_topic else now.era,
+            )
+        )
+        return place
+
+    def read_to(self) -> dict[int, int]:
+        """The next offset of each partition of the log after the last finished batch; nothing before the first."""
+        finished = self._numbers("commits")
+        if not finished or not self._exists(f"offsets/{finished[-1]}"):
+            return {}
+        return offsets_in(self._text(self._child(f"offsets/{finished[-1]}")).splitlines())
+
+    def _inside(self) -> Checkpoint | None:
+        number = self._anew()
+        return self._at(number) if number else None
+
+    def _anew(self) -> int:
+        number = 0
+        while self._exists(f"{ANEW}-{number + 1}/{IDENTITY_FILE}"):
+            number += 1
+        return number
+
+    def _at(self, number: int) -> Checkpoint:
+        return Checkpoint(self._spark, f"{self._path}/{ANEW}-{number}")
+
+    def _numbers(self, folder: str) -> list[int]:
+        if not self._exists(folder):
+            return []
+        names = [status.getPath().getName() for status in self._files.listStatus(self._child(folder))]
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def _spark_files(self) -> SparkFiles:
+        return SparkFiles(self._exists, self._numbers, self._readable)
+
+    def _readable(self, name: str) -> str:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return self._text(self._child(name))
+        except Py4JJavaError as error:
+            # Hadoop keeps checksums beside the files.
+            raise ValueError(str(error.java_exception.getMessage())) from None
+
+    def _wait_for_lock(self, channel: Any) -> bool:
+        """Whether we got the lock; the JVM of a killed job holds it for some seconds more."""
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while self._try_lock(channel) is None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.2)
+        return True
+
+    def _try_lock(self, channel: Any) -> Any:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return channel.tryLock()
+        except Py4JJavaError as error:
+            # The same JVM holds it already: two jobs in one process.
+            if "OverlappingFileLockException" in str(error.java_exception):
+                return None
+            raise
+
+    def _exists(self, name: str) -> bool:
+        return bool(self._files.exists(self._child(name)))
+
+    def _child(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+
+    def _read(self) -> Identity | None:
+        if not self._exists(IDENTITY_FILE):
+            return None
+        return decode_identity(self._text(self._child(IDENTITY_FILE)), f"{self.location}/{IDENTITY_FILE}")
+
+    def _text(self, path: Any) -> str:
+        stream = self._files.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def _write(self, identity: Identity) -> None:
+        beside = self._child(f".{IDENTITY_FILE}.{uuid.uuid4()}")
+        stream = self._files.create(beside, True)
+        try:
+            stream.write(bytearray(msgspec.json.encode(identity)))
+        finally:
+            stream.close()
+        # Whole or not at all, also when we are killed here.
+        if not self._files.rename(beside, self._child(IDENTITY_FILE)):
+            raise _refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
+
+
+def decode_identity(text: str | bytes, where: str) -> Identity:
+    """The identity in the file ``where``.
+
+    Raises:
+        GroupReplayError: the file is damaged.
+    """
+    try:
+        return msgspec.json.decode(text, type=Identity)
+    except msgspec.DecodeError as error:
+        raise _damaged(where, f"the checkpoint's identity cannot be read: {error}") from None
+
+
+def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> None:
+    """Whether what a checkpoint holds goes together.
+
+    Raises:
+        GroupReplayError: it is not ours, or not whole.
+    """
+    if known is None and has_run(files):
+        raise _refused(location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
+    found = damage(files)
+    if found is not None:
+        raise _damaged(f"{location}/{found.name}", found.what)
+
+
+def check_identity(known: Identity, wanted: Identity, location: str) -> None:
+    """Whether a checkpoint that is there belongs to what is wanted now.
+
+    Raises:
+        GroupReplayError: it does not.
+    """
+    differences = (
+        (known.cluster_id, wanted.cluster_id, "belongs to another cluster", _NEW_CHECKPOINT),
+        (
+            known.probes,
+            wanted.probes,
+            "reads its heartbeats elsewhere",
+            "name the same sink and topics again",
+        ),
+    )
+    for before, now, what, fix in differences:
+        if before != now:
+            raise _refused(location, f"the checkpoint {what} ({before}, not {now})", fix)
+
+
+def _damaged(where: str, what: str) -> GroupReplayError:
+    fix = "restore the whole folder from a backup, or " + _NEW_CHECKPOINT
+    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.DATA)
+
+
+def _refused(where: str, what: str, fix: str) -> GroupReplayError:
+    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.USAGE)

@@ -1,0 +1,195 @@
+"""PySpark's half of the operator, spoken without pandas when the function is ours.
+
+Knows the Arrow batches that Spark's JVM and a Python worker exchange for ``applyInPandasWithState``, and the
+three places where PySpark 4.0 can be given another way; must not know what a call does. PySpark makes a frame
+for the rows of every key, a frame for its state, and puts all of them together again: some 740 µs a key, more
+than our own call takes. Other functions keep PySpark's way, and workers that stock Spark starts (on a cluster)
+do, too: ``step`` serves both.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, BinaryIO, Final
+
+import msgspec
+import pyarrow as pa
+import pyspark
+import pyspark.worker
+from pyspark.serializers import CPickleSerializer, write_int
+from pyspark.sql.pandas.serializers import (
+    ApplyInPandasWithStateSerializer,
+    ArrowStreamSerializer,
+    SpecialLengths,
+)
+from pyspark.sql.streaming.state import GroupState
+
+from groupreplay.streaming.spark.operator import Job, OutputCells, rows_of_call, step
+
+#: The release whose worker this was written against; with any other one PySpark's own way is taken.
+PYSPARK: Final = "4.0.0"
+
+#: Some rows of one key, with the columns that ``query.output_rows`` selects.
+Columns = Sequence[list[Any]]
+
+
+def install() -> None:
+    """From now on workers forked from this process call ``step`` without pandas."""
+    if pyspark.__version__ == PYSPARK:
+        _worker.fail_on_stopiteration = _fail_on_stopiteration
+        _worker.wrap_grouped_map_pandas_udf_with_state = _wrap
+        _worker.ApplyInPandasWithStateSerializer = GroupSerializer
+
+
+_worker: Final[Any] = pyspark.worker
+_pickle: Final[Any] = CPickleSerializer()
+_plain_fail_on_stopiteration: Final = _worker.fail_on_stopiteration
+_plain_wrap: Final = _worker.wrap_grouped_map_pandas_udf_with_state
+
+
+def _fail_on_stopiteration(function: Callable[..., Any]) -> Callable[..., Any]:
+    """PySpark's wrapper, which also tells what it is around."""
+    wrapper: Callable[..., Any] = _plain_fail_on_stopiteration(function)
+    wrapper.__wrapped__ = function  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _wrap(function: Callable[..., Any], return_type: Any, runner_conf: Any) -> Any:
+    """What the worker calls for every key. A worker may serve both kinds of function, one task after the other."""
+    ours: Any = inspect.unwrap(function)
+    GroupSerializer.without_pandas = getattr(ours, "func", None) is step
+    if not GroupSerializer.without_pandas:
+        return _plain_wrap(function, return_type, runner_conf)
+    arrow_type = _worker.to_arrow_type(return_type, _worker.use_large_var_types(runner_conf))
+    call = _plain_fail_on_stopiteration(partial(_call, job=ours.keywords["job"]))
+    return lambda key, chunks, state: [((call(key, chunks, state), state), arrow_type)]
+
+
+def _call(key: Columns, chunks: Iterator[Columns], state: GroupState, *, job: Job) -> list[OutputCells]:
+    # A timer comes with a row of nulls.
+    given = () if state.hasTimedOut else ((packed, caught_up_ms) for _, packed, caught_up_ms in chunks)
+    return rows_of_call(key[0][0], given, state, job)
+
+
+class GroupSerializer(ApplyInPandasWithStateSerializer):
+    """The same batches in and out as PySpark's, of plain lists instead of pandas' Series and frames."""
+
+    #: Set when the function of the task is known, which is before its first batch is read.
+    without_pandas = False
+
+    def load_stream(
+        self, stream: BinaryIO
+    ) -> Iterator[tuple[Iterator[tuple[Columns, GroupState]], GroupState]]:
+        """Key after key: (its chunks of rows, its state)."""
+        if not self.without_pandas:
+            yield from super().load_stream(stream)  # type: ignore[no-untyped-call]
+            return
+        chunks: list[tuple[Columns, GroupState]] = []
+        for columns, state_row in _chunks(ArrowStreamSerializer.load_stream(self, stream)):  # type: ignore[no-untyped-call]
+            state = chunks[0][1] if chunks else self._state(state_row)
+            chunks.append((columns, state))
+            if state_row["isLastChunk"]:
+                yield iter(chunks), state
+                chunks = []
+
+    def _state(self, row: dict[str, Any]) -> GroupState:
+        stored = _pickle.loads(row["object"]) if row["object"] else None
+        return GroupState(
+            **{**msgspec.json.decode(row["properties"]), "optionalValue": stored},
+            keyAsUnsafe=row["keyRowAsUnsafe"],
+            valueSchema=self.state_object_schema,
+        )
+
+    def dump_stream(self, iterator: Iterable[Any], stream: BinaryIO) -> Any:
+        """Writes what the calls say and the states they leave behind, some thousand rows at a time."""
+        if not self.without_pandas:
+            return super().dump_stream(iterator, stream)  # type: ignore[no-untyped-call]
+        return ArrowStreamSerializer.dump_stream(self, _announced(self._batches(iterator), stream), stream)  # type: ignore[no-untyped-call]
+
+    def _batches(self, results: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        rows: list[OutputCells] = []
+        states: list[tuple[Any, ...]] = []
+        arrow_type = None
+        for (((said, state), arrow_type),) in results:
+            rows += said
+            states.append(self._state_cells(state))
+            if max(len(rows), len(states)) > self.arrow_max_records_per_batch:
+                yield self._batch(rows, arrow_type, states)
+                rows, states = [], []
+        if states:
+            yield self._batch(rows, arrow_type, states)
+
+    def _state_cells(self, state: GroupState) -> tuple[Any, ...]:
+        stored = None
+        if state.exists:
+            # Cloudpickle, which PySpark takes, writes the same bytes in several times the time.
+            stored = pickle.dumps(state._value_schema.toInternal(state._value), pickle.HIGHEST_PROTOCOL)
+        return _state_json(state), state._keyAsUnsafe, stored, state.oldTimeoutTimestamp
+
+    def _batch(
+        self, rows: Sequence[OutputCells], arrow_type: Any, states: Sequence[tuple[Any, ...]]
+    ) -> pa.RecordBatch:
+        # The three columns of a batch are of one length, and the first says how much of the others counts.
+        length = max(len(rows), len(states))
+        counts = [(len(rows), len(states))] * length
+        return pa.RecordBatch.from_arrays(
+            [
+                _structs(counts, self.result_count_pdf_arrow_type, length),
+                _structs(rows, arrow_type, length),
+                _structs(states, self.result_state_pdf_arrow_type, length),
+            ],
+            ["_0", "_1", "_2"],
+        )
+
+
+def _state_json(state: GroupState) -> str:
+    """What ``GroupState.json`` says, in a fifth of its time."""
+    return msgspec.json.encode(
+        {
+            "optionalValue": None,  # travels beside
+            "batchProcessingTimeMs": state._batch_processing_time_ms,
+            "eventTimeWatermarkMs": state._event_time_watermark_ms,
+            "timeoutConf": state._timeout_conf,
+            "hasTimedOut": state._has_timed_out,
+            "watermarkPresent": state._watermark_present,
+            "defined": state._defined,
+            "updated": state._updated,
+            "removed": state._removed,
+            "timeoutTimestamp": state._timeout_timestamp,
+        }
+    ).decode()
+
+
+def _announced(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(batches):
+        if not number:
+            # Not before the first batch is there: an error in it must still be able to take this place.
+            write_int(SpecialLengths.START_ARROW_STREAM, stream)  # type: ignore[no-untyped-call]
+        yield batch
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Columns, dict[str, Any]]]:
+    """(rows of one key, what goes with them). The last column of a batch tells whose rows the others hold."""
+    for batch in batches:
+        *columns, states = (column.to_pylist() for column in batch.columns)
+        for state in states:
+            if state is None:
+                break
+            start = state["startOffset"]
+            end = start + state["numRows"]
+            yield [column[start:end] for column in columns], state
+
+
+def _structs(rows: Sequence[tuple[Any, ...]], arrow_type: pa.StructType, length: int) -> pa.StructArray:
+    padding = [None] * (length - len(rows))
+    columns = zip(*rows, strict=True) if rows else ((),) * arrow_type.num_fields
+    return pa.StructArray.from_arrays(
+        [
+            pa.array([*column, *padding], field.type)
+            for column, field in zip(columns, arrow_type, strict=True)
+        ],
+        fields=list(arrow_type),
+    )

@@ -1,0 +1,110 @@
+"""The query as one sentence: records, packed, joined by probes and heartbeats, by group, step by step.
+
+Knows the order of the parts and their schemas; each part is a module of its own.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from groupreplay.state.events.event import Severity
+from groupreplay.state.events.offset_events import OffsetsExpired
+from groupreplay.state.output.envelope import event_type
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
+from groupreplay.streaming.engine.record_counts import added_up
+from groupreplay.streaming.spark.operator import Job, step
+from groupreplay.streaming.spark.source import TopicPlan, log_records, probes
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+#: The column that ``pack.COUNTED_SCHEMA`` has more.
+RECORD_COUNTS: Final = "record_counts"
+#: ``pack.OUTPUT_SCHEMA``, the schema of both sources once they are packed; the log's has the counts as well.
+PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
+COUNTED_SCHEMA: Final = f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
+#: One column, because arrays and maps crash in some releases, and never to be changed: the first batch of a
+#: checkpoint freezes it. What is inside has a version of its own.
+STATE_SCHEMA: Final = "state binary"
+#: ``step.OUTPUT_COLUMNS``.
+OUTPUT_SCHEMA: Final = "topic string, key binary, value binary, headers string"
+#: Name the counters of a batch in the query's progress: of what it read, of what it wrote.
+OBSERVED_READ: Final = "read"
+OBSERVED: Final = "written"
+#: The counter of events about offsets that expired in groups that do not matter.
+UNMISSED: Final = "unmissed_expired"
+
+
+def output_rows(
+    spark: SparkSession,
+    *,
+    log: TopicPlan,
+    watch: TopicPlan,
+    audience: ProbeFilter,
+    job: Job,
+    max_offsets_per_trigger: int,
+) -> DataFrame:
+    """The rows that the job writes. The order of the two sources is part of every checkpoint."""
+    from pyspark.sql.streaming.state import GroupStateTimeout
+
+    return (
+        log_records(spark, log, max_offsets_per_trigger)
+        # Fifty tasks would start Python fifty times; each task packs its partitions one after the other.
+        .coalesce(spark.sparkContext.defaultParallelism)
+        .mapInArrow(pack, COUNTED_SCHEMA)
+        .observe(OBSERVED_READ, *added_up(RECORD_COUNTS))
+        .drop(RECORD_COUNTS)
+        .unionByName(
+            # One task, which so sees the answers and the heartbeat of a batch together.
+            probes(spark, watch)
+            .coalesce(1)
+            .mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA)
+        )
+        # No row is late with this kind of timeout; the watermark only tells every group how far we are.
+        .withWatermark("caught_up", "0 seconds")
+        .select("key", "packed", caught_up_ms())
+        .groupBy("key")
+        .applyInPandasWithState(
+            partial(step, job=job),
+            OUTPUT_SCHEMA,
+            STATE_SCHEMA,
+            "append",
+            GroupStateTimeout.ProcessingTimeTimeout,
+        )
+    )
+
+
+def caught_up_ms() -> Column:
+    """The caught-up time as a number, -1 for none, which says that there is a watermark.
+
+    PySpark converts every column for every key by itself, and a timestamp costs more than all the rest of a call.
+    The operator shows the watermark only to functions whose rows have a column of it, told by this metadata.
+    """
+    from pyspark.sql import functions as sql
+
+    milliseconds = sql.coalesce(sql.unix_millis("caught_up"), sql.lit(-1))
+    return milliseconds.alias("caught_up_ms", metadata={"spark.watermarkDelayMs": 0})
+
+
+def observed(rows: DataFrame, topics: TopicNames) -> DataFrame:
+    """The same rows, counted in the progress of each batch."""
+    return rows.observe(OBSERVED, *counters(topics))
+
+
+def counters(topics: TopicNames) -> list[Column]:
+    """How many rows go to each topic, and how many of them nobody has to be told one by one."""
+    from pyspark.sql import functions as sql
+
+    expired = sql.col("headers").contains(f'"{event_type(OffsetsExpired.NAME)}"')
+    text = sql.col("value").cast("string")
+    # Not every document is to be searched: ``&`` would look at its right side too where the left one is null.
+    unmissed = sql.when(expired, text.contains(f'"severitynumber":{Severity.INFO.value},'))
+    counts = [
+        sql.count_if(sql.col("topic") == getattr(topics, output.value)).alias(output.value)
+        for output in Output
+    ]
+    return [*counts, sql.count_if(unmissed).alias(UNMISSED)]

@@ -1,0 +1,251 @@
+"""The Spark session of the job: ours, in a JVM that we start, or the one that spark-submit has started.
+
+Knows Spark's settings, each with its reason; must not know Kafka topics or what the query does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import RunSettings, default_master
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+_STATE: Final = "spark.sql.streaming.stateStore"
+
+#: What may be set on a session that is already there.
+SESSION_CONF: Final[Mapping[str, str]] = {
+    # The default reader of offsets leaves internal topics out: zero rows, and no error.
+    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # Records of a megabyte are legal: without this limit a batch of them could outgrow an Arrow buffer.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
+    f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    # Writes what changed instead of a snapshot after every batch.
+    f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # RocksDB's memory is outside the heap, where nobody else would limit it.
+    f"{_STATE}.rocksdb.boundedMemoryUsage": "true",
+    # Each batch leaves files in every state partition; 100 batches of them are kept by default.
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.streaming.metricsEnabled": "true",
+    # A source that cannot be interrupted must not hold up our end (milliseconds).
+    "spark.sql.streaming.stopTimeout": "10000",
+}
+
+#: The manager that Spark takes for a folder of this machine starts twenty processes for every file it writes (Hadoop
+#: without its native library asks ``ls`` and ``readlink`` about each part of the path), this one four. Both write
+#: aside and rename; that this one looks first whether a file is there is safe behind our lock. It needs Hadoop's own
+#: file system: Hive's, which a JVM of Spark has otherwise, does not rename over a file that is there, and says nothing.
+LOCAL_FILES: Final = (
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
+)
+
+#: What a JVM must know at its start.
+_JVM_CONF: Final[Mapping[str, str]] = {
+    # The web interface listens on all addresses; --spark-conf spark.ui.enabled=true brings it back.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # At 17 000 batches a day the default history fills the heap.
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.streaming.ui.retainedQueries": "5",
+    "spark.sql.streaming.ui.retainedProgressUpdates": "20",
+    "spark.driver.memory": "2g",
+    # The default, and what Kafka's settings call a secret: this setting replaces the default.
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore|ssl[.].*key",
+    # Consumers are pooled between batches; a pause of five minutes would close all of them.
+    "spark.kafka.consumer.cache.timeout": "30m",
+    # What a consumer has fetched, up to 20 000 records of each partition, is kept for five minutes by default. A query
+    # that goes on takes it at once, and that of one that has ended (rules have changed) must not fill the heap.
+    "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
+    # One for each partition that this machine reads: beyond 64 each batch would close and open some anew.
+    "spark.kafka.consumer.cache.capacity": "256",
+}
+#: Executors on this machine: nothing needs to be reached from outside.
+_LOOPBACK_CONF: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+#: Hadoop's own file system for folders of this machine.
+PLAIN_FILES: Final = "org.apache.hadoop.fs.LocalFileSystem"
+#: Workers on this machine have groupreplay installed, and so may be forked from a process that imported it.
+_LOCAL_CONF: Final[Mapping[str, str]] = {
+    "spark.python.daemon.module": "groupreplay.streaming.spark.python_daemon",
+    "spark.hadoop.fs.file.impl": PLAIN_FILES,
+}
+_CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_END_SECONDS: Final = 10.0
+_FILES: Final = ExitStack()
+atexit.register(_FILES.close)
+
+
+def spark_session(settings: RunSettings) -> SparkSession:
+    """The session to run in. Under spark-submit its JVM is used as it is; else one is started.
+
+    Raises:
+        GroupReplayError: pyspark or the Kafka connector is missing, or the jars could not be fetched.
+        JavaNotFoundError: there is no Java to start a JVM with.
+    """
+    _need_pyspark()
+    spark = _submitted(settings) if _jvm_runs_already() else _own(settings)
+    for name, value in {**SESSION_CONF, **_partitions_conf(settings)}.items():
+        if name not in settings.spark_conf:
+            spark.conf.set(name, value)
+    spark.sparkContext.setLogLevel(settings.log_level)
+    _need_connector(spark)
+    return spark
+
+
+def use_local_files(spark: SparkSession, settings: RunSettings) -> None:
+    """To be called before a query begins whose checkpoint lies in ``PLAIN_FILES``."""
+    name, value = LOCAL_FILES
+    if name not in settings.spark_conf:
+        spark.conf.set(name, value)
+
+
+def quiet(spark: SparkSession) -> None:
+    """No more lines from the JVM: a query that is stopped in a batch writes pages of stack traces."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    log4j = jvm.org.apache.logging.log4j
+    # Spark's own setLogLevel leaves out the loggers that have a level of their own.
+    log4j.core.config.Configurator.setAllLevels("", log4j.Level.OFF)
+
+
+def _partitions_conf(settings: RunSettings) -> dict[str, str]:
+    return {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
+
+
+def _need_pyspark() -> None:
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise GroupReplayError(
+            "pyspark is not installed",
+            fix="pip install 'groupreplay[spark]' (on a cluster: use the platform's Spark)",
+            exit_code=ExitCode.USAGE,
+        ) from None
+
+
+def _jvm_runs_already() -> bool:
+    """Under spark-submit the JVM is our parent and has left its address; or a session was made before."""
+    from pyspark import SparkContext
+
+    return "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._active_spark_context is not None
+
+
+def _submitted(settings: RunSettings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("groupreplay")
+    if settings.master is not None:
+        log.warning("--master is ignored: Spark is running already")
+    for name, value in settings.spark_conf.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _own(settings: RunSettings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    from groupreplay.streaming.local.jars import jar_paths
+    from groupreplay.streaming.local.java import java_environment
+
+    os.environ.update(java_environment())
+    # Spark would take the first python3 of the PATH for its workers.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = settings.master or default_master()
+    jars = ",".join(map(str, jar_paths("spark-connector", ivy_settings=settings.ivy_settings)))
+    conf = {
+        **_JVM_CONF,
+        **(_LOOPBACK_CONF if master.startswith("local") else {}),
+        **(_LOCAL_CONF if master.split("[")[0] == "local" else {}),
+        **SESSION_CONF,
+        **_partitions_conf(settings),
+        "spark.jars": jars,
+        "spark.driver.extraJavaOptions": _log_options(),
+        **settings.spark_conf,
+    }
+    builder = SparkSession.builder.appName("groupreplay").master(master)
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _log_options() -> str:
+    file = _FILES.enter_context(resources.as_file(resources.files(__package__) / "log4j2.xml"))
+    # The level is set when the session is there: one that was in force from the start counts as set already, and
+    # then Spark leaves a filter of its shells in place that lets nothing below WARN through.
+    return f"-Dlog4j2.configurationFile={file.as_uri()}"
+
+
+def _need_connector(spark: SparkSession) -> None:
+    from py4j.protocol import Py4JJavaError
+
+    from groupreplay.streaming.local.jars import connector_coordinate
+
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    try:
+        # spark.jars and --packages are seen by the thread's loader, not by the one that loaded Spark.
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        jvm.java.lang.Class.forName(_CONNECTOR_CLASS, False, loader)
+    except Py4JJavaError:
+        raise GroupReplayError(
+            "this Spark has no Kafka connector",
+            fix=f"start it with: spark-submit --packages {connector_coordinate()} ...",
+            exit_code=ExitCode.USAGE,
+        ) from None
+
+
+def jvm_has_ended(spark: SparkSession, seconds: float = 0.0) -> bool:
+    """Whether the JVM that we started is gone, or goes within these seconds."""
+    process = _process(spark)
+    if process is None:
+        return False
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _process(spark: SparkSession) -> subprocess.Popen[bytes] | None:
+    """The JVM, when it was we who started it."""
+    return getattr(spark.sparkContext._gateway, "proc", None)
+
+
+def close(spark: SparkSession) -> None:
+    """Ends the session, and the JVM when it was we who started it; waits for its end."""
+    process = _process(spark)
+    stopping = threading.Thread(target=spark.stop, daemon=True)
+    stopping.start()
+    # A task that waits for a broker can hold it up.
+    stopping.join(_END_SECONDS)
+    if process is None:
+        return
+    # The JVM ends by itself when its standard input does.
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()

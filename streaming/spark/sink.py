@@ -1,0 +1,50 @@
+"""The one Kafka sink: rows of ``step`` to messages of four topics.
+
+Knows the columns of Spark's Kafka sink; must not know what a message says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupreplay.streaming.config.settings import RunSettings
+from groupreplay.streaming.spark.source import connection_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+def messages(rows: DataFrame) -> DataFrame:
+    """The rows in the sink's own columns; ``headers`` is a JSON object until here."""
+    from pyspark.sql import functions as sql
+
+    headers = sql.map_entries(sql.from_json("headers", "map<string,string>"))
+    return rows.select(
+        "topic",
+        "key",
+        "value",
+        sql.transform(
+            headers,
+            lambda entry: sql.struct(entry["key"].alias("key"), entry["value"].cast("binary").alias("value")),
+        ).alias("headers"),
+    )
+
+
+def writer(rows: DataFrame, settings: RunSettings) -> DataStreamWriter:
+    """What writes the messages to the sink, on the checkpoint of the settings; when is left to be said."""
+    return (
+        rows.writeStream.format("kafka")
+        .queryName("groupreplay")
+        .options(**connection_options(settings.sink_cluster))
+        .option("includeHeaders", "true")
+        .option("checkpointLocation", settings.checkpoint)
+        .outputMode("append")
+    )
+
+
+def start(rows: DataFrame, settings: RunSettings) -> StreamingQuery:
+    """Starts the query. Messages may be repeated after a failure."""
+    pause = f"{round(settings.trigger_seconds * 1000)} milliseconds"
+    return writer(rows, settings).trigger(processingTime=pause).start()

@@ -1,0 +1,116 @@
+"""The two Kafka sources of the query: the offsets topic, and what was observed and said beside it.
+
+Knows the options of Spark's Kafka connector, each with its reason; must not know record types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.config.properties import ClientProperties
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.rights import SPARK_GROUPS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: At a first start a month of them may be there. Far above what a prober writes between two batches: a heartbeat
+#: must be read in the batch after it.
+_PROBES_PER_TRIGGER: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """A topic that is read as a whole: ``partitions`` is how many it has."""
+
+    cluster: Cluster
+    topic: str
+    partitions: int
+
+
+def connection_options(cluster: Cluster) -> dict[str, str]:
+    """How the connector reaches a cluster; for sources and the sink alike."""
+    return {
+        **ClientProperties(cluster.properties).for_spark(),
+        "kafka.bootstrap.servers": cluster.bootstrap_servers,
+    }
+
+
+def read_options(plan: TopicPlan) -> dict[str, str]:
+    """How a topic is read: by assignment, because a subscribing driver would join a group and be seen."""
+    return {
+        **connection_options(plan.cluster),
+        "assign": json.dumps({plan.topic: list(range(plan.partitions))}),
+        "startingOffsets": "earliest",
+        # Aborted offset commits must not look real.
+        "kafka.isolation.level": "read_committed",
+        # At a partition's end a fetch waits this long; the default costs half a second for each partition.
+        "kafka.fetch.max.wait.ms": "10",
+        "kafka.max.poll.records": "20000",
+        "kafka.max.partition.fetch.bytes": str(4 << 20),
+    }
+
+
+def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: int) -> DataFrame:
+    """The records of the offsets topic, in the columns that ``pack`` reads."""
+    from pyspark.sql import functions as sql
+
+    return _stream(
+        spark,
+        {
+            **read_options(plan),
+            "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
+            # Records that are gone unread would leave a state that is quietly wrong.
+            "failOnDataLoss": "true",
+        },
+    ).select("partition", "offset", sql.unix_millis("timestamp").alias("timestamp_ms"), "key", "value")
+
+
+def probes(spark: SparkSession, plan: TopicPlan) -> DataFrame:
+    """The messages of the topic of probes, in the columns that ``pack_probes`` reads."""
+    messages = _stream(
+        spark,
+        {
+            **read_options(plan),
+            "maxOffsetsPerTrigger": str(_PROBES_PER_TRIGGER),
+            # Old probes and heartbeats are of no use, so it does not matter when retention takes them.
+            "failOnDataLoss": "false",
+        },
+    )
+    return messages.select("partition", "offset", "key", "value")
+
+
+def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
+    """How many partitions with data the connector sees; nothing is read."""
+    options: Mapping[str, Any] = {
+        **read_options(plan),
+        "endingOffsets": "latest",
+        # Else the consumer has a name of another kind than a stream's, for which one more right would be needed.
+        "groupIdPrefix": SPARK_GROUPS.removesuffix("-"),
+    }
+    return spark.read.format("kafka").options(**options).load().rdd.getNumPartitions()
+
+
+def offsets_read(progress: Mapping[str, Any] | None) -> dict[int, int]:
+    """The next offset of each partition of the offsets topic after the last finished batch, by Spark's own JSON."""
+    for source in progress["sources"] if progress else ():
+        end = source["endOffset"]
+        if end and OFFSETS_TOPIC in end:
+            return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
+    return {}
+
+
+def offsets_in(lines: Iterable[str]) -> dict[int, int]:
+    """The same from Spark's own note of a batch: a line for each source, in JSON, behind two of its own."""
+    for line in lines:
+        if line.startswith("{") and OFFSETS_TOPIC in (end := json.loads(line)):
+            return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
+    return {}
+
+
+def _stream(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
+    return spark.readStream.format("kafka").options(**options).load()

@@ -1,0 +1,1 @@
+"""The terminal: tables, live view, and events as lines of text."""

@@ -1,0 +1,215 @@
+"""Real groups from their first join to their end: the job says exactly what happened, ``replay`` the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.demo.scenario import Actor, create_topics, member_command
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.sinks.sink_reader import SinkReader
+from support.kafka.waiting import wait_until
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(400)]
+
+SECONDS = 90.0
+
+
+class Stage:
+    """Members of real groups, started, asked to leave and killed, each step awaited at the broker."""
+
+    def __init__(self, servers: str, folder: Path, topic: str) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self.servers, self.folder, self.topic = servers, folder, topic
+        self.admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        self.exit = ExitStack()
+        create_topics(self.admin, {topic: 4})
+
+    def start(
+        self, group: str, name: str, instance_id: str | None = None, session_ms: int = 6_000
+    ) -> GuardedProcess:
+        """A consumer as a process of its own."""
+        actor = Actor(group=group, topic=self.topic, instance_id=instance_id, session_timeout_ms=session_ms)
+        return self.exit.enter_context(
+            GuardedProcess(member_command(self.servers, name, actor), self.folder / f"{name}.log")
+        )
+
+    def describe(self, group: str) -> Any:
+        """What the broker says of a group now."""
+        return self.admin.describe_consumer_groups([group])[group].result(10)
+
+    def settled(self, group: str, *clients: str) -> Callable[[], bool]:
+        """The group is Stable with these members (Empty without any), and each has partitions."""
+
+        def look() -> bool:
+            found = self.describe(group)
+            state = "STABLE" if clients else "EMPTY"
+            names = sorted(member.client_id for member in found.members)
+            busy = all(member.assignment.topic_partitions for member in found.members)
+            return bool(found.state.name == state and names == sorted(clients) and busy)
+
+        return look
+
+
+@pytest.fixture
+def stage(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path) -> Iterator[Stage]:
+    """A stage with a topic of its own."""
+    made = Stage(broker.bootstrap_servers, tmp_path, unique("orders"))
+    with made.exit:
+        yield made
+
+
+def play(stage: Stage, dynamic: str, static: str) -> None:
+    """One member, two, one leaves, one is killed, a static one restarts, all groups end empty."""
+    a = stage.start(dynamic, "a")
+    wait_until(stage.settled(dynamic, "a"), SECONDS)
+    b = stage.start(dynamic, "b")
+    wait_until(stage.settled(dynamic, "a", "b"), SECONDS)
+    b.end(20)
+    wait_until(stage.settled(dynamic, "a"), SECONDS)
+    c = stage.start(dynamic, "c")
+    wait_until(stage.settled(dynamic, "a", "c"), SECONDS)
+    c.end(0)
+    wait_until(stage.settled(dynamic, "a"), SECONDS)
+
+    s = stage.start(static, "s", instance_id="s-1", session_ms=30_000)
+    wait_until(stage.settled(static, "s"), SECONDS)
+    before = stage.describe(static).members[0].member_id
+    s.end(20)
+    s = stage.start(static, "s", instance_id="s-1", session_ms=6_000)
+    wait_until(lambda: [one.member_id for one in stage.describe(static).members] != [before], SECONDS)
+    s.end(20)
+
+    a.end(20)
+    wait_until(stage.settled(dynamic), SECONDS)
+    wait_until(stage.settled(static), SECONDS)
+
+
+def said(events: list[dict[str, Any]], group: str) -> list[tuple[Any, ...]]:
+    """The facts of one group in the order of the log, each with what is certain about it."""
+    fields = {
+        "rebalance.completed": ("generation", "member_count", "trigger"),
+        "member.joined": ("client_id",),
+        "member.left": ("client_id", "reason"),
+        "group.created": ("generation",),
+        "group.emptied": ("generation",),
+        "static.replaced": ("instance_id",),
+        "member.updated": ("client_id", "changed"),
+    }
+    mine = sorted(
+        (event for event in events if event["data"]["group_id"] == group), key=lambda event: event["sequence"]
+    )
+    names = [event["type"].removeprefix("groupreplay.").removesuffix(".v1") for event in mine]
+    return [
+        (name, *(event["data"][field] for field in fields[name]))
+        for name, event in zip(names, mine, strict=True)
+    ]
+
+
+EXPECTED = [
+    ("group.created", 0),
+    ("rebalance.completed", 1, 1, "first_join"),
+    ("member.joined", "a"),
+    ("rebalance.completed", 2, 2, "member_joined"),
+    ("member.joined", "b"),
+    ("rebalance.completed", 3, 1, "member_left"),
+    ("member.left", "b", "left"),
+    ("rebalance.completed", 4, 2, "member_joined"),
+    ("member.joined", "c"),
+    ("rebalance.completed", 5, 1, "member_left"),
+    ("member.left", "c", "unknown"),
+    ("group.emptied", 6),
+    ("member.left", "a", "group_emptied"),
+]
+EXPECTED_STATIC = [
+    ("group.created", 0),
+    ("rebalance.completed", 1, 1, "first_join"),
+    ("member.joined", "s"),
+    ("static.replaced", "s-1"),
+    # It came back with a shorter session timeout.
+    ("member.updated", "s", ["session_timeout_ms"]),
+    ("group.emptied", 2),
+    ("member.left", "s", "group_emptied"),
+]
+
+
+def steady(event: dict[str, Any]) -> dict[str, Any]:
+    """An event without what depends on when it was recorded."""
+    data = {name: value for name, value in event["data"].items() if name != "catch_up"}
+    return {**event, "recordedtime": None, "data": data}
+
+
+def test_exactly_what_happened_from_run_and_from_replay(
+    stage: Stage, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Every fact once, in order, with the right cause; the same events with the same ids from a capture."""
+    dynamic, static = unique("dynamic"), unique("static")
+    topics = TopicNames(
+        **{name: unique(f"group-{name}") for name in ("events", "states", "dead_letters", "job", "probes")}
+    )
+    flags = ["--bootstrap-server", stage.servers, "--checkpoint", str(tmp_path / "checkpoint")]
+    flags += ["--trigger", "1", "--shuffle-partitions", "2", "--member-events"]
+    # What the prober happens to see is no fact of the log, and the capture has only that.
+    flags += ["--no-probe"]
+    for option, name in (
+        ("events", topics.events),
+        ("states", topics.states),
+        ("dead-letters", topics.dead_letters),
+        ("job", topics.job),
+        ("probes", topics.probes),
+    ):
+        flags += [f"--{option}-topic", name]
+    job = [sys.executable, "-P", "-m", "groupreplay.streaming", "run", *flags]
+    with GuardedProcess(job, tmp_path / "job.log") as running, SinkReader(stage.servers, topics) as sink:
+        found: list[dict[str, Any]] = []
+
+        def read() -> None:
+            assert running.exit_code is None, running.tail(60)
+            found.extend(sink.events(0.2))
+
+        def caught_up() -> bool:
+            if sink.find_topics():
+                read()
+            return sink.caught_up_ms is not None
+
+        wait_until(caught_up, 180)
+        play(stage, dynamic, static)
+
+        def complete() -> bool:
+            read()
+            return len(said(found, dynamic)) >= len(EXPECTED) and len(said(found, static)) >= len(
+                EXPECTED_STATIC
+            )
+
+        wait_until(complete, SECONDS)
+        assert (said(found, dynamic), said(found, static)) == (EXPECTED, EXPECTED_STATIC)
+        states = {group: sink.documents[group]["state"] for group in (dynamic, static)}
+        assert states == {dynamic: "Empty", static: "Empty"}
+
+    capture = tmp_path / "capture.parquet"
+    command = [sys.executable, "-P", "-m", "groupreplay.streaming"]
+    source = ["--bootstrap-server", stage.servers]
+    subprocess.run([*command, "capture", *source, "-o", str(capture)], check=True, timeout=120)
+    replayed = subprocess.run(
+        [*command, "replay", "--from-file", str(capture), "-o", "jsonl", "--member-events"]
+        + [flag for group in (dynamic, static) for flag in ("--group", group)],
+        check=True,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
+    ours = {event["id"]: steady(event) for event in found if event["data"]["group_id"] in (dynamic, static)}
+    theirs = {event["id"]: steady(event) for event in map(json.loads, replayed.stdout.splitlines())}
+    assert theirs == ours

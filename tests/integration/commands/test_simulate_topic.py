@@ -1,0 +1,66 @@
+"""A simulation in the topics of a real broker: what is replayed from there is what a capture of it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from groupreplay.streaming.cli.program import cli
+from groupreplay.streaming.local.broker import EmbeddedBroker
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+PARTITIONS = 3
+#: With transactions: a topic has neither the aborted ones nor markers, so offsets are others than in the capture.
+SIMULATION = [
+    *("--groups", "4", "--seconds", "1200", "--scenario", "mixed", "--seed", "3"),
+    *("--partitions", str(PARTITIONS)),
+]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """A broker whose offsets topic nobody else writes to."""
+    with EmbeddedBroker("4.3.1", offsets_partitions=PARTITIONS) as broker:
+        yield broker.bootstrap_servers
+
+
+def run(*arguments: str) -> Result:
+    """The program."""
+    return CliRunner().invoke(cli, list(arguments))
+
+
+def told(result: Result) -> list[tuple[str, str, str]]:
+    """Time, kind and group of every event."""
+    assert result.exit_code == 0, result.stderr
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    return sorted((one["time"], one["type"], str(one["data"].get("group_id"))) for one in events)
+
+
+def test_the_offsets_topic_is_refused_and_then_replayed(server: str, tmp_path: Path) -> None:
+    """Only with the flag that says so; then replay finds there what it finds in the capture."""
+    capture, truth = tmp_path / "a.parquet", tmp_path / "truth.jsonl"
+    there = ["--bootstrap-server", server]
+    into = ["simulate", *SIMULATION, *there, "--to-topic", "__consumer_offsets", "--truth-file", str(truth)]
+    refused = run(*into)
+    assert (refused.exit_code, truth.exists()) == (2, False)
+    assert "--into-offsets-topic" in refused.stderr
+    assert run(*into, "--into-offsets-topic").exit_code == 0
+    assert run("simulate", *SIMULATION, "-o", str(capture)).exit_code == 0
+    assert truth.read_bytes() == capture.with_suffix(".truth.jsonl").read_bytes()
+    flags = ["-o", "jsonl", "--retention-minutes", "10080"]
+    assert told(run("replay", *flags, *there)) == told(run("replay", *flags, "--from-file", str(capture)))
+
+
+def test_another_topic_is_made(server: str, tmp_path: Path) -> None:
+    """It must have as many partitions as are simulated."""
+    there = ["--bootstrap-server", server, "--to-topic", "scratch", "--probes-topic", "scratch-probes"]
+    truth = ["--truth-file", str(tmp_path / "truth.jsonl")]
+    assert run("simulate", *SIMULATION, *there, *truth).exit_code == 0
+    other = run("simulate", *SIMULATION[:-1], "5", *there, *truth)
+    assert other.exit_code == 2
+    assert "the topic has 3 partitions, not 5" in other.stderr

@@ -1,0 +1,210 @@
+"""The oracle: after random churn, what the log tells of every group is what the broker itself answers.
+
+Real consumers of both protocols join, leave and commit in many groups at random; then all is quiet, and the
+state replayed from the topic is held against Kafka's Admin client. What that does not tell of classic groups
+(generation, leader) is held against what the consumers' own library has logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from groupreplay.state import Context
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.kafka.topic_reader import read_topic
+from groupreplay.streaming.local.jars import jar_paths
+from support.kafka.kafka_admin import KafkaAdmin, by_broker, by_log, kafka_admin
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+pytestmark = pytest.mark.broker
+
+TOPICS = {"oracle-orders": 4, "oracle-payments": 3}
+CLASSIC, MODERN = 20, 12
+QUIET_SECONDS = 120.0
+_JOINED = re.compile(
+    r"JoinGroup response: GenerationId (?P<generation>\d+), Protocol (?P<protocol>[^,]*), "
+    r"LeaderId (?P<leader>\S+?)(?: \(me\))?, my MemberId (?P<member>[^,]+),"
+)
+
+
+class Reports(logging.Handler):
+    """The last answer to a JoinGroup that a group's consumers have logged: (generation, leader)."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.last: tuple[int, str] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Librdkafka's line, if it is one."""
+        found = _JOINED.search(record.getMessage())
+        if found:
+            answer = (int(found["generation"]), found["leader"])
+            self.last = answer if self.last is None else max(self.last, answer, key=lambda one: one[0])
+
+
+class Churn:
+    """Groups whose members come and go; one thread polls them all."""
+
+    def __init__(self, servers: str, prefix: str, seed: int) -> None:
+        self.servers = servers
+        self.random = random.Random(seed)
+        self.classic = [f"{prefix}-classic-{number}" for number in range(CLASSIC)]
+        self.modern = [f"{prefix}-modern-{number}" for number in range(MODERN)]
+        self.groups = [*self.classic, *self.modern]
+        self.members: dict[str, list[Consumer]] = {group: [] for group in self.groups}
+        self.reports: dict[str, Reports] = {group: Reports() for group in self.classic}
+        self._named = 0
+
+    def step(self) -> None:
+        """One random change to one random group."""
+        group = self.random.choice(self.groups)
+        members = self.members[group]
+        if members and (len(members) > 3 or self.random.random() < 0.4):
+            members.pop(self.random.randrange(len(members))).close()
+        else:
+            members.append(self._join(group))
+
+    def poll(self, seconds: float) -> None:
+        """Serves every consumer for about this long, in turn."""
+        deadline = time.monotonic() + seconds
+        while True:
+            for members in self.members.values():
+                for consumer in members:
+                    consumer.poll(0)
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(0.01)
+
+    def _join(self, group: str) -> Consumer:
+        self._named += 1
+        settings: dict[str, Any] = {
+            "bootstrap.servers": self.servers,
+            "group.id": group,
+            "client.id": f"{group}-member-{self._named}",
+            "auto.offset.reset": "earliest",
+            "auto.commit.interval.ms": 300,
+            "log_level": 7,
+        }
+        logger = logging.Logger(group, logging.DEBUG)
+        if group in self.reports:
+            strategies = ["range", "roundrobin", "cooperative-sticky"]
+            strategy = strategies[self.classic.index(group) % len(strategies)]
+            settings.update({"partition.assignment.strategy": strategy, "heartbeat.interval.ms": 300})
+            settings["debug"] = "cgrp"
+            logger.addHandler(self.reports[group])
+        else:
+            settings["group.protocol"] = "consumer"
+            logger.addHandler(logging.NullHandler())
+        consumer = Consumer(settings, logger=logger)
+        consumer.subscribe(self.random.sample(sorted(TOPICS), self.random.choice([1, 2])))
+        return consumer
+
+    def close(self) -> None:
+        """Ends every member."""
+        for members in self.members.values():
+            for consumer in members:
+                consumer.close()
+
+
+@contextmanager
+def churn(broker: EmbeddedBroker, prefix: str, seed: int) -> Iterator[Churn]:
+    """Groups on the broker, and messages for them to commit."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    known = admin.list_topics(timeout=10).topics
+    missing = [NewTopic(name, count, 1) for name, count in TOPICS.items() if name not in known]
+    for answer in admin.create_topics(missing).values() if missing else ():
+        answer.result(30)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    for topic, count in TOPICS.items():
+        for number in range(200):
+            producer.produce(topic, b"x", partition=number % count)
+    producer.flush(30)
+    made = Churn(broker.bootstrap_servers, prefix, seed)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def replayed(broker: EmbeddedBroker) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+    """Every group as the log tells it now, and the completed rebalances on the way."""
+    import json
+
+    rows = read_topic(Cluster(bootstrap_servers=broker.bootstrap_servers))
+    replay = Replay(Context(cluster_id=rows.cluster_id, era=rows.era))
+    events = [json.loads(row.value) for row in replay.feed(rows) if row.output is Output.EVENTS and row.value]
+    completed = [event["data"] for event in events if ".rebalance.completed." in event["type"]]
+    return {group.group_id: group.describe() for group in replay.groups()}, completed
+
+
+def settled(world: Churn, admin: KafkaAdmin) -> dict[str, dict[str, Any]]:
+    """The broker's answers once nothing moves: every group Stable or Empty, twice the same."""
+    before: dict[str, dict[str, Any]] = {}
+    deadline = time.monotonic() + QUIET_SECONDS
+    while True:
+        assert time.monotonic() < deadline, [
+            (name, one["state"]) for name, one in before.items() if one["state"] not in ("Stable", "Empty")
+        ]
+        world.poll(2)
+        now = admin.describe([group for group in world.groups if world.members[group]])
+        quiet = all(
+            one["state"] == "Stable" and len(one["members"]) == len(world.members[name])
+            for name, one in now.items()
+        )
+        if quiet and now == before:
+            return now
+        before = now
+
+
+def check(broker: EmbeddedBroker, prefix: str, seed: int, seconds: float) -> None:
+    """Churn, quiet, compare."""
+    with churn(broker, prefix, seed) as world:
+        end = time.monotonic() + seconds
+        for _ in range(3 * len(world.groups) // 2):
+            world.step()
+        while time.monotonic() < end:
+            world.poll(world.random.choice([0.1, 0.3, 0.8]))
+            world.step()
+        jars = jar_paths(f"broker-{broker.version}")
+        with kafka_admin(jars, broker.bootstrap_servers) as admin:
+            answers = settled(world, admin)
+        groups, completed = replayed(broker)
+        assert len(answers) >= 20
+        assert {name: by_log(groups[name]) for name in answers} == {
+            name: by_broker(one) for name, one in answers.items()
+        }
+        reported = {name: report.last for name, report in world.reports.items() if name in answers}
+        assert {name: (groups[name]["generation"], groups[name]["leader"]) for name in reported} == reported
+        last = {data["group_id"]: data["generation"] for data in completed}
+        assert {name: last.get(name) for name in reported} == {
+            name: report[0] for name, report in reported.items() if report
+        }
+
+
+@pytest.mark.timeout(420)
+def test_after_churn_the_log_says_what_the_broker_says(
+    broker: EmbeddedBroker, unique: Callable[[str], str]
+) -> None:
+    """32 groups of both protocols: state, epochs, protocol, members, assignments, offsets: no difference."""
+    check(broker, unique("churn"), seed=1, seconds=45)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_200)
+def test_after_ten_minutes_of_churn(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """The same for longer, with another seed."""
+    check(broker, unique("churn"), seed=2, seconds=600)

@@ -1,0 +1,60 @@
+"""A Connect cluster that is deployed anew, worker by worker, and one worker that is killed: nothing is alarming.
+
+Two groups are watched: that of the workers, whose blobs are Connect's own, and that of the tasks of a sink.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from groupreplay.streaming.demo.scenario import create_topics
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.watched import producing, watching
+from support.kafka.connect_workers import Workers
+from support.kafka.waiting import wait_until
+
+pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
+
+TOPIC, PARTITIONS, TASKS = "orders", 4, 3
+GROUP, SINK = "connect-cluster", "files"
+NAMES = ("worker-a", "worker-b", "worker-c")
+PATIENCE_SECONDS = 240.0
+
+
+def test_a_rolling_deployment_of_connect(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """Three restarts in an orderly way and one SIGKILL; both groups rebalance each time, and nothing is said."""
+    with EmbeddedBroker() as watched:
+        servers, sink = watched.bootstrap_servers, broker.bootstrap_servers
+        create_topics(AdminClient({"bootstrap.servers": servers}), {TOPIC: PARTITIONS})
+        with (
+            watching(servers, tmp_path, sink=sink, topic="connect-probes") as watch,
+            producing(servers, {TOPIC: PARTITIONS}),
+            Workers(servers, GROUP, tmp_path) as workers,
+        ):
+            workers.start(*NAMES)
+            wait_until(workers.at_work, PATIENCE_SECONDS, pause=0.5)
+            wait_until(lambda: workers.tell(SINK, file_sink(tmp_path)), PATIENCE_SECONDS, pause=1.0)
+            wait_until(lambda: workers.at_work(SINK, TASKS), PATIENCE_SECONDS, pause=0.5)
+            for name, end in [*((one, workers.stop) for one in NAMES), (NAMES[0], workers.kill)]:
+                end(name)
+                wait_until(workers.at_work, PATIENCE_SECONDS, pause=0.5)
+                workers.start(name)
+                wait_until(lambda: workers.at_work(SINK, TASKS), PATIENCE_SECONDS, pause=0.5)
+            heard = watch.replay("--member-events")
+    assert heard.severe() == []
+    for group in (GROUP, f"connect-{SINK}"):
+        assert heard.counts(group)["rebalance.completed"] >= 5
+        assert {name for name, _, _ in heard.alarms(group)} <= {"owner.silent"}
+
+
+def file_sink(folder: Path) -> dict[str, str]:
+    """The settings of a connector that writes a topic to a file."""
+    return {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "tasks.max": str(TASKS),
+        "topics": TOPIC,
+        "file": str(folder / "sink"),
+    }

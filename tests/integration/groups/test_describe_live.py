@@ -1,0 +1,143 @@
+"""Groups of several kinds on a real broker, described as Kafka's own tools describe them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.local.jars import jar_paths
+from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from support.job.captures import invoke
+from support.kafka.waiting import wait_until
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+pytestmark = pytest.mark.broker
+
+TOPIC = "describe-live"
+CLASSIC, NEW, SHARE = "describe-classic", "describe-consumer", "describe-share"
+TOOLS = "org.apache.kafka.tools.consumer"
+CONSUMER_TOOL, SHARE_TOOL = f"{TOOLS}.group.ConsumerGroupCommand", f"{TOOLS}.group.ShareGroupCommand"
+
+
+def java(*words: object) -> list[str]:
+    """The command line of one of Kafka's tools."""
+    jars = os.pathsep.join(map(str, jar_paths("broker-4.3.1")))
+    return [str(word) for word in (find_java().executable, "-XX:TieredStopAtLevel=1", "-cp", jars, *words)]
+
+
+@pytest.fixture(scope="module")
+def server(broker: EmbeddedBroker) -> Iterator[str]:
+    """A classic group, one of KIP-848 with a commit, and a share group, at rest."""
+    address = broker.bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic(TOPIC, 3, 1)])[TOPIC].result(30)
+    with ExitStack() as stack:
+        consumers = [
+            stack.enter_context(
+                closing(
+                    Consumer(
+                        {
+                            "bootstrap.servers": address,
+                            "group.id": group,
+                            "group.protocol": protocol,
+                            "client.id": f"{group}-client",
+                            "enable.auto.commit": False,
+                        }
+                    )
+                )
+            )
+            for group, protocol in ((CLASSIC, "classic"), (NEW, "consumer"))
+        ]
+        command = java(
+            *(f"{TOOLS}.ConsoleShareConsumer", "--bootstrap-server", address),
+            *("--topic", TOPIC, "--group", SHARE),
+        )
+        member = GuardedProcess(command, subprocess.DEVNULL)
+        stack.callback(member.end, 10)
+        for consumer in consumers:
+            consumer.subscribe([TOPIC])
+        wait_until(lambda: [one.poll(0.1) for one in consumers] and all(map(len, map(assigned, consumers))))
+        consumers[1].commit(offsets=[TopicPartition(TOPIC, 1, 5)], asynchronous=False)
+        wait_until(lambda: [one.poll(0.1) for one in consumers] and shared(address))
+        yield address
+
+
+def assigned(consumer: Consumer) -> list[TopicPartition]:
+    """What a consumer owns."""
+    found: list[TopicPartition] = consumer.assignment()
+    return found
+
+
+def shared(address: str) -> bool:
+    """Whether the member of the share group has its partitions."""
+    return [row["#PARTITIONS"] for row in ours(address, SHARE, "--members")] == ["3"]
+
+
+def ours(address: str, group: str, *more: str) -> list[dict[str, str]]:
+    """The rows that groupreplay prints, with ``-`` for what is missing."""
+    words = ("describe", "--bootstrap-server", address, "--group", group, "-o", "csv", *more)
+    rows = csv.DictReader(io.StringIO(invoke(*words).stdout))
+    return [{name: cell or "-" for name, cell in row.items()} for row in rows]
+
+
+def kafkas(tool: str, address: str, *more: str) -> list[dict[str, str]]:
+    """The rows that Kafka's tool prints; the one heading with a blank in it stands for two columns."""
+    command = java(tool, "--bootstrap-server", address, "--describe", *more)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+    lines = [line.replace("COORDINATOR (ID)", "COORDINATOR ID").split() for line in done.stdout.splitlines()]
+    names, *rows = [line for line in lines if line]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("tool", "group"), [(CONSUMER_TOOL, CLASSIC), (CONSUMER_TOOL, NEW), (SHARE_TOOL, SHARE)]
+)
+def test_members_as_kafka_prints_them(server: str, tool: str, group: str) -> None:
+    """Every column of Kafka's is there in Kafka's order, and every cell is equal."""
+    (expected,) = kafkas(tool, server, "--group", group, "--members", "--verbose")
+    (found,) = ours(server, group, "--members", "--verbose")
+    columns = [name for name in found if name in expected]
+    assert columns == list(expected)
+    assert [found[name] for name in columns] == list(expected.values())
+
+
+def test_state_as_kafka_prints_it(server: str) -> None:
+    """Epochs, too; a strategy that no member asked for is in no record."""
+    (expected,) = kafkas(CONSUMER_TOOL, server, "--group", NEW, "--state", "--verbose")
+    (found,) = ours(server, NEW, "--state", "--verbose")
+    coordinator = f"{expected.pop('COORDINATOR')} {expected.pop('ID')}"
+    assert (found["COORDINATOR (ID)"], expected.pop("ASSIGNMENT-STRATEGY")) == (coordinator, "uniform")
+    assert {name: found[name] for name in expected} == expected
+    assert found["ASSIGNMENT-STRATEGY"] == "-"
+
+
+def test_topics_have_their_names(server: str) -> None:
+    """The log of a share group's members has ids only; the cluster names them."""
+    names = Connection(Cluster(bootstrap_servers=server)).topic_names()
+    assert list(names.values()).count(TOPIC) == 1
+    assert {row["TOPIC"] for row in ours(server, SHARE)} == {TOPIC}
+
+
+def test_history_of_every_kind(server: str) -> None:
+    """Each group began on this broker, so that nothing is missing from its life."""
+    for group in (CLASSIC, NEW, SHARE):
+        words = ("describe", "--bootstrap-server", server, "--group", group, "--history", "-o", "jsonl")
+        events = [json.loads(line)["event"] for line in invoke(*words).stdout.splitlines()]
+        assert events[0] == "group.created"
+        assert "rebalance.completed" in events
+        assert "compacted away" not in events

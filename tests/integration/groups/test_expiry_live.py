@@ -1,0 +1,259 @@
+"""A real broker's clean-up: each predicted deadline against its tombstone, each loss called by its name.
+
+Retention is set in whole minutes, so groups that expire by it need more than one, and all of them share it
+(``long``). What expires by a retention of its own, and what somebody deletes, takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from groupreplay.state import Context
+from groupreplay.state.kafka_terms import partition_for
+from groupreplay.streaming.config.retention import RetentionFlags
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.inspection.inspection import pictures
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.topic_reader import read_topic
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.kafka.waiting import wait_until
+from support.model.raw_requests import commit_with_retention, delete_offsets
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
+
+CHECK_MS = 2_000
+#: A tombstone follows its deadline within the check interval; the machine may be slow.
+LATEST_MS = CHECK_MS + 5_000
+PARTITIONS = 8
+TOPICS = ("a", "b", "c")
+
+Json = dict[str, Any]
+Place = tuple[str, str, int]
+
+
+class World:
+    """One broker that cleans up every two seconds after a minute, and everybody who is on it."""
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
+        self.alive: list[Consumer] = []
+        made = self.admin.create_topics([NewTopic(topic, 2, 1) for topic in TOPICS])
+        for one in made.values():
+            one.result(60)
+
+    def consumer(self, group: str, **more: object) -> Consumer:
+        """A consumer that commits when it is told to."""
+        return Consumer(
+            {
+                "bootstrap.servers": self.server,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "log_level": 0,
+                **{name.replace("_", "."): value for name, value in more.items()},
+            }
+        )
+
+    def member(self, group: str, *topics: str, **more: object) -> Consumer:
+        """A member that is in the group, with everything assigned to it."""
+        consumer = self.consumer(group, **more)
+        consumer.subscribe(list(topics))
+        self.until(consumer, lambda: len(consumer.assignment()) == 2 * len(topics))
+        return consumer
+
+    def until(self, consumer: Consumer, condition: Callable[[], object]) -> None:
+        """Polls until something is so."""
+
+        def look() -> object:
+            consumer.poll(0.1)
+            return condition()
+
+        wait_until(look)
+
+    def commit(self, consumer: Consumer, *topics: str, offset: int = 5) -> None:
+        """Both partitions of these topics."""
+        places = [TopicPartition(topic, number, offset) for topic in topics for number in (0, 1)]
+        for place in consumer.commit(offsets=places, asynchronous=False):
+            assert place.error is None
+
+    def simple(self, group: str, *topics: str) -> None:
+        """Commits by somebody who is no member."""
+        consumer = self.consumer(group)
+        self.commit(consumer, *topics)
+        consumer.close()
+
+    def emptied(self, group: str, *topics: str, **more: object) -> None:
+        """A member that commits and leaves."""
+        member = self.member(group, *topics, **more)
+        self.commit(member, *topics)
+        member.close()
+
+    def poll_until(self, condition: Callable[[], object], seconds: float) -> None:
+        """Everybody who is there stays there meanwhile."""
+
+        def look() -> object:
+            for consumer in self.alive:
+                consumer.poll(0)
+            return condition()
+
+        wait_until(look, seconds, pause=0.5)
+
+    def replay(self) -> Replay:
+        """A driver that knows the broker's settings."""
+        connection = Connection(Cluster(bootstrap_servers=self.server))
+        retention = RetentionFlags().resolve(connection).for_context()
+        return Replay(Context(cluster_id="live", topic_names=connection.topic_names(), **retention))
+
+    def predicted(self) -> dict[Place, int | None]:
+        """When each offset may be removed, as the log shows it now."""
+        found = pictures(self.replay(), read_topic(Cluster(bootstrap_servers=self.server)))
+        return {
+            (group["group_id"], offset["topic"], offset["partition"]): offset["expires_at_ms"]
+            for group in found
+            for offset in group["offsets"]
+        }
+
+    def losses(self) -> dict[str, list[Json]]:
+        """By group: what vanished, with its time."""
+        lost: dict[str, list[Json]] = {}
+        for row in self.replay().feed(read_topic(Cluster(bootstrap_servers=self.server))):
+            event = json.loads(row.value or b"{}") if row.output is Output.EVENTS else {}
+            if event.get("type") in ("groupreplay.offsets.expired.v1", "groupreplay.offsets.deleted.v1"):
+                data = event["data"]
+                lost.setdefault(data["group_id"], []).append(data)
+        return lost
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """The broker, and at the end nobody is left on it."""
+    overrides = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": CHECK_MS}
+    with EmbeddedBroker(offsets_partitions=PARTITIONS, overrides=overrides) as broker:
+        made = World(broker.bootstrap_servers)
+        yield made
+        for consumer in made.alive:
+            consumer.close()
+
+
+def told(losses: list[Json]) -> list[tuple[str, list[Place]]]:
+    """Reason and partitions of each loss."""
+    return [
+        (one["reason"], [(one["group_id"], at["topic"], at["partition"]) for at in one["partitions"]])
+        for one in losses
+    ]
+
+
+def places(group: str, *topics: str) -> list[Place]:
+    """Both partitions of these topics."""
+    return [(group, topic, number) for topic in topics for number in (0, 1)]
+
+
+def check(world: World, predicted: dict[Place, int | None], wanted: list[Place]) -> None:
+    """Each of these offsets expired, soon after its deadline and not before."""
+    late: dict[Place, int | None] = dict.fromkeys(wanted)
+    for losses in world.losses().values():
+        for one in losses:
+            for at in one["partitions"]:
+                place = (one["group_id"], at["topic"], at["partition"])
+                if place in late and one["reason"] == "retention":
+                    late[place] = one["cause"]["timestamp_ms"] - (predicted[place] or 0)
+    assert all(after is not None and 0 <= after <= LATEST_MS for after in late.values()), late
+
+
+def test_an_expiry_of_its_own_and_whatever_is_deleted(world: World) -> None:
+    """The old client's retention counts; a group, offsets or a topic that somebody deletes never expired."""
+    for group in ("gone-group", "gone-offsets"):
+        world.simple(group, "a", "b")
+    world.simple("gone-topic", "b", "c")
+    commit_with_retention(world.server, "own", "a", {0: 5, 1: 6}, 4_000)
+    predicted = world.predicted()
+    assert all(predicted[place] is not None for place in places("own", "a"))
+
+    world.admin.delete_consumer_groups(["gone-group"])["gone-group"].result(30)
+    delete_offsets(world.server, "gone-offsets", "a", [0, 1])
+    world.admin.delete_topics(["c"])["c"].result(30)
+    wait_until(lambda: len(world.losses()) == 4, pause=0.5)
+
+    losses = world.losses()
+    assert told(losses["gone-group"]) == [("group_deleted", places("gone-group", "a", "b"))]
+    assert told(losses["gone-offsets"]) == [("admin", places("gone-offsets", "a"))]
+    assert told(losses["gone-topic"]) == [("topic_deleted", places("gone-topic", "c"))]
+    check(world, predicted, places("own", "a"))
+
+
+@pytest.mark.long
+def test_a_minute_of_retention(world: World) -> None:
+    """Every kind of group at the same time; one whose transaction is open sits in a partition of its own."""
+    held = "held"
+    begun = time.monotonic()
+    world.emptied("classic", "a")
+    world.emptied("admin-set", "a")
+    world.simple("simple", "a")
+    world.emptied("modern-empty", "a", group_protocol="consumer")
+    for group, protocol in (("classic-let-go", "classic"), ("modern-let-go", "consumer")):
+        member = world.member(group, "a", "b", group_protocol=protocol)
+        world.commit(member, "a", "b")
+        member.subscribe(["a"])
+        world.until(member, lambda member=member: len(member.assignment()) == 2)  # type: ignore[misc]
+        world.alive.append(member)
+    groups = ("classic", "admin-set", "simple", "modern-empty", "classic-let-go", "modern-let-go")
+    mine = {partition_for(group, PARTITIONS) for group in groups}
+    held = next(
+        name for name in (f"held-{n}" for n in range(99)) if partition_for(name, PARTITIONS) not in mine
+    )
+    world.simple(held, "a")
+    predicted_held = world.predicted()
+
+    producer = Producer({"bootstrap.servers": world.server, "transactional.id": "t", "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    open_one = [TopicPartition("a", 0, 9)]
+    producer.send_offsets_to_transaction(open_one, world.consumer(held).consumer_group_metadata(), 30)
+
+    world.poll_until(lambda: time.monotonic() - begun > 20, 60)
+    later = ConsumerGroupTopicPartitions("admin-set", [TopicPartition("b", 0, 3)])
+    world.admin.alter_consumer_group_offsets([later])["admin-set"].result(30)
+    predicted = {**world.predicted(), **{place: predicted_held[place] for place in places(held, "a")}}
+    # The base is when the group became empty, not when somebody set the offset.
+    assert predicted["admin-set", "b", 0] == predicted["admin-set", "a", 0]
+    for group in ("classic-let-go", "modern-let-go"):
+        assert [predicted[place] for place in places(group, "a")] == [None, None]
+
+    wanted = [
+        *(
+            place
+            for group in ("classic", "admin-set", "simple", "modern-empty")
+            for place in places(group, "a")
+        ),
+        ("admin-set", "b", 0),
+        *places("classic-let-go", "b"),
+        *places("modern-let-go", "b"),
+    ]
+    last_ms = max(predicted[place] or 0 for place in [*wanted, *places(held, "a")])
+    world.poll_until(lambda: time.time() * 1000 > last_ms + LATEST_MS, 120)
+    check(world, predicted, wanted)
+    assert held not in world.losses()
+    producer.abort_transaction(30)
+    world.poll_until(lambda: len(told(world.losses().get(held, []))) == 2, 60)
+    check(world, predicted, places(held, "a")[1:])
+    first, second = told(world.losses()[held])
+    assert (first, second) == (
+        ("retention", places(held, "a")[1:]),
+        ("retention", places(held, "a")[:1]),
+    )
+    for group in ("classic-let-go", "modern-let-go"):
+        assert told(world.losses()[group]) == [("retention", places(group, "b"))]

@@ -1,0 +1,362 @@
+"""Real members of every newer kind of group come, go, fall silent and are killed: exactly that is said.
+
+All groups live at the same time on one broker, and what their log says is looked at when every story has been
+told. The longest one waits until the session of a killed member has run out (45 s, the broker's default).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from support.kafka.kafka_admin import by_broker, by_log
+from support.kafka.live_groups import Json, Story, Told, World
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
+
+TOPIC = "live-groups"
+PARTITIONS = 4
+REBALANCE_TIMEOUT_MS = 6_000
+CLASSIC = {
+    "protocol": "classic",
+    "partition_assignment_strategy": "range",
+    "heartbeat_interval_ms": 500,
+}
+
+
+def two_and_none(world: World, group: str) -> Story:
+    """One, two, one, none."""
+    a = world.join(group, "a", TOPIC)
+    yield world.shows(group, "Stable", "a")
+    b = world.join(group, "b", TOPIC)
+    yield world.shows(group, "Stable", "a", "b")
+    world.leave(b)
+    yield world.shows(group, "Stable", "a")
+    world.leave(a)
+    yield world.shows(group, "Empty")
+
+
+def static(world: World, group: str) -> Story:
+    """A static member is away for a moment."""
+    s = world.join(group, "s", TOPIC, group_instance_id="s-1")
+    yield world.shows(group, "Stable", "s")
+    yield world.holds(group, "s", PARTITIONS)
+    world.leave(s)
+    yield world.shows(group, "Reconciling", "s")
+    world.join(group, "s", TOPIC, group_instance_id="s-1")
+    yield world.shows(group, "Stable", "s")
+
+
+def fenced(world: World, group: str) -> Story:
+    """A member keeps what it must give up, until the broker takes it away."""
+    a = world.stubborn(group, "a", TOPIC, REBALANCE_TIMEOUT_MS)
+    yield world.shows(group, "Stable", "a")
+    yield world.holds(group, "a", PARTITIONS)
+    world.join(group, "b", TOPIC)
+    yield world.shows(group, "Stable", "b")
+    a.end(0)
+
+
+def killed(world: World, group: str) -> Story:
+    """SIGKILL for one of two."""
+    world.join(group, "a", TOPIC)
+    yield world.shows(group, "Stable", "a")
+    k = world.process(group, "k", TOPIC)
+    yield world.shows(group, "Stable", "a", "k")
+    k.end(0)
+    yield world.shows(group, "Stable", "a")
+
+
+def pattern(world: World, group: str) -> Story:
+    """A subscription by regular expression, and one more topic that matches."""
+    world.create(f"{group}-1", 2)
+    world.join(group, "a", f"^{group}-.*")
+    yield world.holds(group, "a", 2)
+    yield world.shows(group, "Stable", "a")
+    world.create(f"{group}-2", 1)
+    yield world.holds(group, "a", 3)
+    yield world.shows(group, "Stable", "a")
+
+
+def converted(world: World, group: str) -> Story:
+    """A rolling upgrade to the consumer protocol, and back again."""
+    a = world.join(group, "a", TOPIC, **CLASSIC)
+    yield world.shows(group, "Stable", "a")
+    a.commit(offsets=[TopicPartition(TOPIC, 0, 5)], asynchronous=False)
+    b = world.join(group, "b", TOPIC)
+    yield world.holds(group, "b", 2)
+    yield world.shows(group, "Stable", "a", "b")
+    world.leave(a)
+    yield world.shows(group, "Stable", "b")
+    world.join(group, "c", TOPIC, **CLASSIC)
+    yield world.holds(group, "c", 2)
+    yield world.shows(group, "Stable", "b", "c")
+    world.leave(b)
+    yield world.is_now(group, "classic")
+    yield world.shows(group, "Stable", "c")
+
+
+def streams(world: World, group: str) -> Story:
+    """A topology without its topic, then with it; a second instance comes and leaves."""
+    world.create(f"{group}-out", 1)
+    start(world, world.members, group, "a")
+    yield world.shows(group, "NotReady", thread("a"))
+    world.create(f"{group}-in", PARTITIONS)
+    yield world.shows(group, "Stable", thread("a"))
+    start(world, world.members, group, "b")
+    yield world.holds(group, thread("b"), 2)
+    yield world.shows(group, "Stable", thread("a"), thread("b"))
+    world.members.closeStreams("b")
+    yield world.shows(group, "Stable", thread("a"))
+
+
+def streams_killed(world: World, group: str) -> Story:
+    """One of two instances is killed, and with it the JVM around it."""
+    jvm, mortal = world.jvm()
+    world.create(f"{group}-out", 1)
+    world.create(f"{group}-in", PARTITIONS)
+    start(world, world.members, group, "stays")
+    yield world.shows(group, "Stable", thread("stays"))
+    start(world, mortal, group, "k")
+    yield world.holds(group, thread("k"), 2)
+    yield world.shows(group, "Stable", thread("stays"), thread("k"))
+    jvm.kill()
+    yield world.shows(group, "Stable", thread("stays"))
+
+
+def start(world: World, members: Any, group: str, client: str) -> None:
+    """An instance of the program that carries every message from one topic to another."""
+    folder = str(world.folder)
+    members.startStreams(world.servers, group, client, f"{group}-in", f"{group}-out", folder)
+
+
+def thread(client: str) -> str:
+    """The client id of the member that is an instance's only thread."""
+    return f"{client}-StreamThread-1-consumer"
+
+
+def share(world: World, group: str) -> Story:
+    """One, two, one, none, of those who share every partition."""
+    world.members.startShare(world.servers, group, "a", TOPIC)
+    yield world.holds(group, "a", PARTITIONS)
+    world.members.startShare(world.servers, group, "b", TOPIC)
+    yield world.holds(group, "b", 2)
+    yield world.holds(group, "a", 2)
+    world.members.closeShare("b")
+    yield world.holds(group, "a", PARTITIONS)
+    world.members.closeShare("a")
+    yield world.shows(group, "Empty")
+
+
+KINDS = {streams: "streams", streams_killed: "streams", share: "share"}
+# First those that take longest.
+STORIES = (streams_killed, killed, two_and_none, static, fenced, pattern, converted, streams, share)
+
+
+class Ending(NamedTuple):
+    """What the log says and what the broker says, when every story has been told."""
+
+    told: Told
+    broker: dict[str, Json]
+
+
+def name(story: Callable[[World, str], Story]) -> str:
+    """Its group."""
+    return f"live-{story.__name__}"
+
+
+@pytest.fixture(scope="module")
+def ending(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ending]:
+    """All stories, played at once."""
+    kinds = {name(story): KINDS.get(story, "consumer") for story in STORIES}
+    with World(broker.bootstrap_servers, tmp_path_factory.mktemp("live")) as world:
+        world.create(TOPIC, PARTITIONS)
+        world.play({name(story): (kinds[name(story)], story(world, name(story))) for story in STORIES})
+        yield Ending(Told(broker.bootstrap_servers, list(kinds)), world.admin.look(kinds, offsets=True))
+
+
+FIELDS = {
+    "group.created": ("group_type", "generation"),
+    "group.emptied": ("generation",),
+    "group.converted": ("from_type", "to_type", "generation"),
+    "rebalance.started": ("generation", "trigger"),
+    "rebalance.completed": ("generation", "member_count", "trigger", "partitions_moved"),
+    "member.joined": ("client_id",),
+    "member.left": ("client_id", "reason"),
+    "member.updated": ("client_id", "changed"),
+    "static.replaced": ("instance_id",),
+}
+
+
+def first_join(group_type: str, client: str) -> list[tuple[Any, ...]]:
+    """How every group but a streams group begins; the group's first epoch is 2."""
+    return [
+        ("group.created", group_type, 2),
+        ("rebalance.started", 2, "first_join"),
+        ("member.joined", client),
+        ("rebalance.completed", 2, 1, "first_join", 0),
+    ]
+
+
+def one_more(epoch: int, client: str, members: int = 2) -> list[tuple[Any, ...]]:
+    """A member comes and is given two partitions."""
+    return [
+        ("rebalance.started", epoch, "member_joined"),
+        ("member.joined", client),
+        ("rebalance.completed", epoch, members, "member_joined", 2),
+    ]
+
+
+def one_less(epoch: int, client: str, reason: str = "left") -> list[tuple[Any, ...]]:
+    """A member goes, and the one that stays is given its two partitions."""
+    return [
+        ("rebalance.started", epoch, "member_left"),
+        ("member.left", client, reason),
+        ("rebalance.completed", epoch, 1, "member_left", 2),
+    ]
+
+
+EXPECTED = {
+    two_and_none: [
+        *first_join("consumer", "a"),
+        *one_more(3, "b"),
+        *one_less(4, "b"),
+        ("group.emptied", 5),
+        ("member.left", "a", "group_emptied"),
+    ],
+    static: [*first_join("consumer", "s"), ("static.replaced", "s-1")],
+    fenced: [
+        *first_join("consumer", "a"),
+        ("rebalance.started", 3, "member_joined"),
+        ("member.joined", "b"),
+        ("member.left", "a", "rebalance_timeout"),
+        ("rebalance.completed", 4, 1, "member_joined", 4),
+    ],
+    killed: [
+        *first_join("consumer", "a"),
+        *one_more(3, "k"),
+        # 45 s without a sign of life: whether it left then or was thrown out is in no record.
+        *one_less(4, "k", "unknown"),
+    ],
+    pattern: [
+        # Nobody knows the topics yet, so the group stays at the epoch it begins with.
+        ("group.created", "consumer", 1),
+        ("rebalance.started", 1, "first_join"),
+        ("member.joined", "a"),
+        ("rebalance.completed", 1, 1, "first_join", 0),
+        ("rebalance.started", 2, "subscription_changed"),
+        ("member.updated", "a", ["topics"]),
+        ("rebalance.completed", 2, 1, "subscription_changed", 0),
+        ("rebalance.started", 3, "subscription_changed"),
+        ("member.updated", "a", ["topics"]),
+        ("rebalance.completed", 3, 1, "subscription_changed", 0),
+    ],
+    converted: [
+        ("group.created", "classic", 0),
+        ("rebalance.completed", 1, 1, "first_join", 0),
+        ("member.joined", "a"),
+        ("group.converted", "classic", "consumer", 2),
+        *one_more(2, "b"),
+        *one_less(3, "a"),
+        *one_more(4, "c"),
+        ("group.converted", "consumer", "classic", 4),
+        ("member.left", "b", "left"),
+        ("rebalance.completed", 5, 1, "unknown", 2),
+    ],
+    streams: [
+        ("group.created", "streams", 2),
+        ("rebalance.started", 2, "first_join"),
+        ("member.joined", thread("a")),
+        # The topic came in between.
+        ("rebalance.completed", 3, 1, "first_join", 0),
+        *one_more(4, thread("b")),
+        *one_less(5, thread("b")),
+    ],
+    streams_killed: [
+        ("group.created", "streams", 2),
+        ("rebalance.started", 2, "first_join"),
+        ("member.joined", thread("stays")),
+        ("rebalance.completed", 2, 1, "first_join", 0),
+        *one_more(3, thread("k")),
+        *one_less(4, thread("k"), "unknown"),
+    ],
+    share: [
+        *first_join("share", "a"),
+        # The share coordinator knows the topic now.
+        ("rebalance.started", 3, "unknown"),
+        ("rebalance.completed", 3, 1, "unknown", 0),
+        *one_more(4, "b"),
+        *one_less(5, "b"),
+        ("group.emptied", 6),
+        ("member.left", "a", "group_emptied"),
+    ],
+}
+every_story = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+
+
+@every_story
+def test_exactly_what_happened(ending: Ending, story: Callable[[World, str], Story]) -> None:
+    """Every fact once, in order, with what it tells; nothing is missing from the group's life."""
+    assert ending.told.facts(name(story), FIELDS) == EXPECTED[story]
+    assert {one["history"] for one in ending.told.data(name(story))} == {"full"}
+
+
+def test_the_end_is_what_the_broker_says(ending: Ending) -> None:
+    """State, epochs, members, their assignments, and offsets of every group, by the Admin client."""
+    groups = {name(story): by_log(ending.told.groups[name(story)]) for story in STORIES}
+    assert groups == {group: by_broker(one) for group, one in ending.broker.items()}
+
+
+def test_a_fenced_member_had_its_rebalance_timeout(ending: Ending) -> None:
+    """From the record that told it to revoke to the one that threw it out, within a second."""
+    (left,) = ending.told.data(name(fenced), "member.left")
+    assert 0 <= left["elapsed_ms"] - REBALANCE_TIMEOUT_MS < 1_000
+
+
+@pytest.mark.parametrize("story", [killed, streams_killed])
+def test_a_killed_member_had_its_session_timeout(
+    ending: Ending, story: Callable[[World, str], Story]
+) -> None:
+    """It is missed 45 s after its last heartbeat, which wrote the last record about it or came after it."""
+    elapsed_ms = ending.told.data(name(story), "member.left")[-1]["elapsed_ms"]
+    assert 45_000 <= elapsed_ms < 60_000
+
+
+def test_a_static_member_that_is_away_for_a_moment_is_no_rebalance(ending: Ending) -> None:
+    """The group is Reconciling meanwhile, as the broker says, and the member is the same one after."""
+    assert ending.told.states(name(static)) == ["Stable", "Reconciling", "Stable"]
+    (replaced,) = ending.told.data(name(static), "static.replaced")
+    (member,) = ending.told.groups[name(static)]["members"]
+    assert replaced["new_member_id"] == member["member_id"] != replaced["old_member_id"]
+
+
+def test_a_conversion_breaks_neither_members_nor_offsets(ending: Ending) -> None:
+    """Who was there stays under the same id, both ways; the commit of the classic member is still there."""
+    upgraded, _, _, downgraded = ending.told.data(name(converted), "rebalance.completed")[1:]
+    (a,) = ending.told.data(name(converted), "rebalance.completed")[0]["joined"]
+    (c,) = [one["member_id"] for one in ending.told.data(name(converted), "member.joined")][2:]
+    assert (upgraded["kept"], downgraded["kept"]) == ([a], [c])
+    offsets = ending.told.groups[name(converted)]["offsets"]
+    assert [(one["topic"], one["partition"], one["offset"]) for one in offsets] == [(TOPIC, 0, 5)]
+
+
+def test_states_of_a_streams_group_at_the_edges_of_operations(ending: Ending) -> None:
+    """Not ready until its topic is there, then as the broker derives them; no phantom in between."""
+    states = ending.told.states(name(streams))
+    assert (states[0], states[-1], {*states}) == (
+        "NotReady",
+        "Stable",
+        {"NotReady", "Assigning", "Reconciling", "Stable"},
+    )
+    assert states.count("NotReady") == 1
+
+
+def test_states_of_a_share_group(ending: Ending) -> None:
+    """It is never anything but Stable and Empty, whatever its epochs are."""
+    assert ending.told.states(name(share)) == ["Stable", "Empty"]

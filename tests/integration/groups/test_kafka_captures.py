@@ -1,0 +1,204 @@
+"""What real brokers write, against the classes of a 4.3.1 broker: the same values, the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value, to_json
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.jars import jar_paths
+from support.kafka.kafka_classes import KafkaClasses, kafka_classes
+from support.kafka.waiting import wait_until
+
+pytestmark = pytest.mark.broker
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TOPIC = "busy"
+PARTITIONS = 4
+
+Record = tuple[bytes, "bytes | None"]
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[KafkaClasses]:
+    """The classes of 4.3.1, which also read what older brokers wrote."""
+    with kafka_classes(jar_paths("broker-4.3.1")) as classes:
+        yield classes
+
+
+def read_all(servers: str) -> list[Record]:
+    """Every record of the offsets topic, transactional ones included, whatever became of them."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "isolation.level": "read_uncommitted",
+            "enable.partition.eof": True,
+        }
+    )
+    partitions = reader.list_topics(OFFSETS_TOPIC, timeout=30).topics[OFFSETS_TOPIC].partitions
+    reader.assign([TopicPartition(OFFSETS_TOPIC, number, 0) for number in partitions])
+    records: list[Record] = []
+    ended: set[int] = set()
+
+    def read_some() -> bool:
+        for message in reader.consume(1_000, timeout=0.5):
+            if message.error() is not None:
+                ended.add(message.partition())
+            else:
+                records.append((message.key(), message.value()))
+        return len(ended) == len(partitions)
+
+    wait_until(read_some)
+    reader.close()
+    return records
+
+
+def member(servers: str, group: str, topics: str = TOPIC, **settings: Any) -> Consumer:
+    """A consumer that is about to join."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            **({} if "group_protocol" in settings else {"heartbeat.interval.ms": 200}),
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+    consumer.subscribe([topics])
+    return consumer
+
+
+def joined(*members: Consumer) -> None:
+    """Polls until all own something and together own every partition."""
+
+    def settled() -> bool:
+        for each in members:
+            each.poll(0.05)
+        owned = [{part.partition for part in each.assignment()} for each in members]
+        return all(owned) and len(set().union(*owned)) == PARTITIONS
+
+    wait_until(settled)
+
+
+def commit(consumer: Consumer, offset: int) -> None:
+    """Commits an offset with metadata for one owned partition."""
+    partition = consumer.assignment()[0].partition
+    place = TopicPartition(TOPIC, partition, offset, "é metadata", 0)
+    consumer.commit(offsets=[place], asynchronous=False)
+
+
+def make_busy(servers: str, *, modern: bool) -> None:
+    """Classic groups that grow, shrink, commit and go; with `modern`, consumer groups and upgrades, too."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
+    classic_group(servers, admin)
+    transactions(servers)
+    if modern:
+        consumer_group(servers)
+        upgrade(servers)
+
+
+def classic_group(servers: str, admin: AdminClient) -> None:
+    """Two dynamic members and a static one; then the group and its offsets are deleted."""
+    for group, strategy in (("eager", "range"), ("cooperative", "cooperative-sticky")):
+        first = member(servers, group, partition_assignment_strategy=strategy, client_id="c-1")
+        joined(first)
+        static = {"group_instance_id": "static", "session_timeout_ms": 2_000}
+        second = member(servers, group, partition_assignment_strategy=strategy, **static)
+        joined(first, second)
+        commit(first, 1)
+        commit(second, 2)
+        second.close()
+        first.close()
+    # A static member that closes stays until its session ends.
+    wait_until(lambda: deleted(admin, "eager"))
+
+
+def deleted(admin: AdminClient, group: str) -> bool:
+    """Whether the group could be deleted, and its offsets with it."""
+    try:
+        admin.delete_consumer_groups([group])[group].result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.NON_EMPTY_GROUP:
+            return False
+        raise
+    return True
+
+
+def transactions(servers: str) -> None:
+    """Offsets committed and aborted inside transactions."""
+    consumer = member(servers, "transactional")
+    joined(consumer)
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "codec-tests"})
+    producer.init_transactions(30)
+    for offset, finish in ((5, producer.commit_transaction), (9, producer.abort_transaction)):
+        producer.begin_transaction()
+        place = TopicPartition(TOPIC, 0, offset)
+        producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), 30)
+        finish(30)
+    consumer.close()
+
+
+def consumer_group(servers: str) -> None:
+    """KIP-848 members by name and by regular expression, one of them static."""
+    first = member(servers, "modern", group_protocol="consumer", client_rack="r1")
+    second = member(servers, "modern", f"^{TOPIC}.*", group_protocol="consumer", group_instance_id="static")
+    joined(first, second)
+    commit(first, 3)
+    commit(second, 4)
+    first.close()
+    joined(second)
+    second.close()
+
+
+def upgrade(servers: str) -> None:
+    """A classic group that a member of the consumer protocol joins, and that goes back when it leaves."""
+    classic = member(servers, "upgraded", partition_assignment_strategy="cooperative-sticky")
+    joined(classic)
+    modern = member(servers, "upgraded", group_protocol="consumer")
+    joined(classic, modern)
+    modern.close()
+    joined(classic)
+    classic.close()
+
+
+def compare(kafka: KafkaClasses, records: Sequence[Record]) -> set[int]:
+    """Asserts that each record means the same to Kafka and to us; returns the types seen."""
+    distinct = sorted(set(records), key=repr)
+    seen = set()
+    for (key_bytes, value_bytes), reading in zip(distinct, kafka.read(distinct), strict=True):
+        key = decode_key(key_bytes)
+        assert isinstance(key, Key), key
+        value = decode_value(key, value_bytes)
+        assert value is None or isinstance(value, Value), value
+        assert to_json(key, value) == reading.json
+        assert encode_key(key) == key_bytes
+        assert (None if value is None else encode_value(value)) == value_bytes
+        seen.add(key.KEY_TYPE)
+    return seen
+
+
+def test_a_busy_4_3_broker(kafka: KafkaClasses) -> None:
+    """Classic, transactional, consumer and upgraded groups of 4.3.1: no difference in any record."""
+    with EmbeddedBroker(overrides={"group.consumer.heartbeat.interval.ms": 500}) as broker:
+        make_busy(broker.bootstrap_servers, modern=True)
+        records = read_all(broker.bootstrap_servers)
+    assert compare(kafka, records) >= {1, 2, 3, 5, 6, 7, 8, 16}
+    assert any(value is None for _, value in records)
+
+
+def test_a_busy_3_9_broker(kafka: KafkaClasses) -> None:
+    """What 3.9.1 wrote reads the same in 4.3.1 and here."""
+    with EmbeddedBroker("3.9.1") as broker:
+        make_busy(broker.bootstrap_servers, modern=False)
+        records = read_all(broker.bootstrap_servers)
+    assert compare(kafka, records) >= {1, 2}
+    assert any(value is None for _, value in records)

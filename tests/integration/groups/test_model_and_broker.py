@@ -1,0 +1,422 @@
+"""The same script on the coordinator model and on a broker: the same records, the same answers, ids and times aside."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+
+from groupreplay.state.model.consumer_group import Topic
+from groupreplay.state.model.requests import Error, Protocol, Settings
+from support.model.classic_clients import subscription
+from support.model.scripted import Member, World, differences, members
+from support.model.scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+
+#: Topic g is one script's own.
+PARTITIONS = {"t": 3, "u": 2, "g": 1}
+OFFSETS_PARTITIONS = 4
+SETTINGS = Settings(
+    initial_rebalance_delay_ms=0,
+    min_session_timeout_ms=1_000,
+    max_size=2,
+    consumer_max_size=3,
+    consumer_assignment_interval_ms=0,
+)
+OVERRIDES = {
+    "group.max.size": SETTINGS.max_size,
+    "group.consumer.max.size": SETTINGS.consumer_max_size,
+    "group.consumer.assignment.interval.ms": 0,
+    "group.consumer.min.assignment.interval.ms": 0,
+}
+Script = Callable[[World], None]
+
+
+# -- the classic protocol
+
+
+def comes_and_goes(world: World) -> None:
+    """One member joins, commits and leaves."""
+    a = Member("a")
+    world.alone(a)
+    world.commit(a, 5, 6)
+    world.leave(a)
+
+
+def two_members(world: World) -> None:
+    """A second one comes, the first one leads; it leaves, and the second one is alone."""
+    a, b = members("a", "b")
+    world.alone(a)
+    world.together(a, b)
+    world.leave(a)
+    world.until_told(b, world.beat(b), Error.REBALANCE_IN_PROGRESS)
+    world.joined(b, world.join(b))
+    world.sync(b)
+
+
+def session_expires(world: World) -> None:
+    """Of two members one is silent; the other one goes on alone."""
+    a, b = Member("a"), Member("b", session_ms=2_000)
+    world.alone(a)
+    world.together(a, b)
+    world.until_told(a, world.beat(a), Error.REBALANCE_IN_PROGRESS)
+    world.joined(a, world.join(a))
+    world.sync(a)
+
+
+def static_restart(world: World) -> None:
+    """A static member comes back without its id: same generation; its former self is fenced."""
+    a = Member("a", instance_id="i")
+    world.alone(a)
+    old = Member("a", member_id=a.member_id, epoch=a.epoch, instance_id="i")
+    world.joined(a, world.join(a, member_id=""))
+    world.ask(old, world.beat(old))
+    world.commit(old, 7)
+    world.joined(old, world.join(old))
+    world.sync(old)
+    world.ask(a, world.beat(a))
+
+
+def static_otherwise(world: World) -> None:
+    """It comes back with one protocol of two: that is a rebalance."""
+    a = Member("a", instance_id="i")
+    topics = subscription("t")
+    world.joined(a, world.join(a, protocols=(Protocol("range", topics), Protocol("sticky", topics))))
+    world.sync(a)
+    world.joined(a, world.join(a, member_id="", protocols=(Protocol("sticky", topics),)))
+    world.sync(a)
+
+
+def deleted(world: World) -> None:
+    """A group with members cannot be deleted; an empty one goes with its offsets."""
+    a = Member("a")
+    world.alone(a)
+    world.commit(a, 1)
+    world.delete()
+    world.leave(a)
+    world.delete()
+    world.delete()
+
+
+def refused(world: World) -> None:
+    """No room for a third, no protocol in common, nobody knows it, sessions too short, wrong generations."""
+    a, b, c = members("a", "b", "c")
+    world.joined(c, world.join(c, member_id="c-nobody"))
+    world.joined(c, world.join(c, member_id="", session_timeout_ms=500))
+    world.alone(a)
+    world.together(a, b)
+    world.joined(c, world.join(c, member_id=""))
+    world.joined(c, world.join(c, member_id="c-nobody"))
+    world.leave(b)
+    world.until_told(a, world.beat(a), Error.REBALANCE_IN_PROGRESS)
+    world.joined(c, world.join(c, member_id="", protocols=(Protocol("sticky", subscription("t")),)))
+    world.joined(c, world.join(c, member_id="", protocol_type="connect"))
+    world.joined(a, world.join(a))
+    world.sync(a)
+    world.sync(Member("a", member_id=a.member_id, epoch=9))
+    world.commit(Member("a", member_id=a.member_id, epoch=9), 1)
+    world.leave(c)
+
+
+def offsets_alone(world: World) -> None:
+    """Offsets make a group; whoever joins finds it there."""
+    world.commit(None, 1, 2)
+    world.alone(Member("a"))
+    world.commit(None, 3)
+
+
+# -- the consumer protocol
+
+
+def settled(world: World, *all_of_them: Member) -> None:
+    """Heartbeats in turn, until nobody is told anything new."""
+    for _ in range(4):
+        for member in all_of_them:
+            world.live(member)
+
+
+def two_consumers(world: World) -> None:
+    """The first one gives up what the second one waits for; the second one leaves, then the first."""
+    a, b = members("a", "b")
+    world.enter(a)
+    world.enter(b)
+    settled(world, a, b)
+    world.go(b)
+    settled(world, a)
+    world.go(a)
+    world.enter(a)
+
+
+def three_consumers(world: World) -> None:
+    """A third one comes, a fourth one has no room; nobody gives up at once."""
+    a, b, c = members("a", "b", "c")
+    world.enter(a)
+    world.enter(b)
+    world.live(a, owned=None)
+    world.enter(c)
+    world.live(b)
+    world.enter(Member("d"))
+    settled(world, a, b, c)
+    world.go(a)
+    settled(world, c, b)
+
+
+def static_consumer(world: World) -> None:
+    """Away, and back with another id; one that comes before it has left is refused."""
+    a, b = Member("a", instance_id="i"), Member("b", instance_id="i")
+    world.enter(a)
+    world.enter(b)
+    world.go(a, -2)
+    world.enter(b)
+    world.live(a)
+    world.go(b)
+
+
+def static_consumer_changed(world: World) -> None:
+    """It comes back with another subscription, beside another member."""
+    a, b, c = Member("a", instance_id="i"), Member("b"), Member("c", instance_id="i")
+    world.enter(a, assignor="range")
+    world.enter(b, assignor="range")
+    settled(world, a, b)
+    world.go(a, -2)
+    # Of the uniform assignor the model has only what it does where all members are subscribed alike.
+    world.enter(c, "t", "u", assignor="range")
+    settled(world, b, c)
+
+
+def never_gives_up(world: World) -> None:
+    """Fenced at its rebalance timeout, with its session still good; then it begins again."""
+    a, b = Member("a", rebalance_ms=1_500), Member("b")
+    world.enter(a)
+    world.enter(b)
+    world.live(a)
+    world.until_written(4)
+    world.live(a)
+    world.live(b)
+    world.enter(a)
+
+
+def consumer_expires(world: World) -> None:
+    """A silent member is fenced when its session ends."""
+    world.enter(Member("a"))
+    world.until_written(4)
+
+
+def epochs(world: World) -> None:
+    """Epochs that are too old, too new, or the one before; commits with each."""
+    a, b = members("a", "b")
+    world.enter(a)
+    world.commit(a, 1)
+    world.enter(b)
+    settled(world, a, b)
+    for epoch in (1, 2, 9):
+        world.live(a, member_epoch=epoch, owned=None)
+        world.live(a, member_epoch=epoch)
+        world.commit(Member("a", member_id="a", epoch=epoch), 4)
+        world.commit(Member("a", member_id="a", epoch=epoch), 4, 5, 6)
+    world.commit(Member("x", member_id="x", epoch=3), 4)
+    world.commit(None, 4)
+    world.live(Member("x", member_id="x", epoch=3))
+    world.live(Member("x", member_id="x", epoch=-3))
+    world.live(Member("x", member_id="x", epoch=0))
+    world.live(a, assignor="mine")
+
+
+def other_topics(world: World) -> None:
+    """A member subscribes to other topics, to one that is not there, to none; another prefers ranges."""
+    a, b = members("a", "b")
+    world.enter(a, assignor="range")
+    world.live(a, topics=("t", "u"))
+    settled(world, a)
+    world.enter(b, "t", "u", assignor="range")
+    settled(world, a, b)
+    world.live(a, topics=("u",))
+    settled(world, a, b)
+    world.live(a, topics=("nowhere",))
+    settled(world, a, b)
+    world.live(b, topics=())
+    settled(world, a, b)
+
+
+def more_partitions(world: World) -> None:
+    """A topic grows: a new epoch, though no member has changed."""
+    a, b = members("a", "b")
+    world.enter(a, "g")
+    world.grow("g", 3)
+    world.until_epoch(a, 3)
+    world.enter(b, "g")
+    settled(world, a, b)
+
+
+def consumers_deleted(world: World) -> None:
+    """Only when it is empty; its offsets go first."""
+    a = Member("a")
+    world.enter(a)
+    world.commit(a, 1, 2)
+    world.delete()
+    world.go(a)
+    world.delete()
+    world.live(a)
+
+
+# -- from one to the other
+
+
+def up_and_down(world: World) -> None:
+    """A classic group becomes a consumer group, its member follows; the other one leaves, and it is classic again."""
+    c, n = members("c", "n")
+    world.alone(c)
+    world.enter(n)
+    for _ in range(3):
+        world.until_told(c, world.beat(c), Error.REBALANCE_IN_PROGRESS)
+        world.joined(c, world.join(c, protocols=(Protocol("range", subscription("t")),)))
+        world.sync(c)
+        world.live(n)
+        if world.ask(c, world.beat(c)).error is Error.NONE:
+            break
+    world.commit(c, 3)
+    world.go(n)
+    world.until_told(c, world.beat(c), Error.REBALANCE_IN_PROGRESS)
+    world.joined(c, world.join(c))
+    world.sync(c)
+
+
+def empty_both_ways(world: World) -> None:
+    """An empty group makes room for one of the other kind."""
+    c, n = members("c", "n")
+    world.alone(c)
+    world.leave(c)
+    world.enter(n)
+    world.go(n)
+    world.alone(Member("d"))
+
+
+def static_up_and_down(world: World) -> None:
+    """The only member, a static one, changes its protocol and back."""
+    c, n = Member("c", instance_id="i"), Member("n", instance_id="i")
+    world.alone(c)
+    world.enter(n)
+    settled(world, n)
+    back = Member("c", instance_id="i")
+    world.joined(back, world.join(back))
+    world.sync(back)
+
+
+def classic_comes(world: World) -> None:
+    """A classic member comes into a consumer group, and leaves it."""
+    n, c = members("n", "c")
+    world.enter(n)
+    world.joined(c, world.join(c))
+    world.sync(c)
+    world.live(n)
+    world.live(n)
+    world.until_told(c, world.beat(c), Error.REBALANCE_IN_PROGRESS)
+    world.joined(c, world.join(c))
+    world.sync(c)
+    world.commit(c, 9)
+    world.leave(c)
+    settled(world, n)
+
+
+SCRIPTS: list[Script] = [
+    comes_and_goes,
+    two_members,
+    session_expires,
+    static_restart,
+    static_otherwise,
+    deleted,
+    refused,
+    offsets_alone,
+    two_consumers,
+    three_consumers,
+    static_consumer,
+    static_consumer_changed,
+    never_gives_up,
+    consumer_expires,
+    epochs,
+    other_topics,
+    more_partitions,
+    consumers_deleted,
+    up_and_down,
+    empty_both_ways,
+    static_up_and_down,
+    classic_comes,
+]
+
+
+#: Scripts that wait for a session to end; all others shall not depend on how quick this machine is.
+SESSIONS: dict[Script, int] = {consumer_expires: 2_000}
+
+
+def shorten_sessions(broker: EmbeddedBroker, group: str, session_ms: int) -> None:
+    """A setting of one group."""
+    wanted = {"consumer.heartbeat.interval.ms": session_ms // 2, "consumer.session.timeout.ms": session_ms}
+    entries = [
+        ConfigEntry(name, str(value), incremental_operation=AlterConfigOpType.SET)
+        for name, value in wanted.items()
+    ]
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=entries)
+    for answer in admin.incremental_alter_configs([resource]).values():
+        answer.result(30)
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[EmbeddedBroker]:
+    """One broker for all scripts, with room for few members."""
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+    with EmbeddedBroker(offsets_partitions=OFFSETS_PARTITIONS, overrides=OVERRIDES) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def topics(small: EmbeddedBroker) -> dict[str, Topic]:
+    """The topics, with the ids that the broker has given them."""
+    admin = AdminClient({"bootstrap.servers": small.bootstrap_servers})
+    for made in admin.create_topics([NewTopic(name, count) for name, count in PARTITIONS.items()]).values():
+        made.result(30)
+    found = {}
+    for name, told in admin.describe_topics(TopicCollection(list(PARTITIONS))).items():
+        number = told.result(30).topic_id
+        bits = (number.get_most_significant_bits(), number.get_least_significant_bits())
+        raw = b"".join((one & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big") for one in bits)
+        found[name] = Topic(raw, PARTITIONS[name])
+    return found
+
+
+@pytest.fixture(scope="module")
+def offsets(small: EmbeddedBroker) -> Iterator[OffsetsLog]:
+    """The broker's offsets topic."""
+    log = OffsetsLog(small.bootstrap_servers, OFFSETS_PARTITIONS)
+    yield log
+    log.close()
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
+def test_the_model_writes_what_the_broker_writes(
+    script: Script, small: EmbeddedBroker, topics: dict[str, Topic], offsets: OffsetsLog
+) -> None:
+    """Every record in its order, every answer, and which records one operation has."""
+    group = f"{script.__name__}-{uuid.uuid4()}"
+    session_ms = SESSIONS.get(script)
+    settings = SETTINGS
+    if session_ms is not None:
+        settings = replace(SETTINGS, consumer_session_timeout_ms=session_ms)
+        shorten_sessions(small, group, session_ms)
+    model = ModelWorld(group, dict(topics), settings=settings)
+    broker = BrokerWorld(group, dict(topics), server=small.bootstrap_servers, offsets=offsets)
+    script(model)
+    script(broker)
+    assert differences(model.answers, broker.answers) == ""
+    assert differences(model.log(), broker.log()) == ""
+    assert model.operations() == broker.operations()

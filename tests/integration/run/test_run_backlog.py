@@ -1,0 +1,109 @@
+"""A job that begins with half an hour of log behind it, full of deployments: nothing of it is an alarm."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from groupreplay.state import Context, Severity
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.kafka import topic_reader
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.histories.builders import Raw, asked_for
+from support.histories.deployments import MINUTE, Deployment
+from support.histories.modern_coordinator import Coordinator
+from support.job.jobs import Json, interleaved, running_job, topic_names, write_log
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+
+PARTITIONS = 4
+BACKLOG_MS = 30 * MINUTE
+#: Records of a batch; the log takes dozens of them.
+LIMIT = 300
+
+
+def rolling(begin: int, size: int, **kind: object) -> list[Raw]:
+    """Work, a rolling restart, and work until the end of the half hour."""
+    life = Deployment(size, at=begin, **kind)  # type: ignore[arg-type]
+    life.log.append(asked_for(at=begin))
+    for place in range(size):
+        life.take(f"pod-{place}")
+    life.round()
+    life.work(5)
+    for place in range(size):
+        life.restart(f"pod-{place}", killed=place == 0)
+        life.work(1)
+    life.work((BACKLOG_MS - life.at) // MINUTE)
+    return life.log
+
+
+def modern(begin: int, kind: str) -> list[Raw]:
+    """A rolling restart of a group of KIP-848; a member takes twenty seconds to give partitions up."""
+    life = Coordinator(kind=kind, partitions=12, at=begin)
+    for place in range(4):
+        life.join(f"m{place}")
+        life.settle()
+    for place in range(4):
+        life.wait(3 * MINUTE)
+        life.leave(f"m{place}")
+        life.settle()
+        life.join(f"n{place}")
+        life.wait(20_000)
+        life.settle()
+    return life.log
+
+
+#: The eager groups live on one partition, which has most of the log; their names see to that.
+LIVES: dict[str, Callable[[int], list[Raw]]] = {
+    **{f"eager-{number}": (lambda begin: rolling(begin, 5)) for number in (1, 5, 9, 10, 14, 18)},
+    "cooperative": lambda begin: rolling(begin, 4, follows=1),
+    "static": lambda begin: rolling(begin, 4, static=True),
+    "modern": lambda begin: modern(begin, "consumer"),
+    "streams": lambda begin: modern(begin, "streams"),
+}
+
+
+def replayed(server: str) -> list[Json]:
+    """What the log says."""
+    log = topic_reader.read_topic(Cluster(bootstrap_servers=server))
+    replay = Replay(Context(cluster_id=log.cluster_id, era=log.era))
+    return [json.loads(row.value or b"") for row in replay.feed(log) if row.output is Output.EVENTS]
+
+
+def rounds(events: list[Json]) -> Counter[str]:
+    """Completed rebalances by group."""
+    return Counter(
+        one["data"]["group_id"] for one in events if one["type"] == "groupreplay.rebalance.completed.v1"
+    )
+
+
+def test_a_backlog_with_rebalances_raises_nothing(tmp_path: Path) -> None:
+    """Read in small batches, one partition far behind the others: every rebalance is told, and no alarm.
+
+    The prober is at work all the while; what it sees is newer than what is read.
+    """
+    histories = {group: life(37 * number) for number, (group, life) in enumerate(LIVES.items())}
+    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+        server = broker.bootstrap_servers
+        start_ms = time.time_ns() // 1_000_000 - BACKLOG_MS
+        log = interleaved(histories, PARTITIONS, start_ms)
+        write_log(server, log, PARTITIONS)
+        sizes = Counter(partition for partition, *_ in log)
+        assert sizes[0] > 2 * max(sizes[number] for number in range(1, PARTITIONS))
+        flags = ("--backfill-events", "--max-offsets-per-trigger", str(LIMIT), "--probe-interval", "1")
+        with running_job(server, tmp_path / "checkpoint", topic_names("backlog"), *flags) as job:
+            job.wait_caught_up(time.time_ns() // 1_000_000)
+            events = list(job.events().values())
+            assert job.stop() == 143
+        expected = rounds(replayed(server))
+    assert len(log) > 10 * LIMIT
+    assert set(expected) == set(LIVES)
+    assert rounds(events) == expected
+    assert [one for one in events if one["severitynumber"] >= Severity.WARN] == []

@@ -1,0 +1,185 @@
+"""The job on Spark that somebody else has started, with workers that have never heard of groupreplay."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyspark
+import pytest
+
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.contract.probe_messages import RoundSummary, decode_message
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.jars import connector_coordinate, jar_paths
+from groupreplay.streaming.local.java import java_environment
+from support.histories.raw_records import generation
+from support.job.jobs import PATIENCE_SECONDS, read_topic, topic_names, write_log
+from support.kafka.waiting import wait_until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+MAIN = "from groupreplay.streaming.cli.program import main\nmain()\n"
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Path:
+    """The package as it goes to workers: what a wheel is, renamed to .zip, which is what Spark takes."""
+    place = tmp_path / "groupreplay.zip"
+    with zipfile.ZipFile(place, "w") as archive:
+        for package in ("groupreplay", "groupreplay.codecs", "groupreplay.state", "groupreplay.streaming"):
+            for folder in sys.modules[package].__path__ if package in sys.modules else ():
+                for file in Path(folder).iterdir():
+                    if file.is_file():
+                        archive.write(file, f"{package.replace('.', '/')}/{file.name}")
+    return place
+
+
+@pytest.fixture
+def bare_python(tmp_path: Path) -> Path:
+    """A Python that has everything we need but groupreplay itself."""
+    packages = tmp_path / "site"
+    packages.mkdir()
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if "groupreplay" not in entry.name and entry.suffix != ".pth":
+            (packages / entry.name).symlink_to(entry)
+    script = tmp_path / "python"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def submit(tmp_path: Path, python: Path, *arguments: str) -> Iterator[str]:
+    """The command line of spark-submit with these arguments behind its own."""
+    main = tmp_path / "main.py"
+    main.write_text(MAIN)
+    yield from (
+        str(SUBMIT),
+        *arguments[: arguments.index("--")],
+        str(main),
+        *arguments[arguments.index("--") + 1 :],
+    )
+
+
+def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path, bare_python: Path) -> None:
+    """Two worker processes get the package as a zip only; the job runs and stops as everywhere."""
+    missing = subprocess.run([bare_python, "-c", "import groupreplay"], capture_output=True, check=False)
+    assert b"No module named 'groupreplay'" in missing.stderr
+    topics = topic_names("cluster")
+    with EmbeddedBroker(offsets_partitions=2) as broker, (tmp_path / "submit.log").open("wb") as log:
+        write_log(broker.bootstrap_servers, [(0, *generation("g", 0), 1_000)], 2)
+        command = submit(
+            tmp_path,
+            bare_python,
+            *("--master", "local-cluster[2,1,1024]"),
+            *("--jars", ",".join(map(str, jar_paths("spark-connector")))),
+            *("--py-files", str(shipped)),
+            *("--conf", "spark.ui.enabled=false"),
+            "--",
+            *("run", "--bootstrap-server", broker.bootstrap_servers, "--trigger", "1", "--backfill-events"),
+            *("--checkpoint", str(tmp_path / "checkpoint"), "--shuffle-partitions", "2"),
+            *(f for name in topics_flags(topics) for f in name),
+        )
+        process = subprocess.Popen(
+            list(command),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=tmp_path,
+            env={
+                **java_environment(),
+                "PYSPARK_PYTHON": str(bare_python),
+                "PYSPARK_DRIVER_PYTHON": str(bare_python),
+            },
+        )
+        try:
+            wait_until(
+                lambda: process.poll() is not None or read_topic(broker.bootstrap_servers, topics.events),
+                PATIENCE_SECONDS,
+                pause=1.0,
+            )
+            said = [
+                json.loads(one.value or b"") for one in read_topic(broker.bootstrap_servers, topics.events)
+            ]
+            assert [event["type"] for event in said] == ["groupreplay.group.created.v1"], tail(tmp_path)
+            # The prober, a process of its own, finds the package, too.
+            wait_until(
+                lambda: process.poll() is not None or rounds(broker, topics), PATIENCE_SECONDS, pause=1.0
+            )
+            assert process.poll() is None, tail(tmp_path)
+            driver(process).send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_SECONDS) == 143, tail(tmp_path)
+        finally:
+            end_session(process)
+
+
+def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
+    """Under spark-submit the JVM runs already and nothing can be fetched: the exact option is printed."""
+    with EmbeddedBroker(offsets_partitions=2) as broker:
+        command = submit(
+            tmp_path,
+            Path(sys.executable),
+            *("--master", "local[1]", "--conf", "spark.ui.enabled=false", "--"),
+            *(
+                "run",
+                "--bootstrap-server",
+                broker.bootstrap_servers,
+                "--checkpoint",
+                str(tmp_path / "checkpoint"),
+            ),
+        )
+        done = subprocess.run(
+            list(command),
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**java_environment(), "PYSPARK_PYTHON": sys.executable},
+            timeout=240,
+        )
+        assert done.returncode == 2
+        assert f"--packages {connector_coordinate()}" in done.stdout  # where spark-submit puts our stderr
+
+
+def rounds(broker: EmbeddedBroker, topics: TopicNames) -> list[RoundSummary]:
+    """The rounds of the prober that were written down."""
+    messages = (
+        decode_message(one.key, one.value) for one in read_topic(broker.bootstrap_servers, topics.probes)
+    )
+    return [one for one in messages if isinstance(one, RoundSummary)]
+
+
+def topics_flags(topics: TopicNames) -> Iterator[tuple[str, str]]:
+    """The flags that name the five topics."""
+    for name in ("events", "states", "dead_letters", "job", "probes"):
+        yield f"--{name.replace('_', '-')}-topic", getattr(topics, name)
+
+
+def driver(process: subprocess.Popen[bytes]) -> psutil.Process:
+    """Our Python under spark-submit's JVM."""
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # some end while we look
+            if any("main.py" in part for part in child.cmdline()):
+                return child
+    raise AssertionError("no driver is running")
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
+    """Kills what is left of the processes that we started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def tail(tmp_path: Path) -> str:
+    """The end of what spark-submit printed."""
+    return "\n".join((tmp_path / "submit.log").read_text("utf-8", "replace").splitlines()[-60:])

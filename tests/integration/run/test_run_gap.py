@@ -1,0 +1,104 @@
+"""A log that loses records the job has not read: said once, and the state is built anew from what is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.jobs import RunningJob, read_topic, running_job, topic_names
+from support.kafka.waiting import wait_until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+
+
+def commit(server: str, group: str) -> None:
+    """Makes a group by committing an offset, as a tool does."""
+    consumer = Consumer({"bootstrap.servers": server, "group.id": group})
+    try:
+        consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
+    finally:
+        consumer.close()
+
+
+def remove_everything(server: str) -> dict[int, int]:
+    """Lets retention take all records of the offsets topic, as a wrong policy does; the ends by partition."""
+    admin, cluster = AdminClient({"bootstrap.servers": server}), Connection(Cluster(bootstrap_servers=server))
+
+    def keep(policy: str, retention_ms: str) -> None:
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in {"cleanup.policy": policy, "retention.ms": retention_ms}.items()
+        ]
+        topic = ConfigResource(ResourceType.TOPIC, OFFSETS_TOPIC, incremental_configs=entries)
+        for answer in admin.incremental_alter_configs([topic]).values():
+            answer.result(30)
+
+    keep("delete", "1")
+    ends = cluster.end_offsets(OFFSETS_TOPIC, 4)
+    wait_until(lambda: cluster.first_offsets(OFFSETS_TOPIC, 4) == ends)
+    keep("compact", "-1")
+    return ends
+
+
+def named(job: RunningJob, name: str) -> list[dict[str, Any]]:
+    """The events of one kind."""
+    found = [one for one in job.events().values() if one["type"] == f"groupreplay.{name}.v1"]
+    return sorted(found, key=lambda one: one["time"])
+
+
+def test_records_that_are_gone_unread(tmp_path: Path, unique: Callable[[str], str]) -> None:
+    """One event with the range; what happens from then on is said, also after another start."""
+    often = {"log.retention.check.interval.ms": 500}
+    with EmbeddedBroker(offsets_partitions=4, overrides=often) as broker:
+        server, topics = broker.bootstrap_servers, topic_names(unique("gap"))
+        admin = AdminClient({"bootstrap.servers": server})
+        admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(60)
+        commit(server, "old")
+        with running_job(server, tmp_path / "job", topics, "--no-probe") as job:
+            job.wait_caught_up(time.time_ns() // 1_000_000)
+            assert job.stop() == 143
+            read = Connection(Cluster(bootstrap_servers=server)).end_offsets(OFFSETS_TOPIC, 4)
+            commit(server, "unseen")
+            ends = remove_everything(server)
+            job.restart()
+            job.wait_until(lambda: named(job, "job.gap"))
+            job.wait_caught_up(time.time_ns() // 1_000_000)
+            commit(server, "new")
+            job.wait_until(lambda: named(job, "group.created"))
+            assert job.stop() == 143
+            job.restart()
+            restarted_ms = time.time_ns() // 1_000_000
+            job.wait_caught_up(restarted_ms)
+            commit(server, "newer")
+            job.wait_until(lambda: len(named(job, "group.created")) == 2)
+            assert job.stop() == 143
+            (gap,) = named(job, "job.gap")
+            created = named(job, "group.created")
+        (lost,) = (number for number in ends if ends[number] != read[number])
+        assert gap["data"]["reason"] == "removed"
+        assert gap["severitytext"] == "ERROR"
+        assert gap["data"]["partitions"] == [
+            {"partition": lost, "read_to": read[lost], "log_start": ends[lost], "log_end": ends[lost]}
+        ]
+        assert [one["data"]["group_id"] for one in created] == ["new", "newer"]
+        era = Connection(Cluster(bootstrap_servers=server)).identify(OFFSETS_TOPIC).era
+        assert all(f"-{era}.1-" in one["id"] for one in created)
+        keys = [one.key for one in read_topic(server, topics.events) if one.key == b"\0job"]
+        assert len(keys) == 1

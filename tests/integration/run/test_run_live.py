@@ -1,0 +1,162 @@
+"""The job beside living groups: first start, second job, outage, stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from groupreplay.codecs import decode_key
+from groupreplay.state import OFFSETS_TOPIC, Context
+from groupreplay.streaming.config.retention import RetentionFlags
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.job.heartbeat import JOB_KEY
+from groupreplay.streaming.kafka import topic_reader
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.jobs import Json, RunningJob, comparable, read_topic, running_job, topic_names
+from support.kafka.waiting import wait_until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+ORDERS = "orders"
+
+
+@contextmanager
+def group_member(server: str, group: str) -> Iterator[Consumer]:
+    """A consumer that has joined, owns partitions, and has committed an offset."""
+    settings = {"bootstrap.servers": server, "group.id": group, "enable.auto.commit": False}
+    with closing(Consumer({**settings, "session.timeout.ms": 6_000})) as consumer:
+        consumer.subscribe([ORDERS])
+        wait_until(lambda: consumer.poll(0.1) or consumer.assignment())
+        consumer.commit(offsets=[TopicPartition(ORDERS, 0, 1)], asynchronous=False)
+        yield consumer
+
+
+def groups_in_the_log(server: str) -> set[str]:
+    """The names of all groups that ever wrote a record."""
+    return {decode_key(one.key).group for one in read_topic(server, OFFSETS_TOPIC)}  # type: ignore[union-attr]
+
+
+def document(job: RunningJob) -> Json:
+    """What the job last said of itself."""
+    values = [one.value for one in read_topic(job.server, job.topics.job) if one.key == JOB_KEY]
+    last: Json = json.loads(values[-1] or b"")
+    return last
+
+
+def run_id(job: RunningJob) -> str:
+    """The id of the process that last wrote the job's document."""
+    return str(document(job)["run_id"])
+
+
+def types_of(job: RunningJob, group: str) -> list[str]:
+    """What was said about a group, in the order of its sequence."""
+    events = [event for event in job.events().values() if event["data"]["group_id"] == group]
+    return [event["type"] for event in sorted(events, key=lambda event: event["data"]["cause"]["offset"])]
+
+
+def test_a_life_of_the_job(tmp_path: Path) -> None:
+    """First start on an old topic, live events, a refused second job, an outage, a clean stop.
+
+    One story, because each chapter needs a running job, and a running job takes its time to start.
+    """
+    with EmbeddedBroker(offsets_partitions=4) as broker:
+        server = broker.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": server})
+        admin.create_topics([NewTopic(ORDERS, 2, 1)])[ORDERS].result(60)
+        producer = Producer({"bootstrap.servers": server})
+        for _ in range(10):
+            producer.produce(ORDERS, b"x")
+        assert producer.flush(60) == 0
+        with group_member(server, "old"):
+            pass
+
+        topics = topic_names("live")
+        with running_job(server, tmp_path / "checkpoint", topics) as job:
+            # The first start says nothing about the past and writes every group's document.
+            first_start_ms = time.time_ns() // 1_000_000
+            job.wait_caught_up(first_start_ms)
+            assert job.events() == {}
+            assert {group: document["state"] for group, document in job.documents().items()} == {
+                "old": "Empty"
+            }
+
+            # What happens now is said.
+            with group_member(server, "new"):
+                job.wait_until(lambda: "groupreplay.rebalance.completed.v1" in types_of(job, "new"))
+            job.wait_until(lambda: "groupreplay.group.emptied.v1" in types_of(job, "new"))
+            assert types_of(job, "new") == [
+                "groupreplay.group.created.v1",
+                "groupreplay.rebalance.completed.v1",
+                "groupreplay.group.emptied.v1",
+            ]
+            headers = [one.headers for one in read_topic(server, topics.events)]
+            assert all(one["content-type"] == b"application/cloudevents+json" for one in headers)
+            assert {one["ce_id"].decode() for one in headers} == set(job.events())
+
+            # librdkafka aborts the prober: the job goes on, and the rounds come back.
+            pid = job.prober()
+            os.kill(pid, signal.SIGABRT)
+            job.wait_until(lambda: document(job)["prober_restarts"] == 1)
+            died_ms = time.time_ns() // 1_000_000
+            job.wait_until(lambda: document(job)["prober"]["round_ms"] > died_ms)
+            assert (document(job)["restarts"], document(job)["prober"]["rights"]) == (0, "ok")
+            assert "the prober has ended (SIGABRT)" in job.process.tail(200)
+            assert pid != job.prober()
+
+            # A second job on the same checkpoint does not start.
+            with running_job(server, tmp_path / "checkpoint", topics) as second:
+                wait_until(lambda: second.process.exit_code is not None, 240)
+                assert second.process.exit_code == 2
+                assert "another job is using this checkpoint" in second.process.tail(200)
+
+            # An outage is ridden out in the same process.
+            pid, before = job.process.pid, run_id(job)
+            broker.stop()
+            broker.start()
+            with group_member(server, "after"):
+                job.wait_until(lambda: "groupreplay.rebalance.completed.v1" in types_of(job, "after"))
+            job.wait_caught_up(time.time_ns() // 1_000_000)
+            assert (job.process.pid, run_id(job)) == (pid, before)
+
+            # The job has added no group of its own, and replay says the same as the job.
+            assert groups_in_the_log(server) == {"old", "new", "after"}
+            log = topic_reader.read_topic(Cluster(bootstrap_servers=server))
+            known = RetentionFlags().resolve(Connection(Cluster(bootstrap_servers=server))).for_context()
+            replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era, **known))
+            events = [
+                json.loads(row.value or b"") for row in replayed.feed(log) if row.output is Output.EVENTS
+            ]
+            expected = {one["id"]: comparable(one) for one in events if one["data"]["group_id"] != "old"}
+            job.wait_until(lambda: job.events().keys() >= expected.keys())
+            assert job.events() == expected
+
+            # SIGTERM ends it, its JVM too, without a page of stack traces.
+            children = psutil.Process(pid).children(recursive=True)
+            assert job.stop() == 143
+            wait_until(lambda: not any(child.is_running() for child in children))
+            assert "\tat " not in job.log.read_text()
+            assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_missing_offsets_topic_is_told(tmp_path: Path) -> None:
+    """On a cluster without any group the job does not start; it says why, and what makes the topic appear."""
+    with (
+        EmbeddedBroker(wait_for_coordinator=False) as broker,
+        running_job(broker.bootstrap_servers, tmp_path / "checkpoint", topic_names("none")) as job,
+    ):
+        wait_until(lambda: job.process.exit_code is not None, 120)
+        assert job.process.exit_code == 5
+        assert "no such topic" in job.process.tail()

@@ -1,0 +1,71 @@
+"""The running job with ``--redact``: what it writes of living members names nobody."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from groupreplay.state.policy.redaction import FIELDS, Redaction
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.jobs import RunningJob, read_topic, running_job, topic_names
+from support.kafka.waiting import wait_until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+
+KEY = b"a key of sixteen bytes and more"
+CLIENT, INSTANCE, HOST = "accounting-laptop", "till-17", "/127.0.0.1"
+
+
+def member(server: str, **settings: str) -> Consumer:
+    """A member of the group, still to be polled."""
+    consumer = Consumer({"bootstrap.servers": server, "group.id": "g", "client.id": CLIENT, **settings})
+    consumer.subscribe(["orders"])
+    return consumer
+
+
+def written(job: RunningJob) -> bytes:
+    """All bytes that the job has written for others to read."""
+    topics = (job.topics.events, job.topics.states, job.topics.job)
+    messages = [one for topic in topics for one in read_topic(job.server, topic)]
+    headers = b"".join(value for one in messages for value in one.headers.values())
+    return headers + b"".join((one.key or b"") + (one.value or b"") for one in messages)
+
+
+def test_nobody_is_named(tmp_path: Path) -> None:
+    """Joins, a document of two members and their leaving: hashes by the key stand where names would stand."""
+    redaction = Redaction(frozenset(FIELDS), KEY)
+    (tmp_path / "key").write_bytes(KEY + b"\n")
+    flags = ("--redact", ",".join(FIELDS), "--redact-key-file", str(tmp_path / "key"), "--member-events")
+    with EmbeddedBroker(offsets_partitions=4) as broker:
+        server = broker.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": server})
+        admin.create_topics([NewTopic("orders", 2, 1)])["orders"].result(60)
+        with running_job(server, tmp_path / "job", topic_names("redacted"), *flags) as job:
+            job.wait_until(job.caught_up)
+            with (
+                closing(member(server)) as first,
+                closing(member(server, **{"group.instance.id": INSTANCE})) as second,
+            ):
+
+                def both() -> bool:
+                    first.poll(0.1)
+                    second.poll(0.1)
+                    return bool(first.assignment() and second.assignment())
+
+                wait_until(both)
+                ids = [first.memberid(), second.memberid()]
+                job.wait_until(lambda: both() and len(job.documents().get("g", {}).get("members", ())) == 2)
+                members = job.documents()["g"]["members"]
+            job.wait_until(lambda: any("member.left" in one["type"] for one in job.events().values()))
+            bytes_written = written(job)
+            assert job.stop() == 143
+    assert sorted(one["member_id"] for one in members) == sorted(map(redaction.hide, ids))
+    assert {one["client_id"] for one in members} == {redaction.hide(CLIENT)}
+    assert {one["client_host"] for one in members} == {redaction.hide(HOST)}
+    assert {one["instance_id"] for one in members} == {None, redaction.hide(INSTANCE)}
+    named = [text for text in (CLIENT, INSTANCE, HOST[1:], *ids) if text.encode() in bytes_written]
+    assert named == []

@@ -1,0 +1,38 @@
+"""The page about events and the code agree."""
+
+from __future__ import annotations
+
+import re
+
+from generators.events_page import page
+from groupreplay.state.job.job_watch import JOB_RULES
+from groupreplay.state.output.catalogue import EVENTS
+from groupreplay.state.policy.rules import DETECTORS, numbers_of
+from support.paths import ROOT
+
+PAGE = ROOT / "docs" / "events.md"
+
+
+def test_the_page_is_up_to_date() -> None:
+    """``python -m generators.events_page > docs/events.md`` has been run after the last change."""
+    assert PAGE.read_text() == page()
+
+
+def test_every_event_has_its_section() -> None:
+    """With its own fields in it."""
+    text = page()
+    sections = {line.removeprefix("### ").strip("`") for line in text.splitlines() if line.startswith("### ")}
+    assert sections == {fact.NAME for fact in EVENTS}
+    assert "| `skipped_generations` | integer or null |" in text
+
+
+def test_the_numbers_are_those_of_the_detectors() -> None:
+    """Each condition that a detector finds has its rule and every number with its default."""
+    section = page().partition("### `rebalance.slow`")[2].partition("### ")[0]
+    assert "Severity WARN." in section
+    assert "Fires when: in progress for longer than max(`least_ms`," in section
+    assert "| `threshold_ms` | as the rule says |\n| `least_ms` | 60000 |" in section
+    for detector in (*DETECTORS, *JOB_RULES):
+        section = page().partition(f"### `{detector.NAME}`")[2].partition("### ")[0]
+        listed = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", section, re.MULTILINE)
+        assert listed == list(numbers_of(detector))

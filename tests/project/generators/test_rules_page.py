@@ -1,0 +1,52 @@
+"""The shipped file of rules and the code agree."""
+
+from __future__ import annotations
+
+import re
+
+from generators.rules_page import page
+from groupreplay.state.job.job_watch import JOB_RULES
+from groupreplay.state.policy.rules import DETECTORS, EPHEMERAL, Policy, numbers_of
+from groupreplay.streaming.config.rules_file import parse_rules
+from support.paths import ROOT
+
+SHIPPED = ROOT / "deploy" / "rules.toml"
+
+
+def test_the_file_is_up_to_date() -> None:
+    """``make docs`` has been run after the last change of a rule or a number."""
+    assert SHIPPED.read_text() == page()
+
+
+def test_the_file_is_what_holds_without_one() -> None:
+    """Every number with its default; those without one stand there as comments; and the rules for groups."""
+    policy = parse_rules(page(), "rules.toml")
+    rules = (*DETECTORS, *JOB_RULES)
+    defaults = {one.NAME: {name: getattr(one, name) for name in numbers_of(one)} for one in rules}
+    given = {
+        condition: {name: value for name, value in numbers.items() if value is not None}
+        for condition, numbers in defaults.items()
+    }
+    assert policy.numbers == {condition: numbers for condition, numbers in given.items() if numbers}
+    assert policy.groups == (*EPHEMERAL, *EPHEMERAL)
+    assert policy.runbook == Policy().runbook
+    sections = re.findall(r"^\[([a-z_.]+)\]\n(.*?)(?=\n\n)", page(), re.MULTILINE | re.DOTALL)
+    commented = {
+        (condition, name)
+        for condition, body in sections
+        for name in re.findall(r"^# (\w+) = ", body, re.MULTILINE)
+    }
+    assert commented == {
+        (condition, name)
+        for condition, numbers in defaults.items()
+        for name, value in numbers.items()
+        if value is None
+    }
+
+
+def test_the_comments_are_right() -> None:
+    """What is commented out can be taken in as it stands."""
+    text = re.sub(r"^# (\w+ = .*|\w+\.\w+\.\w+ = .*|\[\[group\]\])$", r"\1", page(), flags=re.MULTILINE)
+    rules = {rule.groups: rule for rule in parse_rules(text, "rules.toml").groups}
+    assert rules["*-test"].ignore
+    assert rules["ledger"].numbers == {"rebalance.stuck": {"threshold_ms": 120_000}}

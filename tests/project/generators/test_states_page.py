@@ -1,0 +1,46 @@
+"""The page about states and the code agree."""
+
+from __future__ import annotations
+
+from generators.states_page import page
+from groupreplay.state.kafka_terms import MemberPhase, Phase
+from groupreplay.state.replay.phases import Seen
+from groupreplay.state.snapshot.modern import MEMBER_STATES, STATES
+from support.paths import ROOT
+
+PAGE = ROOT / "docs" / "states.md"
+
+
+def test_the_page_is_up_to_date() -> None:
+    """``python -m generators.states_page > docs/states.md`` has been run after the last change."""
+    assert PAGE.read_text() == page()
+
+
+def test_every_cell_is_on_the_page() -> None:
+    """The table is total there, too: a row for everything seen, a column for every state."""
+    rows = [line.split(" | ") for line in page().splitlines() if line.startswith("| ")]
+    by_first = {row[0].removeprefix("| "): row for row in rows}
+    assert {len(by_first[seen.value]) for seen in Seen} == {len(Phase) + 1}
+    assert by_first["a record without members"][1:3] == ["Empty", "Empty, `group.emptied`"]
+
+
+def test_the_diagram_is_drawn_from_the_table() -> None:
+    """What the log alone can do: every arrow is a cell that says something or moves the group."""
+    arrows = [line.strip() for line in page().splitlines() if " --> " in line and "[*]" not in line]
+    assert "Dead --> Empty: a record without members" in arrows
+    assert "Stable --> Stable: a record with members and the known generation" in arrows
+    assert "Empty --> Empty: an offset commit" not in arrows
+    assert not [line for line in arrows if "broker" in line]
+
+
+def test_every_rule_and_every_member_state_is_told() -> None:
+    """In the order in which the broker tries them, each with its condition."""
+    text = page()
+    assert (
+        "| 2 | NotReady | It has no topology, or the topology's epoch is not the one that was validated |"
+        in text
+    )
+    for rules in STATES.values():
+        for name, rule in rules:
+            assert rule.__doc__, name
+    assert set(MEMBER_STATES) == set(MemberPhase)

@@ -1,0 +1,66 @@
+"""The systemd unit: what systemd says of it, and what it must not hold."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from groupreplay.streaming.base.errors import ExitCode
+from support.job.captures import invoke
+from support.paths import ROOT
+
+UNIT = ROOT / "deploy" / "groupreplay.service"
+
+
+def settings() -> dict[str, str]:
+    """The unit's settings; each stands once."""
+    pairs = re.findall(r"^(\w+)=(.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(pairs) == len(dict(pairs))
+    return dict(pairs)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    """systemd-analyze finds no unknown setting and no wrong value."""
+    # It looks for the program, too, which is not installed where tests run.
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/opt/groupreplay/bin/groupreplay", "/bin/true"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False
+    )
+    said = [line for line in (done.stdout + done.stderr).splitlines() if UNIT.name in line]
+    assert said == []
+
+
+def test_the_unit_starts_a_command_that_there_is(tmp_path: Path) -> None:
+    """Its command line is understood: with a configuration that names no checkpoint only that is missing."""
+    program, *words = settings()["ExecStart"].split()
+    config = tmp_path / "config.toml"
+    config.write_text('bootstrap-server = "127.0.0.1:1"\n')
+    result = invoke(*[str(config) if word == "/etc/groupreplay/config.toml" else word for word in words])
+    assert Path(program).name == "groupreplay"
+    assert (result.exit_code, "Missing option '--checkpoint'" in result.stderr) == (ExitCode.USAGE, True)
+
+
+def test_failures_that_stay_are_not_tried_again() -> None:
+    """Usage, rights and data: the same exit codes as the program's own."""
+    stay = {ExitCode.USAGE, ExitCode.AUTHORISATION, ExitCode.DATA}
+    found = settings()
+    assert found["Restart"] == "on-failure"
+    assert {int(code) for code in found["RestartPreventExitStatus"].split()} == stay
+    assert found["SuccessExitStatus"] == "143"
+
+
+def test_the_unit_is_locked_up_and_holds_no_secret() -> None:
+    """What systemd offers to take away is taken away; the login comes as a credential."""
+    found = settings()
+    for name in ("NoNewPrivileges", "PrivateTmp", "PrivateDevices", "ProtectHome", "DynamicUser"):
+        assert found[name] == "yes"
+    assert found["ProtectSystem"] == "strict"
+    assert found["CapabilityBoundingSet"] == ""
+    assert found["LoadCredential"].startswith("client.properties:")
+    assert re.search(r"(?i)password|secret=|token|jaas", UNIT.read_text()) is None

@@ -1,0 +1,81 @@
+"""docs/operations.md says what is true, and what stands in its blocks works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.check.checklist import _CHECKS
+from groupreplay.streaming.cli.program import cli
+from groupreplay.streaming.local.jars import connector_coordinate
+from groupreplay.streaming.spark.session import _JVM_CONF
+from support.job.captures import invoke
+from support.paths import ROOT
+
+PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+SHELL = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+
+
+def parsed(words: list[str]) -> click.Context:
+    """A command line of the program, as far as it goes without running it."""
+    command = cli.get_command(click.Context(cli), words[0])
+    assert command is not None
+    return command.make_context(words[0], words[1:])
+
+
+def test_every_check_is_explained() -> None:
+    """The table under "check" has a row for each, in the order in which they are printed or near it."""
+    section = PAGE.partition("\n## Before the first start: check\n")[2].partition("\n## ")[0]
+    rows = "\n".join(re.findall(r"^\| (.*?) \|", section, re.MULTILINE))
+    others = {"rights": "each right", "sink rights": "each right", "output topics": "each output topic"}
+    missing = [one.name for one in _CHECKS if others.get(one.name, f"`{one.name}`") not in rows]
+    assert missing == []
+
+
+def test_its_own_commands_are_taken() -> None:
+    """Each line that begins with the program's name has known flags with values of the right kind."""
+    lines = [line for block in SHELL for line in block.splitlines() if line.startswith("groupreplay ")]
+    assert [parsed(shlex.split(line)[1:]).info_name for line in lines] == ["check"]
+
+
+def test_the_submitted_job() -> None:
+    """The recipe for a cluster names the connector of this release, the secrets of ours, and a command that is one."""
+    (block,) = [one for one in SHELL if one.startswith("spark-submit")]
+    words = shlex.split(block.replace("\\\n", " "))
+    assert words[words.index("--packages") + 1] == connector_coordinate()
+    conf = dict(words[at + 1].split("=", 1) for at, word in enumerate(words) if word == "--conf")
+    assert conf == {name: _JVM_CONF[name] for name in conf}
+    context = parsed(words[words.index("job.py") + 1 :])
+    assert context.params["checkpoint"].startswith("hdfs:///")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell")
+def test_the_submitted_program(tmp_path: Path) -> None:
+    """The two lines that prepare a submission make a program that is ours."""
+    (block,) = [one for one in SHELL if "job.py" in one and "spark-submit" not in one]
+    (tmp_path / "groupreplay-0-py3-none-any.whl").write_bytes(b"")
+    subprocess.run(["sh", "-ec", block], cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [sys.executable, "job.py", "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("groupreplay, version ")
+    assert (tmp_path / "groupreplay.zip").exists()
+
+
+def test_the_configuration_of_the_service(tmp_path: Path) -> None:
+    """It is taken as it stands: all that is missing here is the credential that systemd would hand over."""
+    (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    config = tmp_path / "config.toml"
+    config.write_text(block)
+    result = invoke("--config", config, "run")
+    assert result.exit_code == ExitCode.USAGE
+    assert "/run/credentials/groupreplay.service/client.properties" in result.stderr
+    unit = (ROOT / "deploy" / "groupreplay.service").read_text(encoding="utf-8")
+    assert "LoadCredential=client.properties:/etc/groupreplay/client.properties" in unit

@@ -1,0 +1,51 @@
+"""The commands of the pages on performance and scaling can be typed as they stand there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from groupreplay.streaming.cli.commands import run
+from support.paths import ROOT
+
+PAGES = {name: (ROOT / "docs" / name).read_text() for name in ("performance.md", "scaling.md")}
+_COMMAND = re.compile(r"^(?:/tmp/)?(?:\.venv/bin/)?python benchmarks/(\w+\.py)(.*)$", re.MULTILINE)
+
+
+def test_each_benchmark_is_on_the_page() -> None:
+    """With the command that runs it; what only others import has none."""
+    named = {script for script, _ in _COMMAND.findall(PAGES["performance.md"])}
+    scripts = {path.name for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()}
+    assert named == scripts
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_flags_of_benchmarks_exist(page: str) -> None:
+    """Each one is declared in the script that it is given to."""
+    for script, rest in _COMMAND.findall(PAGES[page]):
+        source = (ROOT / "benchmarks" / script).read_text()
+        own, _, of_run = rest.partition(" -- ")
+        assert [flag for flag in re.findall(r"--[\w-]+", own) if f'"{flag}"' not in source] == []
+        known = {name for parameter in run.params for name in parameter.opts}
+        assert set(re.findall(r"--[\w-]+", of_run)) <= known
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_flag_exists(page: str) -> None:
+    """Flags in the text belong to a benchmark or to ``groupreplay run``; those of spark-submit stand before it."""
+    text = re.sub(r"spark-submit --.*?job\.py", "", PAGES[page], flags=re.DOTALL)
+    scripts = "".join(path.read_text() for path in (ROOT / "benchmarks").glob("*.py"))
+    known = {name for parameter in run.params for name in parameter.opts}
+    flags = set(re.findall(r"(?<![\w|-])--[a-z][\w-]+", text)) - known
+    assert [flag for flag in sorted(flags) if f'"{flag}"' not in scripts] == []
+
+
+def test_make_bench_is_what_the_page_says() -> None:
+    """The command of the page runs the one benchmark with the flags it is given."""
+    makefile = (ROOT / "Makefile").read_text()
+    assert "$(BIN)/python benchmarks/bench.py $(ARGS)" in makefile.split("\nbench:")[1].split("\n\n")[0]
+    shapes = (ROOT / "benchmarks" / "shapes.py").read_text()
+    named = re.findall(r"--shape (\w+)", PAGES["performance.md"])
+    assert named
+    assert [name for name in named if f'Shape("{name}"' not in shapes] == []

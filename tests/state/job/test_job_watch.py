@@ -1,0 +1,224 @@
+"""When the job is blind or behind: from what its rounds and heartbeats say, with time as an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from groupreplay.state import Context, Event, Severity, SnapshotError
+from groupreplay.state.conditions.conditions import Condition, JobBehind, JobBlind
+from groupreplay.state.events.event import Cause, Evidence
+from groupreplay.state.job.job_watch import GRANT_DESCRIBE, Beat, JobObservation, JobWatch, Place, Round
+from groupreplay.state.policy.rules import Policy
+
+CONTEXT = Context(cluster_id="c")
+MINUTE = 60_000
+WELL = {0: (5, 5), 1: (9, 9)}
+
+
+def place(at: int) -> Place:
+    """Where something said at that moment is recorded."""
+    return Place("group-probes", 0, at)
+
+
+def taken(
+    at: int,
+    partitions: Mapping[int, tuple[int, int]] = WELL,
+    *,
+    rights: str = "ok",
+    brokers: Mapping[int, str | None] | None = None,
+    count: int | None = 2,
+) -> Round:
+    """A round in which all is well but what is said."""
+    return Round(at, place(at), dict(brokers or {1: None}), rights, dict(partitions), count)
+
+
+def beat(at: int, caught_up: int | None) -> Beat:
+    """A heartbeat."""
+    return Beat(at, place(at), caught_up)
+
+
+def fed(
+    observations: Sequence[JobObservation], context: Context = CONTEXT, blob: bytes | None = None
+) -> list[Event]:
+    """The events, one observation a call, with a snapshot taken and restored between any two."""
+    events = []
+    for one in observations:
+        watch = JobWatch(context) if blob is None else JobWatch.from_snapshot(context, blob)
+        events += watch.apply([one])
+        assert watch.changed or not events
+        blob = watch.snapshot()
+    whole = JobWatch(context).apply(list(reversed(observations)))
+    assert whole == events  # however it is cut into calls
+    return events
+
+
+def story(events: Sequence[Event]) -> list[tuple[Any, ...]]:
+    """Time, kind, status and start of each condition."""
+    told = []
+    for event in events:
+        assert isinstance(event.fact, Condition)
+        what = event.fact.what if isinstance(event.fact, JobBlind) else event.fact.NAME
+        told.append((event.time_ms, what, event.fact.status, event.fact.since_ms))
+    return told
+
+
+def test_a_hanging_transaction() -> None:
+    """The stable offset stands still below the high watermark for a minute; it moves on when it ends."""
+    stuck = {0: (7, 5), 1: (9, 9)}
+    events = fed(
+        [
+            taken(MINUTE),
+            taken(2 * MINUTE, stuck),
+            taken(3 * MINUTE, {0: (8, 5), 1: (9, 9)}),
+            taken(3 * MINUTE + 1, {0: (9, 5), 1: (12, 9)}),
+            taken(4 * MINUTE, {0: (9, 9), 1: (12, 10)}),
+        ]
+    )
+    assert story(events) == [
+        (3 * MINUTE + 1, "hanging_transaction", "firing", 2 * MINUTE),
+        (4 * MINUTE, "hanging_transaction", "resolved", 2 * MINUTE),
+    ]
+    fired = events[0]
+    assert isinstance(fired.fact, JobBlind)
+    assert (fired.fact.partitions, fired.fact.brokers, fired.fact.threshold_ms) == ((0,), (), MINUTE)
+    assert (fired.evidence, fired.fact.severity, fired.group_id) == (Evidence.PROBE, Severity.ERROR, None)
+    at = 3 * MINUTE + 1
+    assert fired.cause == Cause(topic="group-probes", partition=0, offset=at, timestamp_ms=at)
+
+
+def test_transactions_that_come_and_go_are_normal() -> None:
+    """There is one open at each look, but never the same: the stable offset moves."""
+    assert fed([taken(at * 10_000, {0: (at + 3, at), 1: (9, 9)}) for at in range(1, 60)]) == []
+
+
+def test_a_partition_that_does_not_answer_is_neither_held_nor_free() -> None:
+    """What was known of it stays, and the time goes on."""
+    stuck = {0: (7, 5), 1: (9, 9)}
+    rounds = [taken(MINUTE, stuck), taken(MINUTE + 10_000, {1: (9, 9)}), taken(3 * MINUTE, stuck)]
+    assert story(fed(rounds)) == [(3 * MINUTE, "hanging_transaction", "firing", MINUTE)]
+
+
+def test_missing_rights() -> None:
+    """ConditionUpdate at once, with the command that grants them; a round that cannot tell changes nothing."""
+    events = fed(
+        [
+            taken(1, rights="unknown"),
+            taken(2, rights="missing"),
+            taken(3, rights="unknown"),
+            taken(4, rights="missing"),
+            taken(5, rights="ok"),
+        ]
+    )
+    assert story(events) == [(2, "no_rights", "firing", 2), (5, "no_rights", "resolved", 2)]
+    assert isinstance(events[0].fact, JobBlind)
+    assert events[0].fact.fix == GRANT_DESCRIBE
+
+
+def test_silent_brokers() -> None:
+    """Three rounds in a row without an answer; one answer in between begins the count anew."""
+    away = {1: None, 2: "timed out"}
+    events = fed(
+        [
+            taken(1, brokers=away),
+            taken(2, brokers=away),
+            taken(3),
+            taken(4, brokers=away),
+            taken(5, brokers=away),
+            taken(6, {1: (9, 9)}, brokers=away),
+            taken(7),
+        ]
+    )
+    assert story(events) == [(6, "brokers_silent", "firing", 4), (7, "brokers_silent", "resolved", 4)]
+    assert isinstance(events[0].fact, JobBlind)
+    assert (events[0].fact.partitions, events[0].fact.brokers) == ((), (2,))
+
+
+def test_partitions_without_an_answer() -> None:
+    """A broker that is gone is no longer listed; its partitions are missed all the same."""
+    events = fed([taken(at, {1: (9, 9)}) for at in (1, 2, 3)])
+    assert story(events) == [(3, "brokers_silent", "firing", 1)]
+    assert isinstance(events[0].fact, JobBlind)
+    assert (events[0].fact.partitions, events[0].fact.brokers) == ((0,), ())
+
+
+def test_a_changed_number_of_partitions() -> None:
+    """Groups move to other partitions, which the job does not read; a round that cannot tell is no change."""
+    more = {**WELL, 2: (0, 0)}
+    rounds = [taken(1, count=None), taken(2), taken(3, more, count=3), taken(4, count=None)]
+    assert story(fed(rounds)) == [(3, "partition_count_changed", "firing", 3)]
+
+
+def test_a_job_that_is_behind() -> None:
+    """Its caught-up time is older than a minute for five; a start counts from its first heartbeat."""
+    events = fed(
+        [
+            *(beat(at * MINUTE, None) for at in range(1, 6)),
+            beat(6 * MINUTE, None),
+            beat(7 * MINUTE, 6 * MINUTE),
+            *(beat(at * MINUTE, 7 * MINUTE) for at in range(8, 15)),
+        ]
+    )
+    assert story(events) == [
+        (6 * MINUTE, "job.behind", "firing", MINUTE),
+        (7 * MINUTE, "job.behind", "resolved", MINUTE),
+        (14 * MINUTE, "job.behind", "firing", 9 * MINUTE),
+    ]
+    late = events[-1].fact
+    assert isinstance(late, JobBehind)
+    assert (late.caught_up_ms, late.lag_ms, late.threshold_ms) == (7 * MINUTE, 7 * MINUTE, 5 * MINUTE)
+
+
+def test_a_slow_trigger_is_not_late() -> None:
+    """With a trigger of a minute the job is never closer than that; three triggers are allowed."""
+    slow = Context(cluster_id="c", catch_up_after_ms=3 * MINUTE)
+    assert fed([beat(at * MINUTE, (at - 3) * MINUTE) for at in range(4, 30)], slow) == []
+
+
+def test_the_numbers_are_settings() -> None:
+    """As for the conditions of groups."""
+    numbers = {"job.blind": {"silent_rounds": 1}, "job.behind": {"lag_ms": 0, "threshold_ms": 10}}
+    context = Context(cluster_id="c", catch_up_after_ms=0, policy=Policy(numbers=numbers))
+    events = fed([taken(1, brokers={2: "x"}), beat(2, 1), beat(12, 11)], context)
+    assert story(events) == [(1, "brokers_silent", "firing", 1), (12, "job.behind", "firing", 2)]
+
+
+def test_of_the_time_before_nothing_is_said() -> None:
+    """At a first start the topic may hold the rounds of another job; they do not count."""
+    context = Context(cluster_id="c", emit_since_ms=3)
+    assert story(fed([taken(1, rights="missing"), taken(4, rights="missing")], context)) == [
+        (4, "no_rights", "firing", 4)
+    ]
+
+
+def test_what_was_said_too_late_is_said_again() -> None:
+    """A job that was down reads old rounds: nobody is alerted by those, so what still holds is repeated."""
+    watch = JobWatch(CONTEXT)
+    now_ms = 60 * MINUTE
+    assert story(watch.apply([taken(1, rights="missing")], recorded_ms=now_ms)) == [
+        (1, "no_rights", "firing", 1)
+    ]
+    watch = JobWatch.from_snapshot(CONTEXT, watch.snapshot())
+    assert story(watch.apply([taken(now_ms, rights="missing")], recorded_ms=now_ms)) == [
+        (now_ms, "no_rights", "firing", 1)
+    ]
+    assert watch.apply([taken(now_ms + 1, rights="missing")], recorded_ms=now_ms + 1) == []
+
+
+def test_repeats_change_nothing() -> None:
+    """A batch may be replayed."""
+    watch = JobWatch(CONTEXT)
+    watch.apply([taken(2, rights="missing"), beat(2, 1)])
+    again = JobWatch.from_snapshot(CONTEXT, watch.snapshot())
+    assert again.apply([taken(2, rights="ok"), taken(1, rights="ok"), beat(2, 1)]) == []
+    assert not again.changed
+    assert [one["what"] for one in again.conditions()] == ["no_rights"]
+
+
+@pytest.mark.parametrize("blob", [b"", b"\x63rest"])
+def test_a_snapshot_of_another_release(blob: bytes) -> None:
+    """It is refused by name, not misread."""
+    with pytest.raises(SnapshotError, match="job state version"):
+        JobWatch.from_snapshot(CONTEXT, blob)

@@ -1,0 +1,109 @@
+"""A classic group in the model: which changes of state are legal, who leads, which protocol wins."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from groupreplay.codecs import Subscription, encode_subscription
+from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.model.classic_group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
+from groupreplay.state.model.requests import DeleteGroup, Protocol
+from support.model.classic_clients import Clients, protocols
+
+LEGAL = [(old, new) for new, olds in VALID_PREVIOUS_STATES.items() for old in Phase if old in olds]
+
+
+def group(state: Phase) -> ClassicGroup:
+    """A group in a state."""
+    return ClassicGroup(group_id="g", current_state_timestamp_ms=1, changes=[], state=state)
+
+
+def member(name: str, *names: str, topics: tuple[str, ...] = ("t",)) -> GroupMember:
+    """A member with these protocols."""
+    return GroupMember(
+        member_id=name,
+        instance_id=None,
+        client_id=name,
+        client_host="/h",
+        rebalance_timeout_ms=1,
+        session_timeout_ms=1,
+        protocols=protocols(*names, topics=topics),
+    )
+
+
+@pytest.mark.parametrize(("old", "new"), list(product(Phase, Phase)))
+def test_a_change_of_state_is_legal_or_refused(old: Phase, new: Phase) -> None:
+    """Every pair; a legal one sets the time and remembers where it came from."""
+    one = group(old)
+    if (old, new) in LEGAL:
+        one.transition_to(new, 9)
+        assert (one.state, one.previous_state, one.current_state_timestamp_ms) == (new, old, 9)
+    else:
+        with pytest.raises(ValueError, match=f"cannot go from {old.value} to {new.value}"):
+            one.transition_to(new, 9)
+        assert (one.state, one.current_state_timestamp_ms) == (old, 1)
+
+
+def test_every_edge_that_requests_can_take_is_taken() -> None:
+    """A life of one group: only the ways to Dead from a group with members need a broker that unloads it."""
+    clients = Clients()
+    first, second = clients.stable("a", "b")
+    clients.leave(second)
+    clients.rejoin(first)
+    clients.join("c")  # while the leader has not synced
+    clients.leave(next(iter(clients.group.pending_joins), ""))
+    for name in list(clients.group.members):
+        clients.leave(name)
+    clients.wait(600_000)
+    clients.ask(DeleteGroup())
+    taken = {(change.before, change.after) for change in clients.changes}
+    beginning = {(Phase.DEAD, Phase.EMPTY)}
+    unloaded = {(old, Phase.DEAD) for old in Phase} - {(Phase.EMPTY, Phase.DEAD)}
+    assert taken == set(LEGAL) - unloaded | beginning
+
+
+def test_the_first_member_leads_and_gives_the_protocol_type() -> None:
+    """When it goes, the next one leads; when all are gone, nobody does."""
+    one = group(Phase.EMPTY)
+    for name in ("a", "b"):
+        one.add(member(name), "consumer")
+    assert (one.leader, one.protocol_type) == ("a", "consumer")
+    one.remove("a")
+    assert one.leader == "b"
+    one.remove("b")
+    assert (one.leader, one.protocol_type) == (None, "consumer")
+
+
+def test_only_who_shares_a_protocol_with_all_others_may_come() -> None:
+    """It is not enough that most of them support it."""
+    one = group(Phase.STABLE)
+    one.add(member("a", "range", "sticky"), "consumer")
+    one.add(member("b", "sticky"), "consumer")
+    assert dict(one.supported_protocols) == {"range": 1, "sticky": 2}
+    assert not one.supports("consumer", protocols("range"))
+    assert one.supports("consumer", protocols("range", "sticky"))
+
+
+def test_the_members_choose_among_what_all_support() -> None:
+    """The one with most votes wins, and each member's metadata is that of the chosen one."""
+    one = group(Phase.PREPARING_REBALANCE)
+    one.add(member("a", "range", "sticky"), "consumer")
+    one.add(member("b", "sticky", "range", topics=("u",)), "consumer")
+    one.add(member("c", "x", "sticky", "range"), "consumer")
+    one.next_generation(5)
+    assert (one.protocol, one.generation, one.state) == ("sticky", 1, Phase.COMPLETING_REBALANCE)
+    assert one.subscribed_topics == {"t", "u"}
+
+
+def test_topics_of_a_subscription_that_cannot_be_read_are_not_known() -> None:
+    """Then those of consumers stay; of another protocol type none does."""
+    one = group(Phase.PREPARING_REBALANCE)
+    broken = member("a")
+    broken.protocols = (Protocol("range", encode_subscription(Subscription(version=1, topics=("t",)))[:7]),)
+    one.add(broken, "consumer")
+    one.next_generation(5)
+    assert (one.subscribed_topics, one.is_subscribed("any")) == (None, True)
+    one.protocol_type = "connect"
+    assert not one.is_subscribed("any")

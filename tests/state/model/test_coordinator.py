@@ -1,0 +1,450 @@
+"""Requests to the coordinator model: every refusal by its name, and what is answered when there is none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
+from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.model.coordinator import Coordinator
+from groupreplay.state.model.requests import (
+    Answer,
+    DeleteGroup,
+    Error,
+    GroupOverview,
+    GroupSummary,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    MemberSummary,
+    OffsetCommit,
+    OffsetDelete,
+    Request,
+    Settings,
+    SyncGroup,
+)
+from support.model.classic_clients import Clients, joining, owning, protocols, subscription
+
+NOBODY = "nobody-1"
+
+
+def empty() -> Clients:
+    """A group that a client has asked for once."""
+    clients = Clients()
+    clients.ask(joining())
+    return clients
+
+
+def stable(*names: str, settings: Settings | None = None) -> Clients:
+    """A group whose members are all synced."""
+    clients = Clients(settings or Settings())
+    clients.stable(*names or ("a", "b"))
+    return clients
+
+
+def static() -> Clients:
+    """A group of one static member."""
+    clients = Clients()
+    clients.stable("a", instance_id="i")
+    return clients
+
+
+def preparing() -> Clients:
+    """One of two members has left."""
+    clients = stable("a", "b")
+    clients.leave(list(clients.group.members)[1])
+    return clients
+
+
+def completing() -> Clients:
+    """The other one has joined again, and has not synced."""
+    clients = preparing()
+    clients.rejoin(clients.group.leader or "")
+    return clients
+
+
+def full() -> Clients:
+    """No more than two may be in the group."""
+    return stable("a", "b", settings=Settings(max_size=2))
+
+
+def leader(clients: Clients) -> str:
+    """Who leads."""
+    return clients.group.leader or ""
+
+
+#: Where the group stands -> what is asked -> how it is refused.
+REFUSALS: list[tuple[Callable[[], Clients], Callable[[Clients], Request], Error]] = [
+    (Clients, lambda _: joining(session_timeout_ms=5_999), Error.INVALID_SESSION_TIMEOUT),
+    (Clients, lambda _: joining(session_timeout_ms=1_800_001), Error.INVALID_SESSION_TIMEOUT),
+    (Clients, lambda _: joining(member_id=NOBODY), Error.UNKNOWN_MEMBER_ID),
+    (Clients, lambda _: joining(), Error.MEMBER_ID_REQUIRED),
+    (Clients, lambda _: joining(protocols=()), Error.INCONSISTENT_GROUP_PROTOCOL),
+    (Clients, lambda _: joining(protocol_type=""), Error.INCONSISTENT_GROUP_PROTOCOL),
+    (stable, lambda _: joining(protocol_type="connect"), Error.INCONSISTENT_GROUP_PROTOCOL),
+    (stable, lambda _: joining(protocols=protocols("sticky")), Error.INCONSISTENT_GROUP_PROTOCOL),
+    (stable, lambda _: joining(member_id=NOBODY), Error.UNKNOWN_MEMBER_ID),
+    (static, lambda _: joining(member_id=NOBODY, instance_id="i"), Error.FENCED_INSTANCE_ID),
+    (static, lambda _: joining(member_id=NOBODY, instance_id="j"), Error.UNKNOWN_MEMBER_ID),
+    (full, lambda _: joining(), Error.GROUP_MAX_SIZE_REACHED),
+    (Clients, lambda _: SyncGroup(member_id=NOBODY, generation=1), Error.UNKNOWN_MEMBER_ID),
+    (empty, lambda _: SyncGroup(member_id=NOBODY, generation=0), Error.UNKNOWN_MEMBER_ID),
+    (stable, lambda it: SyncGroup(member_id=leader(it), generation=2), Error.ILLEGAL_GENERATION),
+    (
+        stable,
+        lambda it: SyncGroup(member_id=leader(it), generation=1, protocol="sticky"),
+        Error.INCONSISTENT_GROUP_PROTOCOL,
+    ),
+    (
+        stable,
+        lambda it: SyncGroup(member_id=leader(it), generation=1, protocol_type="connect"),
+        Error.INCONSISTENT_GROUP_PROTOCOL,
+    ),
+    (preparing, lambda it: SyncGroup(member_id=leader(it), generation=1), Error.REBALANCE_IN_PROGRESS),
+    (
+        static,
+        lambda _: SyncGroup(member_id=NOBODY, instance_id="i", generation=1),
+        Error.FENCED_INSTANCE_ID,
+    ),
+    (Clients, lambda _: Heartbeat(member_id=NOBODY, generation=1), Error.UNKNOWN_MEMBER_ID),
+    (stable, lambda it: Heartbeat(member_id=leader(it), generation=0), Error.ILLEGAL_GENERATION),
+    (preparing, lambda it: Heartbeat(member_id=leader(it), generation=1), Error.REBALANCE_IN_PROGRESS),
+    (
+        static,
+        lambda _: Heartbeat(member_id=NOBODY, instance_id="i", generation=1),
+        Error.FENCED_INSTANCE_ID,
+    ),
+    (Clients, lambda _: LeaveGroup(member_id=NOBODY), Error.UNKNOWN_MEMBER_ID),
+    (stable, lambda _: LeaveGroup(member_id=NOBODY), Error.UNKNOWN_MEMBER_ID),
+    (static, lambda _: LeaveGroup(instance_id="j"), Error.UNKNOWN_MEMBER_ID),
+    (static, lambda _: LeaveGroup(member_id=NOBODY, instance_id="i"), Error.FENCED_INSTANCE_ID),
+    (Clients, lambda _: OffsetCommit(generation=1, commits=()), Error.ILLEGAL_GENERATION),
+    (stable, lambda _: OffsetCommit(commits=()), Error.UNKNOWN_MEMBER_ID),
+    (
+        stable,
+        lambda it: OffsetCommit(member_id=leader(it), generation=7, commits=()),
+        Error.ILLEGAL_GENERATION,
+    ),
+    (
+        stable,
+        lambda _: OffsetCommit(member_id=NOBODY, generation=1, commits=()),
+        Error.UNKNOWN_MEMBER_ID,
+    ),
+    (
+        static,
+        lambda _: OffsetCommit(member_id=NOBODY, instance_id="i", generation=1, commits=()),
+        Error.FENCED_INSTANCE_ID,
+    ),
+    (
+        completing,
+        lambda it: OffsetCommit(member_id=leader(it), generation=2, commits=()),
+        Error.REBALANCE_IN_PROGRESS,
+    ),
+    (Clients, lambda _: DeleteGroup(), Error.GROUP_ID_NOT_FOUND),
+    (stable, lambda _: DeleteGroup(), Error.NON_EMPTY_GROUP),
+    (preparing, lambda _: DeleteGroup(), Error.NON_EMPTY_GROUP),
+    (Clients, lambda _: OffsetDelete(()), Error.GROUP_ID_NOT_FOUND),
+]
+
+
+@pytest.mark.parametrize(("where", "asked", "error"), REFUSALS)
+def test_refusals(where: Callable[[], Clients], asked: Callable[[Clients], Request], error: Error) -> None:
+    """Each under the name that Kafka gives it, at once."""
+    clients = where()
+    assert clients.error(asked(clients)) == error.value
+
+
+def test_every_refusal_is_tried() -> None:
+    """But those of consumer groups, and those that tell of one partition, of no group id, or of another coordinator."""
+    elsewhere = {
+        Error.NONE,
+        Error.NOT_COORDINATOR,
+        Error.GROUP_SUBSCRIBED_TO_TOPIC,
+        Error.INVALID_GROUP_ID,
+        Error.OFFSET_METADATA_TOO_LARGE,
+        Error.FENCED_MEMBER_EPOCH,
+        Error.INVALID_REQUEST,
+        Error.STALE_MEMBER_EPOCH,
+        Error.UNKNOWN_SERVER_ERROR,
+        Error.UNRELEASED_INSTANCE_ID,
+        Error.UNSUPPORTED_ASSIGNOR,
+    }
+    assert {error for _, _, error in REFUSALS} == set(Error) - elsewhere
+
+
+def test_a_group_without_a_name_has_no_members() -> None:
+    """Offsets may be committed for it, as old clients did."""
+    coordinator = Coordinator("", Settings(), random.Random(0))
+    reply = coordinator.handle(joining(), 0).replies[0]
+    assert reply.answer == Answer(error=Error.INVALID_GROUP_ID)
+
+
+def test_the_first_request_writes_generation_0() -> None:
+    """Also the one that is only given an id, and the one that is refused."""
+    for request in (joining(), joining(protocols=())):
+        clients = Clients()
+        clients.ask(request)
+        record = GroupMetadataValue(
+            version=3,
+            protocol_type="",
+            generation=0,
+            protocol=None,
+            leader=None,
+            current_state_timestamp_ms=1_010,
+            members=(),
+        )
+        assert [(raw.key, raw.value) for raw in clients.log] == [(GroupMetadataKey(group="g"), record)]
+
+
+def test_offsets_before_the_first_request_leave_nothing_to_write() -> None:
+    """The group is there already, made of its offsets."""
+    clients = Clients()
+    clients.commit(5)
+    clients.ask(joining())
+    assert len(clients.log) == 1
+
+
+def test_the_older_coordinator_writes_nothing_of_a_new_group() -> None:
+    """Nor of its end, as long as it has had no generation."""
+    clients = Clients(Settings(scala=True))
+    clients.ask(joining())
+    clients.ask(DeleteGroup())
+    assert (clients.log, clients.state) == ([], "Dead")
+
+
+def test_a_pending_member_comes_back_with_its_id() -> None:
+    """Only then it is a member; its session is five minutes long until it has been answered."""
+    clients = Clients()
+    given = clients.ask(joining())
+    assert given is not None
+    assert (list(clients.group.members), clients.group.pending_joins) == ([], {given.member_id})
+    again = joining(member_id=given.member_id)
+    assert clients.ask(again) is None
+    clients.wait(3_000)
+    told = clients.answer(again)
+    assert told == Answer(
+        member_id=given.member_id,
+        generation=1,
+        protocol_type="consumer",
+        protocol="range",
+        leader=given.member_id,
+        members=((given.member_id, None, subscription("t")),),
+    )
+
+
+def test_old_clients_join_at_once() -> None:
+    """Before JoinGroup v4 nobody was sent back for an id."""
+    clients = Clients()
+    assert clients.ask(joining(require_known_member_id=False)) is None
+    assert (clients.state, len(clients.group.members)) == ("PreparingRebalance", 1)
+
+
+def test_only_the_leader_is_told_of_the_others() -> None:
+    """The other one is told who leads."""
+    clients = Clients()
+    first, second = clients.join("a")[0], clients.join("b")[0]
+    clients.wait(6_000)
+    told = [clients.answer(request) for request in (first, second)]
+    assert [len(answer.members) for answer in told if answer] == [2, 0]
+    assert {answer.leader for answer in told if answer} == {clients.group.leader}
+
+
+def test_a_follower_that_joins_again_unchanged_is_only_told() -> None:
+    """Its answer was lost; a leader that joins again wants a rebalance."""
+    clients = stable("a", "b")
+    first, second = clients.group.members
+    assert clients.ask(joining(member_id=second)) is not None
+    assert clients.state == "Stable"
+    assert clients.ask(joining(member_id=first)) is None
+    assert clients.state == "PreparingRebalance"
+
+
+def test_a_follower_that_joins_again_otherwise_begins_a_rebalance() -> None:
+    """Its subscription is another."""
+    clients = stable("a", "b")
+    second = list(clients.group.members)[1]
+    assert clients.ask(joining(member_id=second, protocols=protocols(topics=("u",)))) is None
+    assert clients.state == "PreparingRebalance"
+
+
+def test_who_joins_again_before_the_leader_synced_is_told_again() -> None:
+    """An answer that was lost in CompletingRebalance; with another subscription it all begins anew."""
+    clients = completing()
+    member_id = leader(clients)
+    answer = clients.ask(joining(member_id=member_id))
+    assert answer is not None
+    assert (answer.generation, len(answer.members), clients.state) == (2, 1, "CompletingRebalance")
+    clients.ask(joining(member_id=member_id, protocols=protocols(topics=("u",))))
+    assert (clients.group.generation, clients.state) == (3, "CompletingRebalance")
+
+
+def test_a_group_that_is_full_counts_those_who_have_joined() -> None:
+    """In a rebalance the first to come are in."""
+    clients = full()
+    first, second = clients.group.members
+    clients.rejoin(first)
+    assert clients.error(joining("c")) == "MEMBER_ID_REQUIRED"
+    clients.rejoin(second)
+    assert clients.error(joining("d")) == "GROUP_MAX_SIZE_REACHED"
+
+
+def test_a_static_member_that_comes_back_is_written_under_the_same_generation() -> None:
+    """With its new id, its assignment, and as leader when it led; the one before is fenced."""
+    clients = static()
+    old = leader(clients)
+    before = clients.log[-1].value
+    answer = clients.ask(joining("a", instance_id="i", session_timeout_ms=9_000))
+    assert answer is not None
+    new = answer.member_id
+    after = clients.log[-1].value
+    assert (answer.generation, answer.leader, answer.skip_assignment, clients.state) == (
+        1,
+        new,
+        True,
+        "Stable",
+    )
+    assert (after.generation, after.leader, after.current_state_timestamp_ms) == (
+        1,
+        new,
+        clients.group.current_state_timestamp_ms,
+    )
+    assert [(one.member_id, one.assignment, one.session_timeout_ms) for one in after.members] == [
+        (new, before.members[0].assignment, 9_000)
+    ]
+    assert clients.heartbeat(old, instance_id="i") == "FENCED_INSTANCE_ID"
+    assert clients.heartbeat(new, instance_id="i") == "NONE"
+
+
+def test_an_older_static_leader_is_told_that_another_one_leads() -> None:
+    """Else it would deal out partitions, and nobody would take them over."""
+    clients = static()
+    old = leader(clients)
+    answer = clients.ask(joining("a", instance_id="i", skips_assignment=False))
+    assert answer is not None
+    assert (answer.leader, answer.members, answer.skip_assignment) == (old, (), False)
+
+
+def test_a_static_member_that_would_change_the_protocol_begins_a_rebalance() -> None:
+    """Nothing is written of it."""
+    clients = Clients()
+    clients.stable("a", instance_id="i", protocols=protocols("range", "sticky"))
+    records = len(clients.log)
+    clients.ask(joining("a", instance_id="i", protocols=protocols("sticky", "range")))
+    assert (len(clients.log), clients.state, clients.group.generation) == (records, "CompletingRebalance", 2)
+
+
+def test_a_static_member_that_waits_is_fenced_by_its_successor() -> None:
+    """Its JoinGroup is answered at once; the successor's waits in its place."""
+    clients = Clients()
+    first = clients.join("a", instance_id="i")[0]
+    assert clients.ask(joining("a", instance_id="i")) is None
+    assert clients.answer(first) == Answer(error=Error.FENCED_INSTANCE_ID)
+
+
+def test_a_static_member_that_comes_back_before_the_leader_synced() -> None:
+    """Whoever has synced must join again."""
+    clients = Clients()
+    clients.join("a")
+    clients.join("b", instance_id="i")
+    clients.wait(6_000)
+    first, second = clients.group.members
+    waiting = clients.syncing(second, instance_id="i")
+    assert clients.ask(waiting) is None
+    clients.ask(joining("b", instance_id="i"))
+    assert clients.answer(waiting) == Answer(error=Error.FENCED_INSTANCE_ID)
+    assert (clients.state, clients.heartbeat(first)) == ("PreparingRebalance", "REBALANCE_IN_PROGRESS")
+
+
+def test_an_administrator_removes_a_static_member() -> None:
+    """By its instance id alone."""
+    clients = static()
+    assert clients.leave(instance_id="i") == "NONE"
+    assert (clients.state, clients.log[-1].value.generation) == ("Empty", 2)
+
+
+def test_a_pending_member_leaves() -> None:
+    """It was never a member: the group stays as it is."""
+    clients = empty()
+    assert clients.leave(next(iter(clients.group.pending_joins))) == "NONE"
+    assert (clients.state, clients.coordinator.next_deadline_ms()) == ("Empty", None)
+
+
+def test_who_syncs_before_the_leader_waits_for_it() -> None:
+    """Then each is given its own part; who comes later is given it at once."""
+    clients = Clients()
+    clients.join("a")
+    clients.join("b")
+    clients.wait(6_000)
+    first, second = clients.group.members
+    waiting = clients.syncing(second)
+    assert clients.ask(waiting) is None
+    assert clients.sync(first) == Answer(
+        protocol_type="consumer", protocol="range", assignment=owning("t", 0)
+    )
+    assert clients.answer(waiting) == Answer(
+        protocol_type="consumer", protocol="range", assignment=owning("t", 1)
+    )
+    assert clients.sync(second) == clients.answer(waiting)
+
+
+def test_a_member_that_the_leader_leaves_out_has_nothing() -> None:
+    """Zero bytes are written for it."""
+    clients = Clients()
+    clients.join("a")
+    clients.wait(3_000)
+    clients.sync(leader(clients), assignments=())
+    assert [one.assignment for one in clients.log[-1].value.members] == [b""]
+
+
+def test_what_is_listed_and_described() -> None:
+    """Metadata and assignments are shown of a Stable group only."""
+    clients = Clients()
+    unknown = (clients.coordinator.overview(), clients.coordinator.summary())
+    assert unknown == (None, GroupSummary(state=Phase.DEAD))
+    (member_id,) = clients.stable("a")
+    shown = MemberSummary(
+        member_id=member_id,
+        instance_id=None,
+        client_id="a",
+        client_host="/10.0.0.1",
+        metadata=subscription("t"),
+        assignment=owning("t", 0),
+    )
+    assert clients.coordinator.overview() == GroupOverview(
+        group_id="g", protocol_type="consumer", state=Phase.STABLE
+    )
+    assert clients.coordinator.summary() == GroupSummary(
+        state=Phase.STABLE, protocol_type="consumer", protocol="range", members=(shown,)
+    )
+    clients.join("b")
+    summary = clients.coordinator.summary()
+    assert (summary.state, summary.protocol) == (Phase.PREPARING_REBALANCE, "")
+    assert [(one.metadata, one.assignment) for one in summary.members] == [(b"", b""), (b"", b"")]
+
+
+def test_two_runs_with_one_seed_are_equal() -> None:
+    """Ids, times, records and answers."""
+    first, second = stable("a", "b"), stable("a", "b")
+    assert (first.log, first.answers, first.changes) == (second.log, second.answers, second.changes)
+
+
+def test_a_member_id_is_the_client_or_the_instance_and_a_random_uuid() -> None:
+    """As ``ClassicGroup.generateMemberId`` makes it."""
+    clients = stable("a-b")
+    assert leader(clients)[:-36] == "a-b-"
+    assert leader(static())[:-36] == "i-"
+
+
+def test_joining_takes_every_field() -> None:
+    """The member in the record is the one that asked."""
+    clients = Clients()
+    clients.stable(
+        "a", instance_id="i", session_timeout_ms=10_000, rebalance_timeout_ms=20_000, protocol_type="consumer"
+    )
+    (member,) = clients.log[-1].value.members
+    assert (member.group_instance_id, member.client_id, member.client_host) == ("i", "a", "/10.0.0.1")
+    assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (10_000, 20_000)
+    assert (member.subscription, isinstance(joining(), JoinGroup)) == (subscription("t"), True)

@@ -1,0 +1,149 @@
+"""Groups that change their kind in the coordinator model, with members and without."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupreplay.codecs import Assignment, GroupMetadataValue, TopicPartitions, encode_assignment
+from groupreplay.state.kafka_terms import ConsumerPhase, Phase
+from groupreplay.state.model.classic_group import ClassicGroup
+from groupreplay.state.model.migration import encoded, subscription_of
+from groupreplay.state.model.requests import Error, Protocol, Refused, Settings
+from support.model.classic_clients import protocols, subscription
+from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
+
+T = TOPIC_IDS["t"]
+
+
+def classic(settings: Settings | None = None, **fields: object) -> tuple[ConsumerClients, str]:
+    """A classic group of one member."""
+    clients = ConsumerClients(settings or Settings())
+    (member_id,) = clients.stable("c", **fields)
+    return clients, member_id
+
+
+def test_an_upgrade_keeps_members_and_assignments() -> None:
+    """The classic group's tombstone, all of its members under its generation, then the one who asks."""
+    clients = ConsumerClients()
+    (member_id,) = clients.stable("c", protocols=protocols())
+    before = len(clients.log)
+    clients.enter("n")
+    assert clients.written(before) == [
+        (2, "", False),
+        (5, member_id, True),
+        (3, "", True),
+        (7, member_id, True),
+        (6, "", True),
+        (8, member_id, True),
+        (5, "n", True),
+        (3, "", True),
+        # What the other one has, it may keep.
+        (7, "n", True),
+        (6, "", True),
+        (8, "n", True),
+    ]
+    assert clients.member(member_id).classic is not None
+    assert (clients.consumers.epoch, clients.consumers.state) == (2, ConsumerPhase.RECONCILING)
+
+
+def test_a_downgrade_goes_on_as_a_classic_rebalance() -> None:
+    """The group's tombstones and one record of generation and members; then they have to join again."""
+    clients = ConsumerClients()
+    clients.stable("c", protocols=protocols())
+    clients.enter("n")
+    clients.settle_all()
+    epoch = clients.consumers.epoch
+    before = len(clients.log)
+    clients.depart("n")
+    assert [kind for kind, _, _ in clients.written(before)] == [8, 8, 7, 7, 6, 5, 5, 4, 3, 2]
+    assert isinstance(clients.coordinator.group, ClassicGroup)
+    assert (clients.group.generation, clients.group.state) == (epoch, Phase.PREPARING_REBALANCE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "fields"),
+    [
+        (Settings(migrates=False), {}),
+        (Settings(consumer_max_size=0), {}),
+        (Settings(), {"protocol_type": "connect"}),
+        (Settings(), {"protocols": (Protocol("range", b""),)}),
+    ],
+)
+def test_upgrades_that_are_refused(settings: Settings, fields: dict[str, object]) -> None:
+    """By policy, for want of room, or because what members say is not Kafka's own protocol."""
+    clients, _ = classic(settings, **fields)
+    before = len(clients.log)
+    assert clients.enter("n").error is Error.GROUP_ID_NOT_FOUND
+    assert (len(clients.log), clients.state) == (before, "Stable")
+
+
+def test_a_group_in_its_first_rebalance_cannot_be_upgraded() -> None:
+    """The broker trips over the protocol that there is not yet; whoever waits has to join again."""
+    clients = ConsumerClients()
+    request, _ = clients.join("c")
+    assert clients.enter("n").error is Error.UNKNOWN_SERVER_ERROR
+    answer = clients.answer(request)
+    assert answer is not None
+    assert answer.error is Error.REBALANCE_IN_PROGRESS
+
+
+def test_an_empty_classic_group_begins_anew_as_a_consumer_group() -> None:
+    """Its tombstone, then what a first member is written; the epoch says nothing of the generation."""
+    clients, member_id = classic()
+    clients.leave(member_id)
+    before = len(clients.log)
+    clients.enter("n")
+    assert [kind for kind, _, _ in clients.written(before)] == [2, 5, 3, 7, 6, 8]
+    assert clients.consumers.epoch == 2
+
+
+def test_an_empty_consumer_group_begins_anew_as_a_classic_group() -> None:
+    """Its tombstones and generation 0, at once."""
+    clients = ConsumerClients()
+    clients.enter("n")
+    clients.depart("n")
+    before = len(clients.log)
+    clients.join("c")
+    assert clients.written(before) == [(6, "", False), (4, "", False), (3, "", False), (2, "", True)]
+    assert {raw.at for raw in clients.log[before:]} == {clients.log[before].at}
+    changes = [(change.before, change.after) for change in clients.changes]
+    assert (ConsumerPhase.EMPTY, Phase.EMPTY) in changes
+
+
+def test_a_downgrade_keeps_what_everybody_shall_have() -> None:
+    """The record has the targets as assignments, in the version of each member's subscription."""
+    clients, member_id = classic(protocols=protocols())
+    clients.enter("n")
+    clients.settle_all()
+    target = clients.consumers.targets[member_id]
+    clients.depart("n")
+    record = clients.log[-1].value
+    assert isinstance(record, GroupMetadataValue)
+    assert [member.assignment for member in record.members] == [
+        encode_assignment(
+            Assignment(
+                version=1,
+                assigned_partitions=(
+                    TopicPartitions(topic="t", partitions=tuple(sorted(number for _, number in target))),
+                ),
+            )
+        )
+    ]
+
+
+def test_a_static_member_takes_its_group_with_it() -> None:
+    """Alone in the group it changes the protocol without a new epoch, and back."""
+    clients, _ = classic(instance_id="i", protocols=protocols())
+    clients.enter("n", instance_id="i")
+    assert (clients.consumers.epoch, clients.consumers.state) == (1, ConsumerPhase.STABLE)
+    clients.join("c", instance_id="i", protocols=protocols())
+    assert isinstance(clients.coordinator.group, ClassicGroup)
+    assert (clients.group.generation, clients.group.state) == (1, Phase.STABLE)
+
+
+def test_what_cannot_be_read_or_is_not_there() -> None:
+    """A subscription of nothing is refused; partitions of unknown topics are left out."""
+    with pytest.raises(Refused, match="GROUP_ID_NOT_FOUND"):
+        subscription_of(b"")
+    nowhere = bytes(16)
+    assert encoded([(nowhere, 0)], subscription("t"), {}) == encoded([], subscription("t"), {})

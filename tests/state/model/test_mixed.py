@@ -1,0 +1,132 @@
+"""Members of the classic protocol in a consumer group of the coordinator model."""
+
+from __future__ import annotations
+
+from groupreplay.state.kafka_terms import ConsumerPhase
+from groupreplay.state.model.consumer_group import ConsumerGroup
+from groupreplay.state.model.requests import Error, Heartbeat, LeaveGroup, SyncGroup
+from support.model.classic_clients import owning, protocols
+from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
+
+T = TOPIC_IDS["t"]
+
+
+def mixed() -> tuple[ConsumerClients, str]:
+    """A member n of the consumer protocol, and one of the classic protocol that has joined after it."""
+    clients = ConsumerClients()
+    clients.enter("n")
+    clients.wait(1_000)
+    _, member_id = clients.join("c", protocols=protocols(), rebalance_timeout_ms=20_000)
+    return clients, member_id
+
+
+def beat(clients: ConsumerClients, member_id: str) -> str | None:
+    """What its heartbeat is answered."""
+    return clients.error(Heartbeat(member_id=member_id, generation=clients.member(member_id).epoch))
+
+
+def test_it_is_first_given_an_id_and_then_answered_at_once() -> None:
+    """The id is Kafka's uuid as text; the generation is its member epoch; nobody leads."""
+    clients, member_id = mixed()
+    answer = clients.answers[-1][1]
+    assert (answer.error, answer.member_id, answer.generation, answer.leader) == (
+        Error.NONE,
+        member_id,
+        3,
+        "",
+    )
+    assert (len(member_id), answer.protocol) == (22, "range")
+    assert clients.consumers.state is ConsumerPhase.RECONCILING
+
+
+def test_it_waits_until_a_partition_is_free_and_joins_again() -> None:
+    """Its heartbeats say when; its sync has what it has by now."""
+    clients, member_id = mixed()
+    assert beat(clients, member_id) == "NONE"
+    clients.beat("n")
+    clients.beat("n")
+    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+    clients.rejoin_mixed(member_id)
+    answer = clients.sync_mixed(member_id)
+    assert answer is not None
+    assert answer.assignment == owning("t", 2)
+    assert clients.consumers.state is ConsumerPhase.STABLE
+
+
+def test_it_gives_up_what_it_does_not_own_any_more() -> None:
+    """A third member comes: one more join, without the partition."""
+    clients, _ = mixed()
+    clients.settle_all()
+    clients.enter("m")
+    clients.settle_all()
+    assert clients.consumers.state is ConsumerPhase.STABLE
+    assert {len(member.assigned) for member in clients.consumers.members.values()} == {1}
+
+
+def test_a_join_that_does_not_come_in_time() -> None:
+    """Told to join again, it has its rebalance timeout for that, from the first time on."""
+    clients, member_id = mixed()
+    clients.sync_mixed(member_id)
+    clients.beat("n")
+    clients.beat("n")
+    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+    told_ms = clients.now
+    while member_id in clients.consumers.members:
+        beat(clients, member_id)
+        clients.wait(1_000)
+        clients.beat("n")
+    assert clients.log[-1].at - told_ms >= 0
+    tombstone = next(raw for raw in clients.log if raw.value is None)
+    assert tombstone.at == told_ms + 20_000
+
+
+def test_a_sync_that_does_not_come_in_time() -> None:
+    """It is fenced at its rebalance timeout after it has joined."""
+    clients, member_id = mixed()
+    joined_ms = clients.now
+    while member_id in clients.consumers.members:
+        clients.wait(1_000)
+        clients.beat("n")
+    assert next(raw for raw in clients.log if raw.value is None).at == joined_ms + 20_000
+
+
+def test_refusals() -> None:
+    """A generation that is not its epoch, a protocol that it did not name, a rebalance that it has missed."""
+    clients, member_id = mixed()
+    sync = SyncGroup(member_id=member_id, generation=3)
+    assert clients.error(Heartbeat(member_id=member_id, generation=2)) == "ILLEGAL_GENERATION"
+    assert clients.error(SyncGroup(member_id=member_id, generation=3, protocol="sticky")) == (
+        "INCONSISTENT_GROUP_PROTOCOL"
+    )
+    clients.wait(1_000)
+    clients.enter("m")
+    assert clients.error(sync) == "REBALANCE_IN_PROGRESS"
+
+
+def test_it_leaves_and_so_may_a_static_one_be_sent_away() -> None:
+    """By the id, or by an administrator with the instance id alone."""
+    clients, member_id = mixed()
+    clients.enter("s", instance_id="i")
+    assert clients.error(LeaveGroup(member_id=member_id)) == "NONE"
+    assert clients.error(LeaveGroup(instance_id="i")) == "NONE"
+    assert isinstance(clients.coordinator.group, ConsumerGroup)
+    assert list(clients.consumers.members) == ["n"]
+
+
+def test_a_move_forgets_that_it_was_told_to_join() -> None:
+    """Its session begins anew, and the time to join with the next heartbeat that asks for it."""
+    clients, member_id = mixed()
+    clients.sync_mixed(member_id)
+    clients.beat("n")
+    clients.beat("n")
+    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+    told = clients.now
+    clients.wait(15_000)
+    clients.take(clients.coordinator.move(clients.now))
+    clients.beat("n")
+    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+    again = clients.now
+    assert again - told < 20_000
+    while member_id in clients.consumers.members:
+        clients.beat("n")
+    assert clients.log[-1].at == again + 20_000

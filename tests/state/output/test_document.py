@@ -1,0 +1,154 @@
+"""The picture of a group: what each kind of member shows, in describe() and in group-states."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from groupreplay.state import Group
+from support.histories.builders import CONTEXT, GROUP, generation, member, replay
+from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, tasks
+from support.histories.modern_builders import (
+    TOPIC,
+    UNREVOKED,
+    current,
+    described,
+    first_join,
+    operation,
+    target,
+    target_epoch,
+)
+from support.histories.other_kinds import share_group, streams_group
+
+NAMED = replace(CONTEXT, topic_names={TOPIC: "orders"})
+
+
+def members(group: Group) -> list[dict[str, Any]]:
+    """The members as ``describe`` shows them, without what every test of a group has."""
+    hidden = ("instance_id", "client_id", "client_host", "supported_protocols")
+    return [
+        {name: value for name, value in one.items() if name not in hidden}
+        for one in group.describe()["members"]
+    ]
+
+
+def documented(group: Group) -> list[dict[str, Any]]:
+    """The members as ``group-states`` shows them."""
+    document = group.take_document()
+    assert isinstance(document, dict)
+    shown: list[dict[str, Any]] = document["members"]
+    return shown
+
+
+def test_a_member_that_revokes() -> None:
+    """Epoch, target, what it holds and what it gives up, by the name that the cluster knows."""
+    group, _ = replay(
+        [
+            *first_join(at=1_000),
+            *operation(
+                2_000,
+                target("a", [0]),
+                target_epoch(3),
+                current("a", 2, [0], state=UNREVOKED, revoking=[1]),
+            ),
+        ],
+        NAMED,
+    )
+    assert members(group) == [
+        {
+            "member_id": "a",
+            "state": "UnrevokedPartitions",
+            "epoch": 2,
+            "partitions": {"orders": [0]},
+            "member_protocol": "consumer",
+            "target_partitions": {"orders": [0]},
+            "revoking": {"orders": [1]},
+            "rack_id": None,
+            "process_id": None,
+            "connect": None,
+        }
+    ]
+    (shown,) = documented(group)
+    assert (shown["partitions"], shown["target_partitions"], shown["revoking"]) == (
+        {"orders": "0"},
+        {"orders": "0"},
+        {"orders": "1"},
+    )
+
+
+def test_a_topic_nobody_can_name() -> None:
+    """Its id stands in its place."""
+    group, _ = replay(first_join())
+    assert members(group)[0]["target_partitions"] == {TOPIC: [0, 1]}
+
+
+def test_a_member_that_still_speaks_the_classic_protocol() -> None:
+    """Inside a consumer group it is told by its classic metadata."""
+    group, _ = replay([*first_join(), *operation(2_000, described("b", classic=True))])
+    assert {one["member_id"]: one["member_protocol"] for one in members(group)} == {
+        "a": "consumer",
+        "b": "classic",
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [(["range"], "range"), (["uniform", "range", "range"], "range"), (["b", "a"], "a"), ([None], None)],
+)
+def test_the_assignor_is_that_of_most_members(asked: list[str | None], expected: str | None) -> None:
+    """What the members ask for; without a wish the broker decides, and its settings are in no record."""
+    wishes = []
+    for place, assignor in enumerate(asked):
+        raw = described(f"m{place}")
+        wishes.append(replace(raw, value=replace(raw.value, server_assignor=assignor)))
+    group, _ = replay([*first_join(), *operation(2_000, *wishes)])
+    assert group.describe()["protocol"] == expected
+
+
+def test_a_member_of_a_share_group() -> None:
+    """Nothing is revoked there; a rack may be known."""
+    group, _ = replay(share_group(at=1_000), NAMED)
+    assert members(group) == [
+        {
+            "member_id": "a",
+            "state": "Stable",
+            "epoch": 2,
+            "partitions": {"orders": [0, 1]},
+            "member_protocol": "share",
+            "target_partitions": {"orders": [0]},
+            "revoking": {},
+            "rack_id": "r-1",
+            "process_id": None,
+            "connect": None,
+        }
+    ]
+
+
+def test_tasks_of_streams() -> None:
+    """Tasks by subtopology, copies by their role; the process, and the epoch of the topology."""
+    group, _ = replay(streams_group(at=1_000))
+    (shown,) = members(group)
+    assert (shown["process_id"], shown["member_protocol"]) == ("p-1", "streams")
+    assert shown["partitions"] == {"0": [0], "1 (standby)": [3]}
+    assert shown["target_partitions"] == {"0": [0, 1], "1 (warmup)": [2]}
+    assert group.describe()["topology_epoch"] == 4
+
+
+def test_connect_workers() -> None:
+    """In a Connect group members have a place, a config offset, connectors and tasks, and no partitions."""
+    worker = replace(member("w"), subscription=metadata(1), assignment=assignment(1, tasks(sink=[-1, 0, 1])))
+    strange = replace(member("x"), subscription=b"?", assignment=b"?")
+    group, _ = replay([generation(1, worker, strange, at=1_000, protocol_type="connect")])
+    place = {"url": URL, "config_offset": OFFSET, "connectors": ["sink"]}
+    assert [(one["partitions"], one["connect"]) for one in members(group)] == [
+        ({}, {**place, "tasks": {"sink": [0, 1]}}),
+        ({}, None),
+    ]
+    assert [(one["partitions"], one["connect"]) for one in documented(group)] == [
+        (None, {**place, "tasks": {"sink": "0-1"}}),
+        (None, None),
+    ]
+    again = Group.from_snapshot(GROUP, CONTEXT, group.snapshot())
+    assert again.describe() == group.describe()

@@ -1,0 +1,492 @@
+"""What a classic group's records say, one history a test."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from groupreplay.state.events.event import Evidence, History, MemberPicture
+from groupreplay.state.events.group_events import (
+    GroupCreated,
+    GroupDeleted,
+    GroupEmptied,
+    MemberJoined,
+    MemberLeft,
+    MemberUpdated,
+    RebalanceCompleted,
+    StaticReplaced,
+)
+from support.histories.builders import (
+    CONTEXT,
+    asked_for,
+    commit,
+    emptied,
+    facts,
+    generation,
+    gone,
+    member,
+    names,
+    no_offset,
+    replay,
+)
+
+
+def test_a_life_from_the_first_join_to_the_deletion() -> None:
+    """Asked for, one member, a second, one leaves, the other leaves, deleted: each fact once, in order."""
+    group, events = replay(
+        [
+            asked_for(at=1_000),
+            generation(1, member("a", [0, 1]), at=2_000),
+            generation(2, member("a", [0]), member("bb", [1]), at=5_000),
+            generation(3, member("bb", [0, 1]), at=9_000),
+            emptied(4, at=12_000),
+            gone(at=20_000),
+        ]
+    )
+    assert names(events) == [
+        "group.created",
+        "rebalance.completed",
+        "member.joined",
+        "rebalance.completed",
+        "member.joined",
+        "rebalance.completed",
+        "member.left",
+        "group.emptied",
+        "member.left",
+        "group.deleted",
+    ]
+    assert facts(events)[0] == GroupCreated(generation=0, since_ms=1_000)
+    assert facts(events)[6] == MemberLeft(
+        member_id="a",
+        client_id="client-a",
+        client_host="/10.0.0.1",
+        instance_id=None,
+        reason="left",
+        elapsed_ms=3_990,
+    )
+    assert facts(events)[7] == GroupEmptied(generation=4, since_ms=12_000)
+    assert facts(events)[9] == GroupDeleted(generation=4, since_ms=20_000)
+    assert {event.history for event in events} == {History.FULL}
+    assert {event.evidence for event in events} == {Evidence.LOG}
+    assert group.gone
+
+
+def test_a_completed_rebalance_in_full() -> None:
+    """Every field of a second generation: who joined, who stayed, how long, what moved."""
+    _, events = replay(
+        [
+            asked_for(at=1_000),
+            generation(1, member("a", [0, 1, 2]), at=2_000),
+            generation(2, member("a", [0]), member("bb", [1]), at=5_000, since=4_960, leader="a"),
+        ]
+    )
+    assert facts(events)[3] == RebalanceCompleted(
+        rebalance_id="era-1-3-102",
+        generation=2,
+        previous_generation=1,
+        skipped_generations=0,
+        protocol_type="consumer",
+        protocol="range",
+        leader="a",
+        members=(
+            MemberPicture(
+                member_id="a",
+                client_id="client-a",
+                client_host="/10.0.0.1",
+                instance_id=None,
+                partitions={"t": "0"},
+            ),
+            MemberPicture(
+                member_id="bb",
+                client_id="client-bb",
+                client_host="/10.0.0.2",
+                instance_id=None,
+                partitions={"t": "1"},
+            ),
+        ),
+        member_count=2,
+        joined=("bb",),
+        left=(),
+        kept=("a",),
+        trigger="member_joined",
+        sync_ms=40,
+        join_ms=None,
+        duration_ms=None,
+        duration_upper_bound_ms=2_960,
+        partitions_moved=1,
+        partitions_unassigned=1,
+    )
+
+
+def test_the_log_begins_in_the_middle() -> None:
+    """A first record of generation 7 claims nothing about who joined; the next generation is exact again."""
+    _, events = replay(
+        [generation(7, member("a", [0]), at=1_000), generation(8, member("a"), member("bb", [0]), at=2_000)]
+    )
+    first, second = (event for event in events if event.fact.NAME == "rebalance.completed")
+    assert first.history is History.PARTIAL
+    assert (first.fact.joined, first.fact.left, first.fact.kept) == (None, None, None)
+    assert (first.fact.previous_generation, first.fact.skipped_generations) == (None, None)
+    assert (first.fact.trigger, first.fact.partitions_moved) == ("unknown", None)
+    assert second.history is History.FULL
+    assert (second.fact.joined, second.fact.left, second.fact.kept) == (("bb",), (), ("a",))
+    assert second.fact.partitions_moved == 1
+
+
+def test_a_hole_in_a_partial_history_claims_nothing() -> None:
+    """Generation 7, then 12: compaction may have swallowed four; nothing is said to be skipped."""
+    _, events = replay(
+        [generation(7, member("a", [0]), at=1_000), generation(12, member("bb", [0]), at=2_000)]
+    )
+    assert names(events) == ["rebalance.completed", "rebalance.completed"]
+    assert events[1].history is History.PARTIAL
+    assert facts(events)[1].skipped_generations is None
+    assert facts(events)[1].joined is None
+    assert facts(events)[1].previous_generation == 7
+
+
+def test_skipped_generations_of_a_full_history() -> None:
+    """Generation 1, then 4: two join phases completed whose assignment was never written."""
+    _, events = replay(
+        [asked_for(at=1), generation(1, member("a", [0]), at=100), generation(4, member("a", [0]), at=900)]
+    )
+    assert facts(events)[-1].skipped_generations == 2
+    assert facts(events)[-1].trigger == "unknown"
+
+
+def test_an_older_coordinator_begins_with_generation_1() -> None:
+    """Before the Java coordinator nothing was written at creation: generation 1 is a beginning, too."""
+    _, events = replay([generation(1, member("a", [0]), at=100)])
+    assert events[0].history is History.FULL
+    assert (facts(events)[0].joined, facts(events)[0].trigger) == (("a",), "first_join")
+    assert facts(events)[0].skipped_generations is None
+
+
+def test_a_first_record_with_a_static_member_may_be_its_replacement() -> None:
+    """Seen first in mid-life, a record with static members is no proof that a rebalance has just ended."""
+    _, events = replay([generation(7, member("a", [0], instance_id="i"), at=90_000, since=1_000)])
+    assert events[0].evidence is Evidence.INFERRED
+    assert facts(events)[0].sync_ms is None
+
+
+def test_a_static_member_comes_back() -> None:
+    """Same generation, same instance id, new member id: a replacement and no rebalance."""
+    _, events = replay(
+        [
+            asked_for(at=1),
+            generation(1, member("i-old", [0], instance_id="i", client_id="c", host="/h1"), at=100),
+            generation(
+                1, member("i-new", [0], instance_id="i", client_id="c", host="/h2"), at=900, since=101
+            ),
+        ]
+    )
+    assert facts(events)[3:] == [
+        StaticReplaced(
+            instance_id="i", old_member_id="i-old", new_member_id="i-new", old_host="/h1", new_host="/h2"
+        )
+    ]
+
+
+def test_a_static_replacement_is_no_new_state() -> None:
+    """The group has been Stable since its generation was written, whoever was replaced meanwhile."""
+    group, _ = replay(
+        [
+            generation(1, member("i-old", [0], instance_id="i"), at=100),
+            generation(1, member("i-new", [0], instance_id="i"), at=900, since=101),
+        ]
+    )
+    assert (group.describe()["state"], group.describe()["since_ms"]) == ("Stable", 100)
+
+
+def test_a_sync_written_twice_says_nothing() -> None:
+    """A leader that repeats its SyncGroup makes a second record with the same content."""
+    record = generation(1, member("a", [0]), at=100)
+    _, events = replay([asked_for(at=1), record, replace(record, at=105)])
+    assert names(events) == ["group.created", "rebalance.completed", "member.joined"]
+
+
+def test_a_restarted_member_keeps_its_slot() -> None:
+    """A new member id at a client id and host that is unique in both generations: kept, nothing moved."""
+    _, events = replay(
+        [
+            asked_for(at=1),
+            generation(1, member("c-1", [0, 1], client_id="c", host="/h"), at=100),
+            generation(2, member("c-2", [0, 1], client_id="c", host="/h"), at=900),
+        ]
+    )
+    completed = facts(events)[3]
+    assert (completed.joined, completed.left, completed.kept) == ((), (), ("c-2",))
+    assert (completed.trigger, completed.partitions_moved) == ("member_joined", 0)
+    assert facts(events)[4] == MemberUpdated(
+        member_id="c-2", client_id="c", client_host="/h", instance_id=None, changed=("member_id",)
+    )
+
+
+def test_two_consumers_of_one_host_cannot_be_told_apart() -> None:
+    """Slots that are not unique among the living fall back on the member id: one left, one joined."""
+    one = {"client_id": "c", "host": "/h"}
+    _, events = replay(
+        [
+            asked_for(at=1),
+            generation(1, member("c-1", [0], **one), member("c-2", [1], **one), at=100),
+            generation(2, member("c-1", [0], **one), member("c-3", [1], **one), at=900),
+        ]
+    )
+    completed = next(fact for fact in facts(events) if getattr(fact, "generation", None) == 2)
+    assert (completed.joined, completed.left, completed.kept) == (("c-3",), ("c-2",), ("c-1",))
+    assert completed.trigger == "unknown"
+
+
+def test_owners_are_remembered_through_an_empty_group() -> None:
+    """A group stops as a whole and starts again: what returns to the same slot has not moved."""
+    _, events = replay(
+        [
+            asked_for(at=1),
+            generation(1, member("a-1", [0], client_id="a"), member("b-1", [1], client_id="b"), at=100),
+            emptied(2, at=500),
+            generation(3, member("a-2", [1], client_id="a"), member("b-2", [0], client_id="b"), at=900),
+            emptied(4, at=1_500),
+            generation(5, member("a-3", [1], client_id="a"), member("b-3", [0], client_id="b"), at=1_900),
+        ]
+    )
+    rounds = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    assert [(fact.trigger, fact.partitions_moved) for fact in rounds] == [
+        ("first_join", 0),
+        ("first_join", 2),
+        ("first_join", 0),
+    ]
+
+
+def test_a_cooperative_rebalance_moves_a_partition_once() -> None:
+    """Revoked in one generation, given away in the next: one move, counted when it gets its new owner."""
+    _, events = replay(
+        [
+            asked_for(at=1),
+            generation(1, member("a", [0, 1]), at=100),
+            generation(2, member("a", [0]), member("bb"), at=200),
+            generation(3, member("a", [0]), member("bb", [1]), at=300),
+        ]
+    )
+    rounds = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    assert [(fact.trigger, fact.partitions_moved, fact.partitions_unassigned) for fact in rounds] == [
+        ("first_join", 0, 0),
+        ("member_joined", 0, 1),
+        ("unknown", 1, 0),
+    ]
+
+
+def test_triggers_that_two_generations_can_show() -> None:
+    """A changed subscription and a partition that never had an owner name themselves."""
+    history = [
+        asked_for(at=1),
+        generation(1, member("a", [0]), at=100),
+        generation(2, member("a", [0], subscribed=["t", "u"]), at=200),
+        generation(3, member("a", [0, 1], subscribed=["t", "u"]), at=300),
+        generation(4, member("a", [0, 1], subscribed=["t", "u"]), at=400),
+    ]
+    _, events = replay(history)
+    rounds = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    assert [fact.trigger for fact in rounds] == [
+        "first_join",
+        "subscription_changed",
+        "metadata_changed",
+        "unknown",
+    ]
+
+
+def test_a_commit_is_a_sign_of_life() -> None:
+    """Ten minutes after its generation a member can only have left by itself if it committed just before."""
+    history = [
+        asked_for(at=1),
+        generation(1, member("a", [0]), member("bb", [1]), at=1_000),
+        commit("t", 1, 5, at=598_000),
+        generation(2, member("a", [0, 1]), at=600_000),
+    ]
+    _, events = replay(history)
+    left = next(fact for fact in facts(events) if isinstance(fact, MemberLeft))
+    assert (left.member_id, left.reason, left.elapsed_ms) == ("bb", "left", 1_990)
+    _, events = replay([*history[:2], history[3]])
+    left = next(fact for fact in facts(events) if isinstance(fact, MemberLeft))
+    assert (left.reason, left.elapsed_ms) == ("unknown", 598_990)
+
+
+def test_members_of_an_emptied_group_left_with_it() -> None:
+    """The last members are reported with the reason that the group was emptied."""
+    _, events = replay([asked_for(at=1), generation(1, member("a", [0]), at=100), emptied(2, at=900)])
+    assert [(fact.member_id, fact.reason) for fact in facts(events) if isinstance(fact, MemberLeft)] == [
+        ("a", "group_emptied")
+    ]
+
+
+def test_a_join_that_came_to_nothing() -> None:
+    """Members came and went without an assignment: the group is as empty as before, and nothing is said."""
+    group, events = replay([asked_for(at=1), emptied(2, at=900)])
+    assert names(events) == ["group.created"]
+    assert (group.describe()["state"], group.describe()["generation"]) == ("Empty", 2)
+
+
+def test_a_group_that_never_completed_its_first_join_is_deleted() -> None:
+    """Generation 0, then the tombstone of the next clean-up."""
+    _, events = replay([asked_for(at=1), gone(at=600_000)])
+    assert names(events) == ["group.created", "group.deleted"]
+
+
+def test_a_tombstone_of_a_group_nobody_knows_says_nothing() -> None:
+    """Compaction may leave a tombstone alone."""
+    group, events = replay([gone(at=5)])
+    assert (names(events), group.gone) == ([], True)
+
+
+def test_deletion_forgets_offsets_in_the_same_operation() -> None:
+    """DeleteGroups writes the offsets' tombstones, then the group's, in one operation."""
+    group, events = replay(
+        [asked_for(at=1), commit("t", 0, 5, at=2), no_offset("t", 0, at=9), gone(at=9)],
+    )
+    assert names(events) == ["group.created", "offsets.deleted", "group.deleted"]
+    assert group.gone
+
+
+def test_a_group_tombstone_leaves_offsets_alone() -> None:
+    """Offsets have tombstones of their own: without them they are still known, though the group is gone."""
+    group, events = replay([asked_for(at=1), commit("t", 0, 5, at=2), gone(at=9)])
+    assert names(events) == ["group.created", "group.deleted"]
+    assert group.describe()["state"] == "Dead"
+    assert [offset["offset"] for offset in group.describe()["offsets"]] == [5]
+    assert not group.gone
+
+
+def test_a_group_begins_again_after_its_deletion() -> None:
+    """Generations restart at 0, and the new life is known in full."""
+    _, events = replay(
+        [
+            generation(9, member("a", [0]), at=10),
+            gone(at=20),
+            asked_for(at=30),
+            generation(1, member("a", [0]), at=40),
+        ]
+    )
+    assert names(events) == [
+        "rebalance.completed",
+        "group.deleted",
+        "group.created",
+        "rebalance.completed",
+        "member.joined",
+    ]
+    assert facts(events)[3].joined == ("a",)
+
+
+def test_a_restart_whose_deletion_was_compacted_away() -> None:
+    """A lower generation is another life: 0 and 1 are its beginning, anything else is partial."""
+    _, events = replay([generation(9, member("a", [0]), at=10), generation(3, member("bb", [0]), at=20)])
+    assert events[1].history is History.PARTIAL
+    assert (facts(events)[1].previous_generation, facts(events)[1].joined) == (None, None)
+
+
+def test_a_simple_group_is_created_by_its_first_commit() -> None:
+    """Known only where the whole log before was read: the job says from when on that is so."""
+    history = [commit("t", 0, 5, at=50_000)]
+    group, events = replay(history, replace(CONTEXT, complete_since_ms=40_000))
+    assert facts(events) == [GroupCreated(generation=None, since_ms=50_000)]
+    assert (events[0].simple, events[0].cause.offset) == (True, 100)
+    assert (group.describe()["state"], group.describe()["simple"]) == ("Empty", True)
+    for unknown in (None, 50_001):
+        _, events = replay(history, replace(CONTEXT, complete_since_ms=unknown))
+        assert events == []
+
+
+def test_events_before_the_first_start_are_silent() -> None:
+    """The state is built from the whole log, but only what happens from the first start on is said."""
+    history = [
+        asked_for(at=1_000),
+        generation(1, member("a", [0]), at=2_000),
+        generation(2, member("a", [0]), member("bb"), at=5_000),
+    ]
+    _, events = replay(history, replace(CONTEXT, emit_since_ms=5_000))
+    assert names(events) == ["rebalance.completed", "member.joined"]
+    assert facts(events)[0].joined == ("bb",)
+
+
+def test_member_events_are_off_by_default() -> None:
+    """They stand in the round's event; ids of the others do not depend on the switch."""
+    history = [asked_for(at=1), generation(1, member("i1", [0], instance_id="i"), at=2)]
+    history += [generation(2, member("i2", [0], instance_id="i"), member("bb"), at=3)]
+    _, loud = replay(history)
+    _, quiet = replay(history, replace(CONTEXT, member_events=False))
+    assert quiet == [
+        event for event in loud if not isinstance(event.fact, MemberJoined | MemberUpdated | MemberLeft)
+    ]
+    assert names(quiet) == ["group.created", "rebalance.completed", "rebalance.completed", "static.replaced"]
+
+
+def test_a_group_of_another_protocol_type() -> None:
+    """Connect's blobs are not read as subscriptions: partitions and moves are unknown, the round is not."""
+    worker = MemberMetadata(
+        member_id="w",
+        client_id="connect",
+        client_host="/h",
+        group_instance_id=None,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        subscription=b"\x00\x01whatever",
+        assignment=b"\xff",
+    )
+    group, events = replay([generation(1, worker, at=5, protocol_type="connect")])
+    assert facts(events)[0].members[0].partitions is None
+    assert facts(events)[0].partitions_moved is None
+    assert group.describe()["subscribed_topics"] == []
+
+
+def test_an_undecodable_assignment_does_not_fail_the_record() -> None:
+    """A member whose blobs are damaged is a member all the same."""
+    bad = replace(member("a", [0]), assignment=b"\x00\x01\x7f\xff\xff\xff", subscription=b"\x00")
+    group, events = replay([generation(1, bad, member("bb", [1]), at=5)])
+    assert [picture.partitions for picture in facts(events)[0].members] == [None, {"t": "1"}]
+    assert group.describe()["subscribed_topics"] == []
+
+
+def test_leader_and_timeouts_as_the_coordinator_loads_them() -> None:
+    """No leader: the first member of the record. Rebalance timeout -1: the session timeout."""
+    value = GroupMetadataValue(
+        version=3,
+        protocol_type="consumer",
+        generation=1,
+        protocol="range",
+        leader=None,
+        current_state_timestamp_ms=-1,
+        members=(member("m-0", rebalance_ms=-1, session_ms=4_000), member("m-1", rebalance_ms=9_000)),
+    )
+    from groupreplay.state.snapshot.members import read_members, rebalance_timeout_ms
+
+    members = read_members(value)
+    assert [one.rebalance_timeout_ms for one in members] == [4_000, 9_000]
+    assert rebalance_timeout_ms(members) == 9_000
+    group, events = replay([replace(generation(1, at=7), value=value, key=GroupMetadataKey(group="g"))])
+    assert group.describe()["leader"] == "m-0"
+    assert (facts(events)[0].sync_ms, facts(events)[0].duration_upper_bound_ms) == (None, None)
+
+
+def test_a_static_member_in_the_first_generation_may_have_been_replaced() -> None:
+    """Its record takes the place of the one of the rebalance; after the cleaner nobody can tell the two apart."""
+    _, events = replay([generation(1, member("i-2", [0], instance_id="i"), at=90_000, since=1_000)])
+    assert names(events) == ["rebalance.completed"]
+    assert (events[0].history, events[0].evidence) == (History.PARTIAL, Evidence.INFERRED)
+    assert (facts(events)[0].joined, facts(events)[0].sync_ms) == (None, None)
+
+
+def test_an_empty_first_generation_is_no_creation() -> None:
+    """The group was created with generation 0; that record may have been cleaned away."""
+    group, events = replay([emptied(1, at=90_000)])
+    assert (names(events), group.describe()["history"]) == ([], "full")
+
+
+def test_owners_before_the_log_begins_are_not_known() -> None:
+    """A partition without an owner in the first record may have had one: not moved, not new, not unassigned."""
+    _, events = replay(
+        [
+            generation(7, member("a", [0]), at=1_000),
+            generation(8, member("a", [0, 1]), at=2_000),
+            generation(9, member("a", [0, 1, 2]), at=3_000),
+        ]
+    )
+    rounds = [(fact.trigger, fact.partitions_moved, fact.partitions_unassigned) for fact in facts(events)]
+    assert rounds == [("unknown", None, None), ("unknown", None, None), ("metadata_changed", 0, 0)]

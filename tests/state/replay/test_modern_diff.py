@@ -1,0 +1,409 @@
+"""Groups of the newer kinds, one operation after another; sequences as the coordinator writes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupreplay.state.events.event import History
+from groupreplay.state.events.group_events import (
+    GroupConverted,
+    MemberLeft,
+    RebalanceCompleted,
+    RebalanceStarted,
+    StaticReplaced,
+)
+from groupreplay.state.kafka_terms import GroupType
+from support.histories.builders import (
+    CONTEXT,
+    asked_for,
+    commit,
+    emptied,
+    facts,
+    generation,
+    gone,
+    member,
+    names,
+    replay,
+)
+from support.histories.modern_builders import (
+    TOPIC,
+    UNRELEASED,
+    UNREVOKED,
+    current,
+    described,
+    ended,
+    first_join,
+    group_epoch,
+    left,
+    operation,
+    resolved,
+    target,
+    target_epoch,
+)
+
+
+def second_join(at: int = 5_000) -> list:  # type: ignore[type-arg]
+    """B joins: A must give up partition 1, B waits for it, each step an operation of its own."""
+    return [
+        *operation(
+            at,
+            described("b"),
+            group_epoch(3),
+            target("a", [0]),
+            target("b", [1]),
+            target_epoch(3),
+            current("b", 3, [], state=UNRELEASED),
+        ),
+        *operation(at + 100, current("a", 2, [0], state=UNREVOKED, previous=2, revoking=[1])),
+        *operation(at + 300, current("a", 3, [0], previous=2)),
+        *operation(at + 500, current("b", 3, [1], previous=3)),
+    ]
+
+
+def test_a_first_join_is_one_operation() -> None:
+    """Scenario 18: created, started, joined and completed at one moment; no Empty or Assigning in between."""
+    group, events = replay(first_join())
+    assert names(events) == ["group.created", "rebalance.started", "member.joined", "rebalance.completed"]
+    completed = facts(events)[3]
+    assert (completed.duration_ms, completed.generation, completed.trigger) == (0, 2, "first_join")
+    assert {event.history for event in events} == {History.FULL}
+    described_group = group.describe()
+    assert (described_group["type"], described_group["state"], described_group["group_epoch"]) == (
+        "consumer",
+        "Stable",
+        2,
+    )
+
+
+def test_a_second_join_takes_as_long_as_it_takes() -> None:
+    """Started when the epoch rose, completed when the last member is reconciled; one partition moved."""
+    _, events = replay([*first_join(), *second_join()])
+    assert names(events)[4:] == ["rebalance.started", "member.joined", "rebalance.completed"]
+    started, completed = facts(events)[4], facts(events)[6]
+    assert started == RebalanceStarted(
+        rebalance_id=completed.rebalance_id, generation=3, trigger="member_joined"
+    )
+    assert (completed.duration_ms, completed.partitions_moved, completed.joined) == (500, 1, ("b",))
+    assert (completed.previous_generation, completed.skipped_generations) == (2, 0)
+
+
+def test_states_on_the_way() -> None:
+    """Scenario 17: Reconciling until every member is stable at the target epoch."""
+    whole = [*first_join(), *second_join()]
+    by_length = {length: replay(whole[:length])[0].describe()["state"] for length in (5, 11, 12, 13, 14)}
+    assert by_length == {5: "Stable", 11: "Reconciling", 12: "Reconciling", 13: "Reconciling", 14: "Stable"}
+
+
+def test_a_join_inside_the_assignment_interval() -> None:
+    """Scenario 21: the group is Assigning until the target is written; one rebalance, not two."""
+    history = [
+        *first_join(),
+        *operation(5_000, described("b"), group_epoch(3), current("b", 2, [])),
+    ]
+    group, _ = replay(history)
+    assert group.describe()["state"] == "Assigning"
+    history += operation(6_000, target("b", []), target_epoch(3), current("b", 3, [], previous=2))
+    history += operation(6_500, current("a", 3, [0, 1], previous=2))
+    _, events = replay(history)
+    assert names(events)[4:] == ["rebalance.started", "member.joined", "rebalance.completed"]
+    assert facts(events)[6].duration_ms == 1_500
+
+
+def test_an_epoch_that_was_overtaken() -> None:
+    """A third member joins before the second one is settled: one rebalance, one epoch skipped."""
+    history = [
+        *first_join(),
+        *second_join()[:6],
+        *operation(5_050, described("c"), group_epoch(4), target_epoch(4), current("c", 4)),
+        *operation(5_200, current("a", 4, [0]), current("b", 4, [1])),
+    ]
+    _, events = replay(history)
+    assert names(events)[4:] == [
+        "rebalance.started",
+        "member.joined",
+        "member.joined",
+        "rebalance.completed",
+    ]
+    assert (facts(events)[-1].skipped_generations, facts(events)[-1].joined) == (1, ("b", "c"))
+
+
+def test_a_member_leaves() -> None:
+    """Tombstones 8, 7, 5 and a new epoch: the member left just after its last sign of life."""
+    history = [*first_join(), *second_join()]
+    history += operation(9_000, left("b"), group_epoch(4))
+    history += operation(9_200, target("a", [0, 1]), target_epoch(4), current("a", 4, [0, 1], previous=3))
+    _, events = replay(history)
+    assert names(events)[7:] == ["rebalance.started", "member.left", "rebalance.completed"]
+    assert facts(events)[7].trigger == "member_left"
+    assert (facts(events)[8].reason, facts(events)[8].elapsed_ms) == ("left", 3_500)
+    assert (facts(events)[9].duration_ms, facts(events)[9].partitions_moved) == (200, 1)
+
+
+def test_a_fenced_member_is_told_from_one_that_leaves() -> None:
+    """Scenario 22: it did not revoke, and is gone exactly at its rebalance timeout."""
+    history = [*first_join(), *second_join()[:7]]
+    history += operation(35_100, left("a"), group_epoch(4))
+    _, events = replay(history)
+    gone_member = next(fact for fact in facts(events) if isinstance(fact, MemberLeft))
+    assert (gone_member.member_id, gone_member.reason, gone_member.elapsed_ms) == (
+        "a",
+        "rebalance_timeout",
+        30_000,
+    )
+    assert gone_member.severity.name == "WARN"
+
+
+def test_the_last_member_leaves() -> None:
+    """The emptied group's epoch is above its target epoch: Empty all the same, and no rebalance."""
+    group, events = replay([*first_join(), *operation(9_000, left("a"), group_epoch(3))])
+    assert names(events)[4:] == ["group.emptied", "member.left"]
+    assert facts(events)[5].reason == "group_emptied"
+    assert group.describe()["state"] == "Empty"
+
+
+def test_an_emptied_group_is_deleted_with_its_offsets() -> None:
+    """The clean-up writes the offsets' tombstones and the group's; the group had not gone before."""
+    history = [
+        *first_join(),
+        *operation(9_000, left("a"), group_epoch(3)),
+        *operation(99_000, ended()),
+    ]
+    group, events = replay(history)
+    assert names(events)[-1] == "group.deleted"
+    assert (facts(events)[-1].generation, group.gone) == (3, True)
+
+
+def test_a_static_member_is_away_for_a_moment() -> None:
+    """Scenario 20: epoch -2, then a new member id under the same instance id: no rebalance, nobody left."""
+    history = [
+        *first_join(instance_id="i"),
+        *operation(5_000, current("a", -2, [0, 1], previous=2)),
+    ]
+    group, events = replay(history)
+    assert names(events) == ["group.created", "rebalance.started", "member.joined", "rebalance.completed"]
+    assert group.describe()["state"] == "Reconciling"
+    history += operation(
+        8_000,
+        left("a"),
+        described("a2", instance_id="i", client_id="client-a"),
+        target("a2", [0, 1]),
+        current("a2", 0, [0, 1]),
+        current("a2", 2, [0, 1]),
+    )
+    group, events = replay(history)
+    assert facts(events)[4:] == [
+        StaticReplaced(instance_id="i", old_member_id="a", new_member_id="a2", old_host="/h", new_host="/h")
+    ]
+    assert group.describe()["state"] == "Stable"
+
+
+def test_changed_metadata_begins_a_rebalance() -> None:
+    """The hash of the topics' metadata changed and no member did."""
+    history = [
+        *first_join(),
+        *operation(
+            9_000,
+            group_epoch(3, metadata_hash=8),
+            target("a", [0, 1, 2]),
+            target_epoch(3),
+            current("a", 3, [0, 1, 2]),
+        ),
+    ]
+    _, events = replay(history)
+    assert [fact.trigger for fact in facts(events)[4:]] == ["metadata_changed", "metadata_changed"]
+
+
+def test_a_changed_subscription_begins_a_rebalance() -> None:
+    """Also one by regular expression, whose topics are in a record of their own."""
+    history = [
+        *first_join(topics=(), regex="t.*"),
+        *operation(2_000, resolved("t.*", "t1", "t2")),
+    ]
+    group, events = replay(history)
+    assert group.describe()["subscribed_topics"] == ["t1", "t2"]
+    history += operation(
+        9_000, described("a", topics=["u"], regex=""), group_epoch(3), target_epoch(3), current("a", 3, [0])
+    )
+    _, events = replay(history)
+    assert facts(events)[-1].trigger == "subscription_changed"
+
+
+def test_topic_ids_become_names_where_the_log_tells() -> None:
+    """Without a name the id stays, in Kafka's text form; the job may know names, too."""
+    group, _ = replay(first_join())
+    assert group.describe()["members"][0]["partitions"] == {TOPIC: [0, 1]}
+    group, events = replay(first_join(), replace(CONTEXT, topic_names={TOPIC: "orders"}))
+    assert group.describe()["members"][0]["partitions"] == {"orders": [0, 1]}
+    assert facts(events)[3].members[0].partitions == {"orders": "0-1"}
+
+
+def test_an_upgrade_is_a_conversion() -> None:
+    """Scenario 23: the group passes through absent inside one operation, and nobody has left."""
+    history = [
+        asked_for(at=10),
+        generation(1, member("a", [0], topic="t"), at=20),
+        commit("t", 0, 5, at=30),
+        *operation(
+            5_000,
+            gone(),
+            described("a", classic=True),
+            group_epoch(1),
+            target("a", [0, 1]),
+            target_epoch(1),
+            current("a", 1, [0, 1], previous=1),
+            described("b"),
+            group_epoch(2),
+            target("b", []),
+            target_epoch(2),
+            current("b", 2),
+        ),
+    ]
+    group, events = replay(history)
+    assert names(events)[3:] == ["group.converted", "rebalance.started", "member.joined", "member.updated"]
+    assert facts(events)[3] == GroupConverted(
+        from_type=GroupType.CLASSIC, to_type=GroupType.CONSUMER, generation=2, since_ms=5_000
+    )
+    assert facts(events)[4].trigger == "member_joined"
+    assert [offset["offset"] for offset in group.describe()["offsets"]] == [5]
+    assert group.describe()["state"] == "Reconciling"
+
+
+def test_a_downgrade_is_a_conversion() -> None:
+    """The records of the consumer group vanish and a classic one stands there, Stable, with its members."""
+    history = [
+        *first_join(),
+        *operation(
+            9_000, left("a"), ended(), generation(3, member("a", [0, 1], client_id="client-a", host="/h"))
+        ),
+    ]
+    group, events = replay(history)
+    assert names(events)[4] == "group.converted"
+    assert facts(events)[4].to_type is GroupType.CLASSIC
+    assert not [fact for fact in facts(events) if isinstance(fact, MemberLeft)]
+    assert (group.describe()["type"], group.describe()["state"], group.describe()["generation"]) == (
+        "classic",
+        "Stable",
+        3,
+    )
+
+
+def test_conversions_of_empty_groups() -> None:
+    """Scenario 24: both ways, the group restarts its epoch or generation."""
+    history = [asked_for(at=10), *operation(50, gone(), first_join())]
+    _, events = replay(history)
+    assert names(events) == [
+        "group.created",
+        "group.converted",
+        "rebalance.started",
+        "member.joined",
+        "rebalance.completed",
+    ]
+    history += [
+        *operation(9_000, left("a"), group_epoch(3)),
+        *operation(9_500, ended(), asked_for()),
+    ]
+    group, events = replay(history)
+    assert names(events)[-1] == "group.converted"
+    assert (group.describe()["type"], group.describe()["generation"]) == ("classic", 0)
+
+
+def test_a_partial_history_claims_nothing_about_members() -> None:
+    """Compaction has left records of different times: until two epochs follow each other nothing is said."""
+    history = [
+        *operation(1_000, described("a")),
+        *operation(2_000, group_epoch(9)),
+        *operation(3_000, current("a", 9, [0])),
+        *operation(4_000, target_epoch(9)),
+    ]
+    group, events = replay(history)
+    assert events == []
+    assert (group.describe()["state"], group.describe()["history"]) == ("Stable", "partial")
+    history += operation(5_000, described("b"), group_epoch(10), target_epoch(10), current("b", 10))
+    history += operation(5_100, current("a", 10, [0]))
+    group, events = replay(history)
+    assert names(events) == ["rebalance.started", "member.joined", "rebalance.completed"]
+    assert (facts(events)[2].joined, facts(events)[2].previous_generation) == (("b",), None)
+
+
+def test_two_owners_of_one_partition() -> None:
+    """Scenario 25: compaction dropped "A gave it up"; the larger epoch has it."""
+    history = [
+        *first_join(),
+        *operation(2_000, described("b"), group_epoch(3), target_epoch(3), current("b", 3, [0])),
+        *operation(3_000, current("a", 3, [1])),
+    ]
+    group, events = replay(history)
+    completed = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    assert completed[-1].generation == 3
+    assert [one["partitions"] for one in group.describe()["members"]] == [{TOPIC: [1]}, {TOPIC: [0]}]
+
+
+def test_tombstones_of_what_is_not_there_are_nothing() -> None:
+    """Scenario 26: of every type, for a group and for members nobody knows."""
+    group, events = replay(operation(1_000, left("x"), ended()))
+    assert (events, group.gone) == ([], True)
+
+
+def test_a_classic_tombstone_does_not_touch_a_consumer_group() -> None:
+    """The tombstone of an older life may come late: the newest value decides what the group is."""
+    group, _ = replay([*first_join(), gone(at=9_000)])
+    assert (group.describe()["type"], group.describe()["state"]) == ("consumer", "Stable")
+
+
+def test_a_record_written_again_is_no_event() -> None:
+    """A waiting member's heartbeat repeats its record with another previous epoch."""
+    history = [*first_join(), *second_join()[:6]]
+    quiet = replay(history)[1]
+    again = operation(5_050, current("b", 3, [], state=UNRELEASED, previous=3))
+    assert replay([*history, *again])[1] == quiet
+
+
+def test_a_conversion_of_an_old_empty_group_begins_a_rebalance() -> None:
+    """The generation it had as a classic group is above the first epoch, and says nothing about it."""
+    history = [asked_for(at=10), emptied(8, at=20), *operation(50, gone(), first_join(at=50))]
+    _, events = replay(history)
+    assert names(events)[1:] == [
+        "group.converted",
+        "rebalance.started",
+        "member.joined",
+        "rebalance.completed",
+    ]
+
+
+def test_an_old_commit_is_no_classic_group() -> None:
+    """The cleaner leaves commits that are older than every record of their group: no conversion is made up."""
+    _, events = replay([commit("t", 0, 5, at=10), *operation(1_000, described("a")), *first_join(at=2_000)])
+    assert "group.converted" not in names(events)
+
+
+def test_a_log_that_begins_inside_a_rebalance_does_not_say_when_it_began() -> None:
+    """The next epoch continues it: neither a start nor a duration, until a round is seen from its start."""
+    history = [
+        *operation(1_000, described("a"), described("b"), group_epoch(7), target_epoch(7)),
+        *operation(1_100, current("a", 7, [0]), current("b", 7, state=UNRELEASED)),
+        *operation(2_000, left("b"), group_epoch(8)),
+        *operation(2_500, target("a", [0, 1]), target_epoch(8), current("a", 8, [0, 1])),
+    ]
+    _, events = replay(history)
+    assert names(events) == ["member.left"]
+    history += operation(3_000, described("c"), group_epoch(9), target_epoch(9), current("c", 9))
+    history += operation(3_100, current("a", 9, [0, 1]))
+    _, events = replay(history)
+    assert names(events)[1:] == ["rebalance.started", "member.joined", "rebalance.completed"]
+    assert (facts(events)[-1].duration_ms, facts(events)[-1].previous_generation) == (100, None)
+
+
+def test_an_epoch_that_is_missing_is_a_hole() -> None:
+    """The coordinator writes every epoch: a jump means that the cleaner came between, and nothing is claimed."""
+    history = [*first_join(), *operation(9_000, described("b"), group_epoch(6), target_epoch(6))]
+    group, events = replay(history)
+    assert names(events)[4:] == []
+    assert group.describe()["history"] == "partial"
+
+
+def test_a_deletion_is_told_with_the_history_it_ends() -> None:
+    """The group's whole life was seen, and its end belongs to it; what comes after begins anew."""
+    _, events = replay(
+        [*first_join(), *operation(9_000, left("a"), group_epoch(3)), *operation(9_500, ended())]
+    )
+    assert (names(events)[-1], events[-1].history) == ("group.deleted", History.FULL)

@@ -1,0 +1,92 @@
+"""Why members of the newer kinds are gone, and what they leave behind; how a group with a pattern begins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from groupreplay.state.events.event import History
+from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
+from support.histories.builders import CONTEXT, commit, facts, names, replay
+from support.histories.modern_builders import TOPIC, group_epoch, left, operation
+from support.histories.modern_coordinator import Coordinator
+
+NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
+
+
+@pytest.mark.parametrize(
+    ("committed_ms", "silent_ms", "reason"),
+    [
+        (None, 44_999, "left"),
+        (None, 45_000, "unknown"),
+        (40_000, 29_999, "left"),
+        # Killed right after a commit, 15 s after its last heartbeat: thrown out 30 s later.
+        (40_000, 30_000, "unknown"),
+    ],
+)
+def test_a_commit_keeps_nobody_alive(committed_ms: int | None, silent_ms: int, reason: str) -> None:
+    """Only heartbeats prolong a session (45 s), and one is sent every 15 s at least."""
+    life = Coordinator()
+    life.join("b")
+    life.join("a")
+    life.settle()
+    last_ms = max(raw.at for raw in life.log if getattr(raw.key, "member_id", None) == "a")
+    history = list(life.log)
+    if committed_ms is not None:
+        last_ms += committed_ms
+        history.append(commit("t", 0, 5, at=last_ms))
+    history += operation(last_ms + silent_ms, left("a"), group_epoch(4))
+    _, events = replay(history, NAMED)
+    (gone,) = [fact for fact in facts(events) if isinstance(fact, MemberLeft)]
+    assert (gone.reason, gone.elapsed_ms) == (reason, silent_ms)
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_whoever_goes_soon_after_a_heartbeat_has_left(kind: str) -> None:
+    """Members of share groups have no rebalance timeout, and need none for that."""
+    life = Coordinator(kind=kind)
+    life.join("a")
+    life.join("b")
+    life.settle()
+    life.leave("b")
+    _, events = replay(life.log, NAMED)
+    assert [fact.reason for fact in facts(events) if isinstance(fact, MemberLeft)] == ["left"]
+
+
+def test_what_the_last_native_member_had_is_dealt_out_by_the_next_classic_round() -> None:
+    """After a downgrade it has moved; no partition is new, and the topics' metadata are what they were."""
+    life = Coordinator()
+    life.classic_round("a")
+    life.upgrade("n")
+    life.settle()
+    life.leave("n")
+    life.classic_round("a")
+    _, events = replay(life.log, NAMED)
+    last = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)][-1]
+    assert (last.protocol_type, last.partitions_moved, last.partitions_unassigned) == ("consumer", 1, 0)
+    assert last.trigger == "unknown"
+
+
+def test_a_group_begins_with_a_regular_expression() -> None:
+    """Until it is resolved the group is at the first epoch, which no record has; then its first round begins."""
+    life = Coordinator()
+    life.join("a", regex="t.*")
+    group, events = replay(life.log[:2], NAMED)
+    described = group.describe()
+    assert (described["state"], described["group_epoch"], described["target_epoch"]) == ("Stable", 1, 1)
+    assert names(events) == ["group.created", "rebalance.started", "member.joined", "rebalance.completed"]
+    group, events = replay(life.log, NAMED)
+    described = group.describe()
+    assert (described["state"], described["group_epoch"], described["target_epoch"]) == ("Assigning", 2, 1)
+    life.settle()
+    group, events = replay(life.log, NAMED)
+    assert names(events)[4:] == ["rebalance.started", "member.updated", "rebalance.completed"]
+    completed = facts(events)[-1]
+    assert (completed.generation, completed.previous_generation, completed.trigger) == (
+        2,
+        1,
+        "subscription_changed",
+    )
+    assert group.describe()["state"] == "Stable"
+    assert {event.history for event in events} == {History.FULL}

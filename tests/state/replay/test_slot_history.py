@@ -1,0 +1,125 @@
+"""What is remembered of a group: how much at most, and what a hole in the history may not teach."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupreplay.codecs import MemberMetadata
+from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.replay.report import Report
+from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES, learn, learn_probe, unsettled
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, read
+from groupreplay.state.snapshot.rebalance import RebalanceInProgress
+from groupreplay.state.snapshot.slot_history import SlotHistory
+from support.histories.builders import (
+    CONTEXT,
+    GROUP,
+    PARTITION,
+    Raw,
+    asked_for,
+    emptied,
+    generation,
+    gone,
+    member,
+    replay,
+)
+from support.histories.connect_blobs import worker
+
+MINUTE = 60_000
+
+
+def memory(history: list[Raw]) -> SlotHistory | None:
+    """What a group remembers, as it is written down."""
+    group, _ = replay(history)
+    return read(group.snapshot()).habits
+
+
+def learned(
+    *rounds: list[MemberMetadata], every: int = MINUTE, protocol_type: str = "consumer"
+) -> SlotHistory:
+    """The memory after generations of these members, an equal time apart."""
+    history = [asked_for(at=1)]
+    history += [
+        generation(number, *members, at=number * every, protocol_type=protocol_type)
+        for number, members in enumerate(rounds, 1)
+    ]
+    habits = memory(history)
+    assert habits is not None
+    return habits
+
+
+def pods(first: int, count: int) -> list[MemberMetadata]:
+    """Members that each have a place of their own."""
+    return [member(f"m{number}", [number], host=f"/{number}") for number in range(first, first + count)]
+
+
+def test_what_changed_is_marked() -> None:
+    """Generations with the slots that came and went in them; a round of the same members has none."""
+    marks = learned(pods(0, 2), pods(0, 2), pods(1, 2)).marks
+    assert [(mark.at_ms, mark.generations, len(mark.slots)) for mark in marks] == [
+        (MINUTE, 1, 2),
+        (2 * MINUTE, 1, 0),
+        (3 * MINUTE, 1, 2),
+    ]
+
+
+def test_a_slot_that_comes_back_is_the_same() -> None:
+    """It leaves in one round and is taken by another member id in a later one."""
+    other = member("other", [9])
+    first, second = (member(name, [0], client_id="c", host="/h") for name in ("c-1", "c-2"))
+    marks = learned([first, other], [other], [second, other]).marks
+    assert len({*marks[1].slots, *marks[2].slots}) == 1
+
+
+def test_a_hole_in_the_history_teaches_nothing() -> None:
+    """Who joined and left is not known then, nor how many generations there were; who has no work is."""
+    idle = member("idle", [])
+    habits = memory([generation(5, *pods(0, 2), at=MINUTE), generation(9, *pods(1, 2), idle, at=2 * MINUTE)])
+    assert habits is not None
+    assert (habits.marks, habits.number) == ([], 9)
+    assert [(slot.member_id, slot.idle_rounds) for slot in habits.slots.values()] == [("idle", 1)]
+
+
+def test_what_is_old_is_forgotten() -> None:
+    """At the next operation that is two hours later."""
+    habits = learned(pods(0, 3), pods(1, 3), pods(1, 3), every=KEPT_MS)
+    assert (len(habits.marks), habits.slots) == (1, {})
+
+
+def test_there_is_a_cap() -> None:
+    """A group that never rests: times of a slot, slots that have left, and marks; one operation may go over it."""
+    restarts = learned(
+        *([member(f"c-{number}", [0], client_id="c", host="/h")] for number in range(60)), every=1
+    )
+    (slot,) = restarts.slots.values()
+    assert MOST_TIMES <= len(slot.returned_ms) <= MOST_TIMES + 1
+    assert len(learned(*(pods(20 * number, 20) for number in range(25)), every=1).slots) <= 440
+    assert len(learned(*([pods(0, 1)] * 310), every=1).marks) <= 301
+
+
+def test_a_group_that_is_gone_leaves_nothing() -> None:
+    """Neither does one that comes after it under its name know anything."""
+    history = [asked_for(at=1), generation(1, member("a", [0]), at=2), emptied(2, at=3), gone(at=4)]
+    assert memory(history) is None
+
+
+def test_generations_for_a_new_configuration_of_connect_do_not_count() -> None:
+    """Nor does the one behind each, which gives what the first has taken; others do."""
+    rounds = [[worker("w", offset)] for offset in (5, 5, 6, 6, 6, 7, 8, 8, 8)]
+    habits = learned(*rounds, protocol_type="connect")
+    counted = {mark.at_ms // MINUTE for mark in habits.marks if mark.generations}
+    assert counted == {1, 2, 5, 9}
+
+
+@pytest.mark.parametrize(("minutes", "count"), [(1, 3), (2, 1), (3, 0)])
+def test_answers_of_the_prober_by_minute(minutes: int, count: int) -> None:
+    """Only while a rebalance is in progress."""
+    saved = GroupSnapshot(phase=Phase.PREPARING_REBALANCE)
+    learn_probe(saved, MINUTE)
+    learn(saved, Report(GROUP, CONTEXT, PARTITION, 1, 1))
+    learn_probe(saved, MINUTE)
+    saved.in_progress = RebalanceInProgress("r", 0, Phase.PREPARING_REBALANCE)
+    for taken_ms in (MINUTE, MINUTE + 1, 2 * MINUTE):
+        learn_probe(saved, taken_ms)
+    assert saved.habits is not None
+    assert unsettled(saved.habits, minutes * MINUTE) == count

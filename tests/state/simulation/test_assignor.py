@@ -1,0 +1,46 @@
+"""Assignors of simulated members: eager ones deal out anew, cooperative ones move as little as they can."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groupreplay.state.simulation.assignor import assigned, owned, supported
+
+
+def dealt(claims: dict[str, tuple[int, ...]], partitions: int, *, cooperative: bool) -> dict[str, list[int]]:
+    """What members with these partitions are given."""
+    members = [
+        (name, None, supported("t", mine, cooperative=cooperative)[0].metadata)
+        for name, mine in claims.items()
+    ]
+    shares = assigned(members, "t", partitions, cooperative=cooperative)
+    return {name: sorted(owned(assignment)) for name, assignment in shares}
+
+
+def test_an_eager_group_deals_out_everything_in_turn() -> None:
+    """By the members' names, whatever they had."""
+    assert dealt({"b": (0, 1), "a": ()}, 3, cooperative=False) == {"a": [0, 2], "b": [1]}
+
+
+def test_a_cooperative_member_gives_up_first() -> None:
+    """What is too much for it is nobody's in this generation, and another one's in the next."""
+    first = dealt({"a": (0, 1, 2, 3), "b": ()}, 4, cooperative=True)
+    assert first == {"a": [0, 1], "b": []}
+    second = dealt({name: tuple(mine) for name, mine in first.items()}, 4, cooperative=True)
+    assert second == {"a": [0, 1], "b": [2, 3]}
+
+
+@given(
+    st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=6),
+    st.integers(1, 12),
+)
+def test_a_cooperative_group_settles(claims: list[set[int]], partitions: int) -> None:
+    """Whatever the members claim: after three generations everything is dealt out evenly, and nothing moves."""
+    held = {str(number): tuple(one for one in mine if one < partitions) for number, mine in enumerate(claims)}
+    for _ in range(3):
+        held = {name: tuple(mine) for name, mine in dealt(held, partitions, cooperative=True).items()}
+    assert sorted(one for mine in held.values() for one in mine) == list(range(partitions))
+    assert max(map(len, held.values())) - min(map(len, held.values())) <= 1
+    again = dealt(held, partitions, cooperative=True)
+    assert again == {name: sorted(mine) for name, mine in held.items()}

@@ -1,0 +1,243 @@
+"""Simulated groups of one partition: order, truth, probes, clean-up."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey
+from groupreplay.codecs.consumer import ConsumerGroupCurrentMemberAssignmentKey
+from groupreplay.state import Group
+from groupreplay.state.kafka_terms import REBALANCING, ConsumerPhase, Phase, partition_for
+from groupreplay.state.model.classic_group import VALID_PREVIOUS_STATES
+from groupreplay.state.model.consumer_group import AWAY, VALID_PREVIOUS, ConsumerGroup
+from groupreplay.state.model.requests import Settings
+from groupreplay.state.simulation.acts import Act, Script, Verb
+from groupreplay.state.simulation.group import SimulatedGroup
+from groupreplay.state.simulation.scripts import CONSUMER_SCENARIOS, EVERY_START, SCENARIOS
+from groupreplay.state.simulation.simulation import (
+    BEGIN_MS,
+    Ends,
+    Happened,
+    Item,
+    Observed,
+    Plan,
+    Warned,
+    Written,
+    simulate,
+)
+from support.histories.builders import CONTEXT, Raw, observed
+
+MINUTE_MS = 60_000
+#: Of a group that is not there nobody can tell the kind.
+DEAD = {Phase.DEAD, ConsumerPhase.DEAD}
+#: State -> the states before it, in either kind of group and between them; a group begins Empty.
+LEGAL = {
+    state: VALID_PREVIOUS_STATES.get(state, frozenset()) | VALID_PREVIOUS.get(state, frozenset())  # type: ignore[call-overload]
+    for state in (*Phase, *ConsumerPhase)
+}
+LEGAL[Phase.EMPTY] |= {Phase.DEAD}
+
+
+def plan(
+    scenario: str = "mixed", *, groups: int = 6, minutes: int = 15, seed: int = 1, **fields: object
+) -> Plan:
+    """A small one, all groups in one partition."""
+    return Plan(
+        scenario=scenario,
+        groups=groups,
+        duration_ms=minutes * MINUTE_MS,
+        seed=seed,
+        partitions=1,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def simulated(one: Plan) -> list[Item]:
+    """Everything that happened."""
+    return list(simulate(one, one.group_ids()[0]))
+
+
+def at_ms(item: Item) -> int:
+    """When it was."""
+    if isinstance(item, Written):
+        return item.timestamp_ms
+    if isinstance(item, Warned):
+        return item.at_ms
+    return item.change.at_ms if isinstance(item, Happened) else item.taken_ms
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_everything_is_in_order_and_legal(scenario: str) -> None:
+    """Times that never go back, states that follow each other; answers are the truth.
+
+    Offsets have gaps where transactions are, and what is in them is seen late. Where a coordinator moves, a
+    rebalance is forgotten.
+    """
+    # The last broker is restarted after 21 minutes.
+    one = plan(scenario, minutes=25 if scenario == "cluster-restart" else 12)
+    items = simulated(one)
+    records = [item for item in items if isinstance(item, Written)]
+    offsets = [record.offset for record in records]
+    transactions = scenario in ("transactions", "mixed")
+    assert offsets == (sorted(set(offsets)) if transactions else list(range(len(records))))
+    seen = [item for item in items if not (transactions and isinstance(item, Written))]
+    assert all(at_ms(before) <= at_ms(after) for before, after in pairwise(seen))
+    assert all(at_ms(before) <= at_ms(after) for before, after in pairwise(records))
+    assert at_ms(items[0]) >= BEGIN_MS
+    assert at_ms(items[-1]) < one.end_ms
+    state: dict[str, Phase | ConsumerPhase] = defaultdict(lambda: Phase.DEAD)
+    for item in items:
+        if isinstance(item, Observed):
+            known = state[item.group_id]
+            # Whoever asks for classic groups finds no other ones.
+            assert item.summary.state is (known if isinstance(known, Phase) else Phase.DEAD)
+        if isinstance(item, Happened):
+            before = state[item.group_id]
+            assert item.change.before is before or {item.change.before, before} == DEAD
+            legal = LEGAL[item.change.after]
+            if scenario == "cluster-restart" and item.change.after is Phase.STABLE:
+                legal = REBALANCING
+            assert item.change.before in legal
+            state[item.group_id] = item.change.after
+    assert set(state) == set(one.group_ids()[0])
+
+
+def test_clients_end_in_a_stable_group_with_every_partition_dealt_out() -> None:
+    """Members that come and stay: one generation, nobody idle, commits of all partitions."""
+    items = simulated(plan("rolling-restart-3-dynamic-eager", groups=3, minutes=30))
+    generations = [
+        item.value for item in items if isinstance(item, Written) and isinstance(item.key, GroupMetadataKey)
+    ]
+    restarts = [value for value in generations if value.members and value.generation > 1]  # type: ignore[union-attr]
+    assert len(restarts) > 10
+    commits = {
+        (item.key.group, item.key.partition)
+        for item in items
+        if isinstance(item, Written) and isinstance(item.key, OffsetCommitKey)
+    }
+    assert len(commits) >= 3 * 3
+
+
+def test_a_prober_asks_about_rebalances_until_they_are_over() -> None:
+    """Each of its series ends with an answer that is no rebalance, unless the simulation ends before."""
+    one = plan("storm", groups=2)
+    answers = [item for item in simulated(one) if isinstance(item, Observed)]
+    assert {answer.taken_ms % 10_000 for answer in answers} == {BEGIN_MS % 10_000}
+    for group_id in one.group_ids()[0]:
+        mine = [answer for answer in answers if answer.group_id == group_id]
+        for before, after in pairwise(mine):
+            if before.summary.state in REBALANCING:
+                assert after.taken_ms == before.taken_ms + 10_000
+
+
+def test_without_a_prober_nobody_asks() -> None:
+    """The log is the same."""
+    alone = simulated(plan(probe_interval_ms=None))
+    assert [item for item in simulated(plan()) if not isinstance(item, Observed | Ends)] == alone
+
+
+def test_abandoned_groups_expire_at_the_clean_up_after_their_retention() -> None:
+    """Offsets and group at once, no earlier than due and no later than the next look of the broker."""
+    one = plan("expiry", minutes=60, settings=Settings(retention_ms=15 * MINUTE_MS))
+    emptied: dict[str, int] = {}
+    deleted: dict[str, int] = {}
+    for item in simulated(one):
+        if isinstance(item, Happened) and item.change.after in (Phase.EMPTY, Phase.DEAD):
+            times = emptied if item.change.after is Phase.EMPTY else deleted
+            times[item.group_id] = item.change.at_ms
+    assert set(deleted) == set(one.group_ids()[0])
+    for group_id, at in deleted.items():
+        assert 15 * MINUTE_MS <= at - emptied[group_id] < 25 * MINUTE_MS
+
+
+def test_the_older_coordinator_writes_no_generation_0() -> None:
+    """The truth has the group's beginning all the same."""
+    items = simulated(plan("autoscale", groups=2, minutes=5, settings=Settings(scala=True)))
+    generations = {
+        item.value.generation  # type: ignore[union-attr]
+        for item in items
+        if isinstance(item, Written) and isinstance(item.key, GroupMetadataKey)
+    }
+    assert min(generations) == 1
+    assert any(isinstance(item, Happened) and item.change.before is Phase.DEAD for item in items)
+
+
+def test_groups_are_in_the_partitions_that_hold_them() -> None:
+    """As the broker would place them."""
+    placed = Plan(scenario="mixed", groups=200, duration_ms=1, seed=0).group_ids()
+    assert sum(map(len, placed)) == 200
+    assert all(partition_for(group_id) == place for place, ids in enumerate(placed) for group_id in ids)
+
+
+def test_a_seed_says_everything() -> None:
+    """The same one gives the same history, another one another."""
+    assert simulated(plan(minutes=5)) == simulated(plan(minutes=5))
+    assert simulated(plan(minutes=5)) != simulated(plan(minutes=5, seed=2))
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("hangs_s", [10, 50])
+def test_a_consumer_that_hangs_finds_its_way_back(hangs_s: int, static: bool) -> None:
+    """KIP-848: it leaves when it has not polled for 30 s; whatever it has missed, all is dealt out in the end."""
+    acts = ((0, Verb.START, 0), (10, Verb.START, 1), (60, Verb.HANG, 1), (62, Verb.START, 2))
+    script = Script(
+        acts=tuple(
+            Act(at_s * 1_000, verb, client) for at_s, verb, client in (*acts, (60 + hangs_s, Verb.WAKE, 1))
+        ),
+        consumer_starts=EVERY_START,
+        static=static,
+        rebalance_timeout_ms=30_000,
+    )
+    group = SimulatedGroup("g", script, Settings(), BEGIN_MS, random.Random(1))
+    left = []
+    while (now_ms := group.next_ms()) is not None and now_ms < BEGIN_MS + 180_000:
+        for outcome in group.run(now_ms):
+            left += [
+                operation.timestamp_ms - BEGIN_MS
+                for operation in outcome.operations
+                for key, value in operation.records
+                if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey)
+                and (value is None or value.member_epoch == AWAY)  # type: ignore[union-attr]
+            ]
+    found = group.coordinator.group
+    assert isinstance(found, ConsumerGroup)
+    assert found.state is ConsumerPhase.STABLE
+    assert sorted(len(member.assigned) for member in found.members.values()) == [2, 2, 2]
+    assert left[:1] == ([90_000] if hangs_s > 30 else [])
+
+
+@pytest.mark.parametrize("scenario", CONSUMER_SCENARIOS)
+def test_the_replay_of_consumer_groups_knows_each_of_their_states(scenario: str) -> None:
+    """At the time of every change; those of the classic groups in between are mostly not written."""
+    one = plan(scenario, groups=4, minutes=40)
+    items = simulated(one)
+    for group_id in one.group_ids()[0]:
+        log = [
+            Raw(item.key, item.value, item.offset, item.timestamp_ms)
+            for item in items
+            if isinstance(item, Written) and item.key.group == group_id  # type: ignore[union-attr]
+        ]
+        told = {
+            item.change.at_ms: item.change
+            for item in items
+            if isinstance(item, Happened) and item.group_id == group_id
+        }
+        replayed = Group(group_id, CONTEXT)
+        shown = 0
+        for at, change in told.items():
+            if isinstance(change.after, ConsumerPhase):
+                until = bisect_right(log, at, key=lambda raw: raw.at)
+                replayed.apply(replace(observed(log[shown:until]), seen_to=1 << 40), 0)
+                shown = until
+                described = replayed.describe()
+                assert (described["state"], described["group_epoch"]) == (
+                    change.after.value,
+                    change.generation,
+                )
+        assert shown

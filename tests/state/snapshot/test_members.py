@@ -1,0 +1,68 @@
+"""Which members of two records are the same."""
+
+from __future__ import annotations
+
+from groupreplay.state.snapshot.members import Member, Pairing, group_topics, pair, read_members
+from support.histories.builders import generation, member
+
+
+def members(*given: object) -> tuple[Member, ...]:
+    """Members as a record shows them."""
+    return read_members(generation(1, *given, at=1).value)  # type: ignore[arg-type]
+
+
+def ids(pairing: Pairing) -> tuple[list[tuple[str, str]], list[str], list[str]]:
+    """Kept pairs, left and joined, by member id."""
+    kept = [(old.member_id, new.member_id) for old, new in pairing.kept]
+    return kept, [one.member_id for one in pairing.left], [one.member_id for one in pairing.joined]
+
+
+def test_a_member_in_full() -> None:
+    """Everything a record holds of a member, its blobs read."""
+    assert members(member("a", [2, 0], instance_id="i")) == (
+        Member(
+            member_id="a",
+            instance_id="i",
+            client_id="client-a",
+            client_host="/10.0.0.1",
+            rebalance_timeout_ms=300_000,
+            session_timeout_ms=45_000,
+            supported_protocols=("range",),
+            topics=("t",),
+            partitions={"t": "0,2"},
+        ),
+    )
+
+
+def test_the_same_id_is_the_same_member() -> None:
+    """Whatever else changed."""
+    old = members(member("a", host="/h1"))
+    assert ids(pair(old, members(member("a", host="/h2", client_id="x")))) == ([("a", "a")], [], [])
+
+
+def test_the_same_instance_is_the_same_member() -> None:
+    """A static member keeps its slot on another host."""
+    old = members(member("i-1", instance_id="i", host="/h1"))
+    assert ids(pair(old, members(member("i-2", instance_id="i", host="/h2")))) == ([("i-1", "i-2")], [], [])
+
+
+def test_a_unique_place_is_the_same_member() -> None:
+    """Client id and host, where nobody else has them in either record."""
+    one = {"client_id": "c", "host": "/h"}
+    assert ids(pair(members(member("a", **one)), members(member("b", **one)))) == ([("a", "b")], [], [])
+    crowd = members(member("a", **one), member("b", **one))
+    assert ids(pair(crowd, members(member("c", **one)))) == ([], ["a", "b"], ["c"])
+
+
+def test_an_instance_id_is_no_place() -> None:
+    """A static and a dynamic member never share a slot, even with confusing names."""
+    old = members(member("a", instance_id="c", client_id="c", host="/h"))
+    assert ids(pair(old, members(member("b", client_id="c", host="/h")))) == ([], ["a"], ["b"])
+
+
+def test_topics_of_a_group() -> None:
+    """The union over members; unknown for another protocol type."""
+    both = members(member("a", subscribed=["t"]), member("b", subscribed=["u", "t"]))
+    assert group_topics(both, "consumer") == {"t", "u"}
+    assert group_topics(both, "connect") is None
+    assert group_topics((), "consumer") == set()

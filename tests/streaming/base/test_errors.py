@@ -1,0 +1,35 @@
+"""One error for users: what, where, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (GroupReplayError("it broke"), "it broke"),
+        (GroupReplayError("it broke", where="here"), "it broke (here)"),
+        (GroupReplayError("it broke", where="here", fix="mend it"), "it broke (here): mend it"),
+        (GroupReplayError("it broke", fix="mend it"), "it broke: mend it"),
+    ],
+)
+def test_an_error_is_one_line(error: GroupReplayError, text: str) -> None:
+    """Whatever is known is in it, in one order."""
+    assert str(error) == text
+
+
+def test_exit_codes_are_a_contract() -> None:
+    """Scripts branch on these numbers."""
+    assert {code.name: int(code) for code in ExitCode} | {} == {
+        "OK": 0,
+        "UNEXPECTED": 1,
+        "USAGE": 2,
+        "CONNECTION": 3,
+        "AUTHORISATION": 4,
+        "DATA": 5,
+        "FOUND": 6,
+    }
+    assert GroupReplayError("x").exit_code == ExitCode.UNEXPECTED

@@ -1,0 +1,148 @@
+"""What ``check`` asks of this machine: releases, and the folder of a checkpoint."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.check import machine_checks
+from groupreplay.streaming.check.result import CheckSettings, Status, Subject
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.spark.checkpoint import IDENTITY_FILE, LOCK_FILE, Identity
+
+SETTINGS = CheckSettings(source=Cluster(bootstrap_servers="127.0.0.1:1"))
+TOPIC = TopicIdentity(
+    cluster_id="cluster-1", topic="__consumer_offsets", era="era-1", partitions=8, leaders={}
+)
+IDENTITY = Identity(
+    cluster_id="cluster-1", era="era-1", partitions=8, probes="cluster-1/group-probes", first_start_ms=1
+)
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "fits"),
+    [
+        ("pandas", "2.2.0", True),
+        ("pandas", "2.1.9", False),
+        ("pandas", "3.0.0", False),
+        ("pyarrow", "25.0.1", True),
+        ("pyarrow", "26.0.0", False),
+        ("confluent-kafka", "2.16.1", True),
+        ("pyspark", "4.0.0", True),
+        ("pyspark", "4.1.0", False),
+        ("no-such-package", "0", True),
+    ],
+)
+def test_versions_are_held_against_the_packages_own_bounds(package: str, version: str, fits: bool) -> None:
+    """What pip would have refused is found also where something else installed it."""
+    assert machine_checks._fits(package, version) is fits
+
+
+def test_a_release_that_was_not_tested_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warning that names it: it may work."""
+    monkeypatch.setattr(machine_checks, "_version", lambda name: "26.0.0" if name == "pyarrow" else "2.2.0")
+    (found,) = machine_checks.versions(Subject(SETTINGS))
+    assert found.status is Status.WARNING
+    assert "pyarrow 26.0.0" in found.found
+
+
+def look_at(folder: Path | str) -> list[tuple[str, str]]:
+    """Status and text of the check of a checkpoint that should be ``IDENTITY``'s."""
+    settings = CheckSettings(source=SETTINGS.source, checkpoint=str(folder))
+    subject = Subject(settings)
+    subject.__dict__["offsets_topic"] = TOPIC
+    subject.__dict__["source"] = type("Connection", (), {"cluster_id": lambda _: "cluster-1"})()
+    try:
+        return [(one.status.value, one.found) for one in machine_checks.checkpoint(subject)]
+    except GroupReplayError as error:
+        return [("failed", error.what)]
+
+
+def test_a_checkpoint_that_can_be_used(tmp_path: Path) -> None:
+    """Not there yet, empty, or ours; nothing is made by looking."""
+    first = "a first start, which builds the state in silence"
+    assert look_at(tmp_path / "a" / "b") == [("ok", f"{tmp_path}/a/b will be created: {first}")]
+    assert list(tmp_path.iterdir()) == []
+    assert look_at(tmp_path) == [("ok", f"{tmp_path} is empty: {first}")]
+    (tmp_path / IDENTITY_FILE).write_bytes(msgspec.json.encode(IDENTITY))
+    (tmp_path / LOCK_FILE).write_text("host a, process 1\n")
+    ours = f"{tmp_path} belongs to this cluster and topic, era era-1; made by release {IDENTITY.version}"
+    assert look_at(f"file://{tmp_path}") == [("ok", ours)]
+    [(status, text)] = look_at("s3a://bucket/checkpoint")
+    assert (status, text.partition(":")[0]) == ("skipped", "s3a")
+
+
+def test_a_checkpoint_of_another_life_of_the_topic(tmp_path: Path) -> None:
+    """The job goes on with a state of its own for the new one; what counts then is the folder inside."""
+    old = msgspec.structs.replace(IDENTITY, era="era-0")
+    (tmp_path / IDENTITY_FILE).write_bytes(msgspec.json.encode(old))
+    [(status, text)] = look_at(tmp_path)
+    assert (status, "another life of the offsets topic" in text) == ("warning", True)
+    for number in (2, 10):
+        inside = tmp_path / f"anew-{number}"
+        inside.mkdir()
+        (inside / IDENTITY_FILE).write_bytes(msgspec.json.encode(IDENTITY if number == 10 else old))
+    [(status, text)] = look_at(tmp_path)
+    assert (status, text.partition(" ")[0]) == ("ok", f"{tmp_path}/anew-10")
+
+
+def test_a_checkpoint_in_use(tmp_path: Path) -> None:
+    """Who holds it is said; a lock is per process, so it is another one that holds it here."""
+    (tmp_path / LOCK_FILE).write_text("host a, process 1\n")
+    ready, done = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        with (tmp_path / LOCK_FILE).open("r+") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            os.write(ready[1], b"x")
+            os.read(done[0], 1)
+            os._exit(0)
+    try:
+        os.read(ready[0], 1)
+        assert look_at(tmp_path) == [("warning", f"{tmp_path} is in use: host a, process 1")]
+    finally:
+        os.write(done[1], b"x")
+        os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"offsets/0": b"", "metadata": b""}, "was not made by groupreplay"),
+        ({IDENTITY_FILE: msgspec.json.encode(IDENTITY), "offsets/0": b""}, "has lost its metadata file"),
+        ({IDENTITY_FILE: b"{"}, "identity cannot be read"),
+        (
+            {IDENTITY_FILE: msgspec.json.encode(msgspec.structs.replace(IDENTITY, cluster_id="other"))},
+            "belongs to another cluster",
+        ),
+    ],
+)
+def test_a_checkpoint_that_the_job_would_refuse(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
+    """Found before the job is started, by the job's own rules."""
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    [(status, text)] = look_at(tmp_path)
+    assert status == "failed"
+    assert says in text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
+    """The user that asks is the one that would run the job."""
+    tmp_path.chmod(0o500)
+    [(status, text)] = look_at(tmp_path / "new")
+    assert (status, "cannot be written" in text) == ("failed", True)
+
+
+def test_a_checkpoint_in_the_place_of_a_file(tmp_path: Path) -> None:
+    """A file where the folder should be cannot be written into."""
+    (tmp_path / "file").write_text("")
+    [(status, text)] = look_at(tmp_path / "file" / "new")
+    assert (status, "cannot be written" in text) == ("failed", True)

@@ -1,0 +1,105 @@
+"""run, capture, coordinator and schema as they are typed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from groupreplay.state.output.catalogue import EVENTS
+from groupreplay.state.output.schemas import json_schemas
+from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
+from support.job.captures import invoke
+
+
+@pytest.fixture
+def job(monkeypatch: pytest.MonkeyPatch) -> list[RunSettings]:
+    """Stands in for the job: takes the settings and ends with 7."""
+    given: list[RunSettings] = []
+    module = ModuleType("groupreplay.streaming.job.run")
+
+    def run(settings: RunSettings) -> int:
+        given.append(settings)
+        return 7
+
+    module.run = run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "groupreplay.streaming.job.run", module)
+    return given
+
+
+def test_run_with_defaults(job: list[RunSettings]) -> None:
+    """What is not said is the settings' own default, and the job's exit code is the program's."""
+    result = invoke("run", "--bootstrap-server", "h:1", "--checkpoint", "/c")
+    assert (result.exit_code, result.stderr) == (7, "")
+    assert job == [RunSettings(source=Cluster(bootstrap_servers="h:1"), checkpoint="/c", log_level="WARN")]
+
+
+def test_run_with_everything(job: list[RunSettings], tmp_path: Path) -> None:
+    """Each flag reaches the setting of its name."""
+    (tmp_path / "a").write_text("security.protocol=SSL\n")
+    (tmp_path / "b").write_text("bootstrap.servers=sink:1\n")
+    words = (
+        f"run --bootstrap-server h:1 --command-config {tmp_path}/a --sink-command-config {tmp_path}/b "
+        "--checkpoint /c --trigger 2.5 --master local[2] --backfill-events --member-events --label team=x "
+        "--no-probe --probe-interval 3 "
+        "--label env=prod --max-offsets-per-trigger 10 --shuffle-partitions 3 --ivy-settings i.xml "
+        "--spark-conf spark.a=b --events-topic e --states-topic s --dead-letters-topic d --job-topic j "
+        "--probes-topic p --log-level info"
+    )
+    assert invoke(*words.split()).exit_code == 7
+    assert job == [
+        RunSettings(
+            source=Cluster(bootstrap_servers="h:1", properties={"security.protocol": "SSL"}),
+            sink=Cluster(bootstrap_servers="sink:1", properties={"bootstrap.servers": "sink:1"}),
+            checkpoint="/c",
+            topics=TopicNames(events="e", states="s", dead_letters="d", job="j", probes="p"),
+            trigger_seconds=2.5,
+            master="local[2]",
+            shuffle_partitions=3,
+            max_offsets_per_trigger=10,
+            backfill_events=True,
+            member_events=True,
+            probe=False,
+            probe_interval_seconds=3.0,
+            labels={"team": "x", "env": "prod"},
+            ivy_settings=Path("i.xml"),
+            log_level="INFO",
+            spark_conf={"spark.a": "b"},
+        )
+    ]
+
+
+def test_run_refuses_settings_that_cannot_be(job: list[RunSettings]) -> None:
+    """The settings check themselves; the command says what they say."""
+    result = invoke("run", "--bootstrap-server", "h:1", "--checkpoint", "/c", "--trigger", "0")
+    assert (result.exit_code, job) == (2, [])
+    assert result.stderr.startswith("error: the trigger is too short\n")
+
+
+def test_coordinator() -> None:
+    """The partition of a group, in every format; without a broker nobody knows the leader."""
+    assert invoke("coordinator", "testgroup").stdout == (
+        "GROUP      PARTITION  COORDINATOR (ID)\ntestgroup  27         -\n"
+    )
+    assert json.loads(invoke("coordinator", "my-group", "--partitions", "7", "-o", "jsonl").stdout) == {
+        "group_id": "my-group",
+        "partition": 1,
+        "coordinator": None,
+    }
+    assert invoke("coordinator", "=x", "-o", "csv").stdout.splitlines()[1].startswith("'=x,")
+    assert invoke("coordinator", "x", "--partitions", "0").exit_code == 2
+
+
+def test_schema(tmp_path: Path) -> None:
+    """All schemas by name, one of them alone, or a file for each."""
+    names = [fact.NAME for fact in EVENTS]
+    everything = json.loads(invoke("schema").stdout)
+    assert (list(everything), everything) == (names, json_schemas())
+    assert json.loads(invoke("schema", "group.created").stdout) == everything["group.created"]
+    result = invoke("schema", "-o", tmp_path / "schemas")
+    assert result.stdout == ""
+    written = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "schemas").iterdir()}
+    assert written == everything

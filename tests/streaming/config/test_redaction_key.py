@@ -1,0 +1,38 @@
+"""What cannot be made of ``--redact`` and its key file; what can is shown where it is used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from groupreplay.streaming.config.redaction_key import need_redaction
+from support.job.captures import invoke
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--redact", "hosts"], "--redact needs a key"),
+        (["--redact", "hosts,names", "--redact-key-file", "K"], "--redact cannot hide names"),
+        (["--redact-key-file", "K"], "--redact does not say what to hide"),
+        (
+            ["--redact", "hosts", "--redact-key-file", "K"],
+            "cannot read the key, No such file or directory (K)",
+        ),
+        (["--redact", "hosts", "--redact-key-file", "/dev/null"], "the key has 0 bytes, which is too short"),
+    ],
+)
+def test_what_cannot_hide(tmp_path: Path, words: list[str], said: str) -> None:
+    """A usage error that names the flag or the file, and how a key is made."""
+    result = invoke("decode", "--from-file", tmp_path, *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"error: {said}")
+
+
+def test_the_key_without_the_blanks_around_it(tmp_path: Path) -> None:
+    """An editor's line end is not part of it; blanks between the names do no harm."""
+    file = tmp_path / "key"
+    file.write_bytes(b" sixteen bytes or more\r\n")
+    redaction = need_redaction("hosts, member-id", file)
+    assert (redaction.hidden, redaction.key) == ({"hosts", "member-id"}, b"sixteen bytes or more")

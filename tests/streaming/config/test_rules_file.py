@@ -1,0 +1,253 @@
+"""rules.toml: what it may say, what is wrong in it, and when it has changed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from groupreplay.state.events.event import Severity
+from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Policy
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.rules_file import RulesSource, RulesWatch, differences, parse_rules
+
+EVERYTHING = """
+runbook = "https://wiki.example.com/groups"
+
+[rebalance.slow]
+threshold_ms = 5000
+
+[rebalance.stuck]
+of_timeout = 1
+
+[[group]]
+match = ["payments-*", "ledger"]
+matters = true
+labels = { team = "payments", runbook = "https://wiki.example.com/payments" }
+rebalance.stuck.threshold_ms = 120000
+rebalance.slow.threshold_ms = 60000
+
+[[group]]
+match = "*-test"
+ignore = true
+severity_cap = "info"
+"""
+PAYMENTS = GroupRule(
+    groups="payments-*",
+    matters=True,
+    labels={"team": "payments", "runbook": "https://wiki.example.com/payments"},
+    numbers={"rebalance.stuck": {"threshold_ms": 120_000}, "rebalance.slow": {"threshold_ms": 60_000}},
+)
+POLICY = Policy(
+    numbers={"rebalance.slow": {"threshold_ms": 5_000}, "rebalance.stuck": {"of_timeout": 1.0}},
+    groups=(
+        *EPHEMERAL,
+        PAYMENTS,
+        replace(PAYMENTS, groups="ledger"),
+        GroupRule(groups="*-test", ignore=True, severity_cap=Severity.INFO),
+    ),
+    runbook="https://wiki.example.com/groups",
+)
+
+
+def test_everything_that_a_file_can_say() -> None:
+    """Defaults, rules for groups in their order behind the shipped ones, and where the runbook is."""
+    assert parse_rules(EVERYTHING, "rules.toml") == POLICY
+
+
+def test_an_empty_file_changes_nothing() -> None:
+    """No line is obligatory."""
+    assert parse_rules("", "rules.toml") == Policy()
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("a = ", "the rules are not TOML: "),
+        ("[rebalence.stuck]", "unknown setting 'rebalence' (rules.toml): known here: runbook, group, "),
+        ("[defaults]", "unknown setting 'defaults' (rules.toml): known here: runbook, group, "),
+        (
+            "[rebalance.stucked]\nx = 1",
+            "unknown condition 'rebalance.stucked' (rules.toml): conditions with numbers: rebalance.slow, ",
+        ),
+        (
+            "[rebalance.stuck]\nseconds = 1",
+            "rebalance.stuck has no number 'seconds' (rules.toml): its numbers: threshold_ms, of_timeout, ",
+        ),
+        ("[rebalance.stuck]\nslow = 1", "rebalance.stuck has no number 'slow' (rules.toml): its numbers: "),
+        (
+            '[rebalance.stuck]\nthreshold_ms = "2m"',
+            "rebalance.stuck.threshold_ms = '2m' cannot be (rules.toml): it takes a whole number",
+        ),
+        (
+            "[rebalance.stuck]\nthreshold_ms = true",
+            "rebalance.stuck.threshold_ms = True cannot be (rules.toml): it takes a whole number",
+        ),
+        (
+            "[rebalance.stuck]\nthreshold_ms = -1",
+            "rebalance.stuck.threshold_ms = -1 is negative (rules.toml): use zero or more",
+        ),
+        ("rebalance = 1", "rebalance is no table (rules.toml): numbers stand in it: [rebalance] or "),
+        ("[rebalance]\nstuck = 1", "rebalance.stuck is no table (rules.toml): numbers stand in it: "),
+        ("group = 1", "group is no list of tables (rules.toml): write [[group]], and below it match = "),
+        ("[[group]]", "match is missing (rules.toml, [[group]] 1): say which groups: match = "),
+        ("[[group]]\nmatch = []", "match is missing (rules.toml, [[group]] 1): say which groups: match = "),
+        ("[[group]]\nmatch = 'a[b'", "match = 'a[b' is no glob (rules.toml, [[group]] 1): write *, ?, "),
+        ("[[group]]\nmatch = ''", "match = '' is no glob (rules.toml, [[group]] 1): write *, ?, "),
+        ("[[group]]\nmatch = 7", "match = 7 cannot be (rules.toml, [[group]] 1): it takes a glob in quotes"),
+        (
+            "[[group]]\nmatch = 'a'\nseverity_cap = 'low'",
+            'severity_cap = \'low\' is no severity (rules.toml, [[group]] 1): use "info" or "warn"',
+        ),
+        (
+            "[[group]]\nmatch = 'a'\n[[group]]\nmatch = 'b'\nlabels = { team = 7 }",
+            "labels = {'team': 7} cannot be (rules.toml, [[group]] 2): it takes texts by name: ",
+        ),
+        (
+            "[[group]]\nmatch = 'a'\nignored = true",
+            "unknown setting 'ignored' (rules.toml, [[group]] 1): known here: match, ignore, ",
+        ),
+        (
+            "[[group]]\nmatch = 'a'\njob.blind.silent_rounds = 5",
+            "job.blind is about the job, not about groups (rules.toml, [[group]] 1): write [job.blind] above",
+        ),
+        ("[[group]]\nmatch = 'a'\nmatters = 'yes'", "matters = 'yes' cannot be (rules.toml, [[group]] 1): "),
+    ],
+)
+def test_what_is_wrong_is_told(text: str, error: str) -> None:
+    """Which file, which group, which key, and what could stand there: an error of usage."""
+    with pytest.raises(GroupReplayError) as caught:
+        parse_rules(text, "rules.toml")
+    assert str(caught.value).startswith(error)
+    assert (caught.value.exit_code, bool(caught.value.fix)) == (ExitCode.USAGE, True)
+
+
+@pytest.mark.parametrize("glob", ["a[bc]", "a[[]b", "[!a]*", "a]"])
+def test_globs_with_brackets(glob: str) -> None:
+    """Brackets that are closed are fine, and so is one that stands for itself."""
+    assert parse_rules(f"[[group]]\nmatch = '{glob}'", "x").groups[-1] == GroupRule(groups=glob)
+
+
+def test_numbers_of_flags_win(tmp_path: Path) -> None:
+    """Over the file's defaults and over its rules about groups."""
+    path = tmp_path / "rules.toml"
+    path.write_text(EVERYTHING)
+    numbers = (("rebalance.stuck.threshold_ms", "3000"), ("rebalance.stuck.of_timeout", "0.5"))
+    policy = RulesSource(path=path, numbers=numbers).load()
+    last = GroupRule(groups="*", numbers={"rebalance.stuck": {"threshold_ms": 3_000, "of_timeout": 0.5}})
+    assert policy == replace(POLICY, groups=(*POLICY.groups, last))
+
+
+def test_numbers_about_the_job(tmp_path: Path) -> None:
+    """They are for no group; a flag wins over the file here, too, and leaves its other numbers."""
+    path = tmp_path / "rules.toml"
+    path.write_text("[job.blind]\nthreshold_ms = 1\nsilent_rounds = 2\n")
+    numbers = (("job.blind.threshold_ms", "3000"), ("job.behind.lag_ms", "4000"))
+    policy = RulesSource(path=path, numbers=numbers).load()
+    job = {"job.blind": {"threshold_ms": 3_000, "silent_rounds": 2}, "job.behind": {"lag_ms": 4_000}}
+    assert policy == Policy(numbers=job)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error"),
+    [
+        ("stuck", "1", "unknown condition 'stuck' (--rule stuck=1): conditions with numbers: "),
+        ("rebalance.stuck.ms", "1", "rebalance.stuck has no number 'ms' (--rule rebalance.stuck.ms=1): "),
+        ("rebalance.slow.least_ms", "1s", "rebalance.slow.least_ms = '1s' cannot be (--rule rebalance.slow"),
+    ],
+)
+def test_wrong_numbers_of_flags(name: str, text: str, error: str) -> None:
+    """As in a file, with the flag in the file's place."""
+    with pytest.raises(GroupReplayError) as caught:
+        RulesSource(numbers=((name, text),)).load()
+    assert str(caught.value).startswith(error)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """Missing, or in another encoding: an error of usage that names the file."""
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9")
+    for name, what in (("none.toml", "cannot read the rules"), ("latin.toml", "the rules are not UTF-8")):
+        with pytest.raises(GroupReplayError, match=what) as caught:
+            RulesSource(path=tmp_path / name).load()
+        assert caught.value.where == str(tmp_path / name)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A file of rules with a time of long ago, so that each later one differs."""
+    path = tmp_path / "rules.toml"
+    write(path, EVERYTHING, 1)
+    return path
+
+
+def write(path: Path, text: str, second: int) -> None:
+    """As an editor does, at this second."""
+    path.write_text(text)
+    os.utime(path, (second, second))
+
+
+def test_a_changed_file_is_noticed_once(written: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What differs is logged; a file that was only touched, or only commented, is no change."""
+    watch = RulesWatch(RulesSource(path=written))
+    assert (watch.changed(), watch.policy) == (False, POLICY)
+    write(written, EVERYTHING, 2)
+    assert not watch.changed()
+    write(written, EVERYTHING + "# a remark\n", 3)
+    assert not watch.changed()
+    write(written, EVERYTHING.replace("120000", "90000"), 4)
+    assert [watch.changed(), watch.changed()] == [True, False]
+    changed = {**PAYMENTS.numbers, "rebalance.stuck": {"threshold_ms": 90_000}}
+    assert watch.policy.groups[4].numbers == changed
+    assert (watch.changes, watch.error) == (1, None)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the rules have changed: payments-*: rebalance.stuck.threshold_ms: 120000 -> 90000; "
+        "ledger: rebalance.stuck.threshold_ms: 120000 -> 90000"
+    ]
+
+
+def test_a_wrong_file_is_refused_once(written: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The old rules hold until it is right again; also while the file is away."""
+    watch = RulesWatch(RulesSource(path=written))
+    write(written, "[rebalance.stucked]\nx = 1", 2)
+    assert [watch.changed(), watch.changed()] == [False, False]
+    assert watch.error is not None
+    assert watch.error.startswith("unknown condition 'rebalance.stucked' (")
+    written.unlink()
+    assert [watch.changed(), watch.changed()] == [False, False]
+    assert (watch.policy, watch.changes) == (POLICY, 0)
+    assert len(caplog.records) == 2
+    write(written, EVERYTHING, 3)
+    assert (watch.changed(), watch.error) == (False, None)
+
+
+def test_nothing_to_watch() -> None:
+    """Without a file nothing ever changes."""
+    assert not RulesWatch(RulesSource()).changed()
+
+
+def test_differences() -> None:
+    """Every setting by its name, what was not said as such, and an order if that is all."""
+    assert differences(Policy(), replace(Policy(), groups=())) == [
+        f"{rule.groups}: matters: False -> as shipped" for rule in EPHEMERAL
+    ]
+    swapped = replace(POLICY, groups=tuple(reversed(POLICY.groups)))
+    assert differences(POLICY, swapped) == ["the order of the rules about groups"]
+    assert differences(Policy(), POLICY) == [
+        "runbook: docs/runbook.md -> https://wiki.example.com/groups",
+        "rebalance.slow.threshold_ms: as shipped -> 5000",
+        "rebalance.stuck.of_timeout: as shipped -> 1.0",
+        "payments-*: matters: as shipped -> True",
+        "payments-*: labels.team: as shipped -> payments",
+        "payments-*: labels.runbook: as shipped -> https://wiki.example.com/payments",
+        "payments-*: rebalance.stuck.threshold_ms: as shipped -> 120000",
+        "payments-*: rebalance.slow.threshold_ms: as shipped -> 60000",
+        "ledger: matters: as shipped -> True",
+        "ledger: labels.team: as shipped -> payments",
+        "ledger: labels.runbook: as shipped -> https://wiki.example.com/payments",
+        "ledger: rebalance.stuck.threshold_ms: as shipped -> 120000",
+        "ledger: rebalance.slow.threshold_ms: as shipped -> 60000",
+        "*-test: ignore: as shipped -> True",
+        "*-test: severity_cap: as shipped -> INFO",
+    ]

@@ -1,0 +1,68 @@
+"""What a run can be told, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames, default_master
+
+CLUSTER = Cluster(bootstrap_servers="b:9092")
+
+
+def test_the_sink_is_the_source_unless_told() -> None:
+    """The five topics are on the watched cluster by default."""
+    other = Cluster(bootstrap_servers="other:9092")
+    assert RunSettings(source=CLUSTER, checkpoint="c").sink_cluster is CLUSTER
+    assert RunSettings(source=CLUSTER, checkpoint="c", sink=other).sink_cluster is other
+
+
+def test_no_password_in_any_text_form() -> None:
+    """Settings end up in logs and error messages."""
+    cluster = Cluster(bootstrap_servers="b:9092", properties={"sasl.jaas.config": "hunter2"})
+    settings = RunSettings(source=cluster, checkpoint="c")
+    assert "hunter2" not in f"{cluster!r} {settings!r} {settings}"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"checkpoint": " "},
+        {"trigger_seconds": 0},
+        {"shuffle_partitions": 0},
+        {"max_offsets_per_trigger": 0},
+        {"probe_interval_seconds": 0.5},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
+    """A wrong setting is an error of usage that names the flag, before anything is started."""
+    with pytest.raises(GroupReplayError) as caught:
+        RunSettings(**{"source": CLUSTER, "checkpoint": "c", **wrong})
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert "--" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "é", "x" * 250])
+def test_topic_names_are_those_that_kafka_takes(name: str) -> None:
+    """A name that the broker would refuse is refused here."""
+    with pytest.raises(GroupReplayError, match="cannot be the name of a topic"):
+        TopicNames(events=name)
+
+
+def test_topics_are_five() -> None:
+    """Two kinds of message in one topic would break compaction and readers alike."""
+    with pytest.raises(GroupReplayError, match="same name"):
+        TopicNames(events="x", states="x")
+
+
+def test_no_bootstrap_server() -> None:
+    """An empty address is refused with the flag to give."""
+    with pytest.raises(GroupReplayError, match="--bootstrap-server"):
+        Cluster(bootstrap_servers="")
+
+
+def test_the_default_master_forgives_a_failed_task() -> None:
+    """``local[N]`` alone gives up at the first lost connection."""
+    assert default_master().endswith(",4]")

@@ -1,0 +1,145 @@
+"""What stands in the topic of probes, both ways."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from groupreplay.streaming.contract.probe_messages import (
+    GroupAnswer,
+    HeartbeatMessage,
+    MemberAnswer,
+    ProbeMessage,
+    RoundSummary,
+    decode_message,
+    encode_message,
+)
+
+ANSWER = GroupAnswer(
+    cluster_id="c",
+    group_id="größe",
+    taken_ms=5,
+    state="PreparingRebalance",
+    broker=3,
+    protocol_type="consumer",
+    protocol="",
+    members=(MemberAnswer(member_id="m", instance_id=None, client_id="a", client_host="/h"),),
+)
+ROUND = RoundSummary(
+    cluster_id="c",
+    taken_ms=6,
+    brokers={1: None, 2: "timed out"},
+    rights="ok",
+    partitions={0: (9, 7)},
+    partition_count=50,
+    groups=1,
+)
+BEAT = HeartbeatMessage(
+    cluster_id="c", era="e", job_id="j", run_id="r", at_ms=8, caught_up_ms=None, offsets={4: 1}
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "key", "document"),
+    [
+        (
+            ANSWER,
+            "größe".encode(),
+            {
+                "kind": "group",
+                "cluster_id": "c",
+                "group_id": "größe",
+                "taken_ms": 5,
+                "state": "PreparingRebalance",
+                "broker": 3,
+                "protocol_type": "consumer",
+                "protocol": "",
+                "members": [{"member_id": "m", "instance_id": None, "client_id": "a", "client_host": "/h"}],
+                "truncated": False,
+                "interval_ms": 10_000,
+                "unseen_ms": None,
+            },
+        ),
+        (
+            ROUND,
+            b"\0",
+            {
+                "kind": "round",
+                "cluster_id": "c",
+                "taken_ms": 6,
+                "brokers": {"1": None, "2": "timed out"},
+                "rights": "ok",
+                "partitions": {"0": [9, 7]},
+                "partition_count": 50,
+                "groups": 1,
+                "job_id": None,
+            },
+        ),
+        (
+            BEAT,
+            b"\0",
+            {
+                "kind": "heartbeat",
+                "cluster_id": "c",
+                "era": "e",
+                "job_id": "j",
+                "run_id": "r",
+                "at_ms": 8,
+                "caught_up_ms": None,
+                "offsets": {"4": 1},
+                "unmissed_expired": 0,
+                "dead_letters": 0,
+            },
+        ),
+    ],
+    ids=["group", "round", "heartbeat"],
+)
+def test_the_wire_format(message: ProbeMessage, key: bytes, document: dict[str, object]) -> None:
+    """Others read this topic, too: keys and fields are part of the contract."""
+    encoded = encode_message(message)
+    assert (encoded[0], json.loads(encoded[1])) == (key, document)
+    assert decode_message(*encoded) == message
+
+
+def test_a_group_with_very_many_members_fits() -> None:
+    """As many members as fit into 64 KiB are kept, the first ones, and it says that there are more."""
+    many = tuple(
+        MemberAnswer(member_id=f"member-{number}", instance_id=None, client_id="a" * 200, client_host="/h")
+        for number in range(1_000)
+    )
+    key, value = encode_message(msgspec.structs.replace(ANSWER, members=many))
+    decoded = decode_message(key, value)
+    assert isinstance(decoded, GroupAnswer)
+    assert len(value) <= 64 * 1024
+    assert decoded.truncated
+    assert decoded.members == many[: len(decoded.members)]
+    assert len(decoded.members) > 100
+
+
+VALUE = encode_message(ANSWER)[1]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, VALUE),
+        (b"another", VALUE),
+        ("größe".encode(), None),
+        ("größe".encode(), b"\xff\xfe not json"),
+        ("größe".encode(), b"[" * 100_000),
+        ("größe".encode(), b"{}"),
+        ("größe".encode(), VALUE.replace(b'"group"', b'"surprise"')),
+        ("größe".encode(), VALUE.replace(b":5,", b":-5,")),
+        ("größe".encode(), VALUE.replace(b":5,", b":9223372036854775807,")),
+        ("größe".encode(), VALUE.replace(b":5,", b':"soon",')),
+        (b"\xed\xa0\x80", VALUE.replace("größe".encode(), b"\\ud800")),
+        (b"key", encode_message(ROUND)[1]),
+        (b"\0", encode_message(ROUND)[1].replace(b"[9,7]", b"[9]")),
+        (b"\0", VALUE),
+    ],
+)
+def test_what_is_none_of_ours(key: bytes | None, value: bytes | None) -> None:
+    """Anybody may write there: another key, no JSON, other fields, impossible times; never an exception."""
+    assert decode_message(key, value) is None

@@ -1,0 +1,115 @@
+"""Messages of the topic of probes as rows for groups, for the job and for the watermark."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+import pytest
+
+from groupreplay.state.job.job_watch import Beat, Place, Round
+from groupreplay.state.snapshot.observations import Observations, Probe, ProbedMember
+from groupreplay.streaming.engine.pack import OUTPUT_SCHEMA
+from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
+from groupreplay.streaming.engine.wire import unpack_group, unpack_job
+from support.job.captures import CLUSTER_ID
+from support.job.probes import PROBES, asked, beat, probes_batch, summed_up
+
+AUDIENCE = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID, job_id="j", run_id="r")
+
+
+def packed(*messages: Any, audience: ProbeFilter = AUDIENCE) -> list[tuple[bytes, bytes | None, Any]]:
+    """The rows for these messages, whose offsets begin with 0."""
+    batch = probes_batch(messages).select(list(INPUT_COLUMNS))
+    made = list(pack_probes([batch], audience))
+    assert {rows.schema for rows in made} == {OUTPUT_SCHEMA}
+    return [(row["key"], row["packed"], row["caught_up"]) for rows in made for row in rows.to_pylist()]
+
+
+def test_an_answer_goes_to_its_group() -> None:
+    """With its place in the topic, so that an event it causes has an id of its own."""
+    ((key, blob, caught_up),) = packed(asked("g", "PreparingRebalance", at=7, members=["a"]))
+    assert (key, caught_up) == (b"g:g", None)
+    probe = Probe(
+        taken_ms=7,
+        state="PreparingRebalance",
+        topic=PROBES,
+        partition=0,
+        offset=0,
+        broker=1,
+        members=(ProbedMember("a-id", None, "a", "/h"),),
+    )
+    assert unpack_group([blob or b""]) == Observations(items=[], probes=[probe])
+
+
+def test_a_round_goes_to_the_job() -> None:
+    """All of it but the number of groups, which the answers tell."""
+    ((key, blob, _),) = packed(summed_up(at=8, brokers={1: None, 2: "x"}, partitions={3: (9, 4)}))
+    assert key == b"j:"
+    assert unpack_job([blob or b""]) == [
+        Round(8, Place(PROBES, 0, 0), {1: None, 2: "x"}, "ok", {3: (9, 4)}, 1)
+    ]
+
+
+def test_a_heartbeat_of_this_run_is_the_watermark_too() -> None:
+    """The job hears of it, and every group by its watermark; nothing is claimed before it is known."""
+    known, unknown = beat(at=9, caught_up=1_700_000_000_123), beat(at=10, caught_up=None)
+    rows = packed(known, unknown)
+    assert [(key, caught_up) for key, _, caught_up in rows] == [
+        (b"j:", None),
+        (b"h:", datetime(2023, 11, 14, 22, 13, 20, 123_000, timezone.utc)),
+        (b"j:", None),
+        (b"h:", None),
+    ]
+    assert unpack_job([rows[0][1] or b""]) == [Beat(9, Place(PROBES, 0, 0), 1_700_000_000_123, "r")]
+
+
+def test_groups_that_were_asked_about_hear_of_a_heartbeat_at_once() -> None:
+    """A last row of each, with the latest time; a heartbeat that is not this run's brings none."""
+    answers = [asked("g", "PreparingRebalance", at=7), asked("a", "PreparingRebalance", at=7)]
+    beats = [beat(at=9, caught_up=5_000), beat(at=10, caught_up=6_000), beat(at=11, caught_up=None)]
+    latest = datetime(1970, 1, 1, 0, 0, 6, tzinfo=timezone.utc)
+    rows = packed(answers[0], *beats, answers[1], answers[0])
+    assert rows[-2:] == [(b"g:a", None, latest), (b"g:g", None, latest)]
+    assert len(rows) == 3 + 2 * len(beats) + 2
+    assert len(packed(*answers, beat(at=9, caught_up=5_000, run="other"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("run", "job", "keys"), [("other", "j", [b"j:"]), ("other", "other", []), ("r", "j", [b"j:", b"h:"])]
+)
+def test_heartbeats_of_others(run: str, job: str, keys: list[bytes]) -> None:
+    """Another run has read further or less far; another job is nobody's business here."""
+    assert [key for key, _, _ in packed(beat(at=1, caught_up=2, run=run, job=job))] == keys
+
+
+def test_a_replay_hears_all_heartbeats_and_waits_for_none() -> None:
+    """It has no run and no job of its own."""
+    audience = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID)
+    assert [key for key, _, _ in packed(beat(at=1, caught_up=2), audience=audience)] == [b"j:"]
+
+
+def test_another_cluster_is_not_heard() -> None:
+    """Two clusters may share a topic by mistake; their groups must not be mixed."""
+    strangers = [
+        msgspec.structs.replace(message, cluster_id="another")
+        for message in (asked("g", "Stable", at=1), summed_up(at=1), beat(at=1, caught_up=1))
+    ]
+    assert packed(*strangers) == []
+
+
+def test_what_cannot_be_read_is_counted_and_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """A stranger's message stops nothing."""
+    junk: list[Any] = [(b"g", b"{"), (None, None), (b"\0", b"[]")]
+    rows = packed(*junk, asked("g", "Stable", at=1))
+    assert [key for key, _, _ in rows] == [b"g:g"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "3 messages of topic group-probes are none of ours and were left out"
+    ]
+
+
+def test_rows_of_one_group_from_both_sources() -> None:
+    """One call may be given packed records and probes, in any order; probes come out by time."""
+    late, early = (packed(asked("g", "Stable", at=at))[0][1] or b"" for at in (9, 3))
+    assert [probe.taken_ms for probe in unpack_group([late, early]).probes] == [3, 9]

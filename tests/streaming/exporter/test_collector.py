@@ -1,0 +1,338 @@
+"""The numbers that a picture of the topics comes to."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import generate_latest
+
+from groupreplay import __version__
+from groupreplay.streaming.contract.output import CONDITIONS_KEY
+from groupreplay.streaming.engine.record_counts import RECORD_TYPES
+from groupreplay.streaming.exporter.collector import (
+    STATES,
+    Limits,
+    group_label,
+    is_fresh,
+    measure,
+    policy_labels,
+    shown_groups,
+)
+from groupreplay.streaming.exporter.metric_catalog import METERS
+from groupreplay.streaming.job.heartbeat import JOB_KEY
+from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, TopicsSnapshot
+from support.histories.probed import START
+from support.job.sink_messages import (
+    CLUSTER,
+    SINCE_MS,
+    document,
+    events,
+    expired,
+    job_document,
+    stable,
+    stuck,
+)
+from support.tools.prometheus_tools import promtool
+
+NOW = SINCE_MS + 200_000
+LIMITS = Limits()
+Labels = tuple[tuple[str, str], ...]
+
+
+def picture(*, heartbeat_ms: int | None = NOW) -> TopicsSnapshot:
+    """A group at rest and one that is stuck, their events, and the job."""
+    made = TopicsSnapshot()
+    for name, (group, said) in (("calm", stable()), ("g", stuck())):
+        made.take_state(name.encode(), document(group, name))
+        for value in events(said, name):
+            made.take_event(value, START)
+    if heartbeat_ms is not None:
+        made.take_job(JOB_KEY, job_document(heartbeat_ms))
+    return made
+
+
+def samples(
+    seen: TopicsSnapshot | None, now_ms: int = NOW, limits: Limits = LIMITS
+) -> dict[str, dict[Any, float]]:
+    """Every sample, by the name of its metric and its labels without those that all have."""
+    found: dict[str, dict[Any, float]] = {}
+    for metric in measure(seen, now_ms, limits):
+        for one in metric.samples:
+            labels = {name: text for name, text in one.labels.items() if name != "cluster"}
+            found.setdefault(one.name, {})[" ".join(labels.values())] = one.value
+    return found
+
+
+def test_groups() -> None:
+    """State, members, generation, how long it rebalances, when it last did, what was counted, what holds."""
+    found = samples(picture())
+    assert {name: one for name, one in found.items() if name.startswith("kafka_")} == {
+        "kafka_consumergroup_group_state": {"calm": 3, "g": 1},
+        "kafka_consumergroup_members": {"calm": 2, "g": 2},
+        "kafka_consumergroup_generation_total": {"calm": 5, "g": 5},
+        "kafka_consumergroup_rebalances_total": {"calm": 2, "g": 1},
+        "kafka_consumergroup_rebalance_in_progress_seconds": {"calm": 0, "g": 200},
+        "kafka_consumergroup_rebalance_last_timestamp_seconds": {"calm": START / 1000, "g": START / 1000},
+        "kafka_consumergroup_offsets_expired_total": {"calm": 0, "g": 0},
+        "kafka_consumergroup_condition": {"g rebalance.slow WARN": 1, "g rebalance.stuck ERROR": 1},
+    }
+
+
+def test_the_job() -> None:
+    """Everything that its document says of it."""
+    found = samples(picture(), NOW + 4_000)
+    events_ = found.pop("groupreplay_events_total")
+    assert {name: one for name, one in found.items() if name.startswith("groupreplay_")} == {
+        "groupreplay_groups": {"classic Stable": 1, "classic PreparingRebalance": 1},
+        "groupreplay_job_up": {"": 1},
+        "groupreplay_heartbeat_age_seconds": {"": 4},
+        "groupreplay_start_timestamp_seconds": {"": 0.002},
+        "groupreplay_phase": {"starting": 0, "catching_up": 0, "caught_up": 1},
+        "groupreplay_caught_up_timestamp_seconds": {"": (NOW - 1_000) / 1000},
+        "groupreplay_lag_offsets": {"0": 2},
+        "groupreplay_batch_seconds": {"": 1.5},
+        "groupreplay_batch_rows": {"": 5},
+        "groupreplay_batches_total": {"": 1},
+        "groupreplay_records_total": {
+            **dict.fromkeys(RECORD_TYPES, 0),
+            "OffsetCommit": 4,
+            "GroupMetadata": 1,
+        },
+        "groupreplay_written_total": {"events": 0, "states": 0, "dead_letters": 0, "job": 0},
+        "groupreplay_dead_letters_total": {"malformed": 0, "skipped": 0},
+        "groupreplay_unmissed_expired_total": {"": 0},
+        "groupreplay_state_rows": {"": 7},
+        "groupreplay_restarts_total": {"": 0},
+        "groupreplay_rules_changes_total": {"": 0},
+        "groupreplay_rules_refused": {"": 0},
+        "groupreplay_prober_round_timestamp_seconds": {"": (NOW - 2_000) / 1000},
+        "groupreplay_prober_brokers": {"yes": 1, "no": 1},
+        "groupreplay_prober_groups": {"": 1},
+        "groupreplay_prober_restarts_total": {"": 0},
+        "groupreplay_build_info": {f"exporter {__version__}": 1, f"job {__version__}": 1},
+        "groupreplay_exporter_ready": {"": 1},
+        "groupreplay_exporter_groups_left_out": {"": 0},
+        "groupreplay_exporter_unreadable_total": {"": 0},
+    }
+    assert {name: count for name, count in events_.items() if count} == {
+        "rebalance.completed INFO": 3,
+        "rebalance.started INFO": 1,
+        "rebalance.slow WARN": 1,
+        "rebalance.stuck ERROR": 1,
+        "member.joined INFO": 1,
+    }
+    assert events_["offsets.expiring WARN"] == 0
+
+
+def test_before_anything_was_read() -> None:
+    """The exporter says that it is not ready, and nothing else."""
+    assert samples(None) == {
+        "groupreplay_build_info": {f"exporter {__version__}": 1},
+        "groupreplay_exporter_ready": {"": 0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("silent_ms", "timeout_seconds", "fresh"),
+    [
+        (30_000, None, True),
+        (30_001, None, False),
+        (30_001, 60.0, True),
+        (5_001, 5.0, False),
+        (-60_000, None, True),  # a clock that is ahead of ours
+    ],
+)
+def test_a_heartbeat_is_fresh(silent_ms: int, timeout_seconds: float | None, fresh: bool) -> None:
+    """For three triggers of ten seconds, or as long as somebody says."""
+    seen = picture(heartbeat_ms=NOW - silent_ms)
+    assert is_fresh(seen, NOW, Limits(timeout_seconds=timeout_seconds)) is fresh
+
+
+def test_a_quick_job_may_miss_a_beat() -> None:
+    """With a trigger of a second, three of them are shorter than a scrape."""
+    seen = TopicsSnapshot()
+    seen.take_job(JOB_KEY, job_document(NOW, trigger_seconds=1))
+    assert [is_fresh(seen, NOW + age_ms, LIMITS) for age_ms in (10_000, 10_001)] == [True, False]
+
+
+@pytest.mark.parametrize("heartbeat_ms", [NOW - 31_000, None])
+def test_a_silent_job(heartbeat_ms: int | None) -> None:
+    """No gauge claims anything, not even that nothing is wrong; counts and the job's absence are told."""
+    found = samples(picture(heartbeat_ms=heartbeat_ms))
+    gauges = [f"kafka_consumergroup_{name}" for name in ("group_state", "members", "condition")]
+    for name in gauges:
+        assert found[name]
+        assert all(math.isnan(value) for value in found[name].values()), name
+    assert found["kafka_consumergroup_rebalances_total"] == {"calm": 2, "g": 1}
+    assert found.get("groupreplay_job_up") == (None if heartbeat_ms is None else {"": 0})
+
+
+def test_a_condition_that_is_over() -> None:
+    """It is 0 for the rest of the day, with the same labels, and then it is gone."""
+    seen = picture()
+    group, _ = stable()
+    seen.take_state(b"g", document(group, "g"))
+    over = {"g rebalance.slow WARN": 0, "g rebalance.stuck ERROR": 0}
+    assert samples(seen)["kafka_consumergroup_condition"] == over
+    seen.take_job(JOB_KEY, job_document(DAY_MS))
+    assert "kafka_consumergroup_condition" not in samples(seen, DAY_MS)
+
+
+def test_wedged_is_a_condition_of_its_own() -> None:
+    """So that an alert can tell what will not end by itself."""
+    group, said = stuck(for_ms=700_000)
+    seen = TopicsSnapshot()
+    seen.take_state(b"g", document(group, labels={"team": "pay"}))
+    for value in events(said):
+        seen.take_event(value, START)
+    seen.take_job(JOB_KEY, job_document(SINCE_MS + 700_000))
+    assert samples(seen, SINCE_MS + 700_000)["kafka_consumergroup_condition"] == {
+        "g rebalance.slow WARN pay": 1,
+        "g rebalance.stuck ERROR pay": 1,
+        "g rebalance.wedged ERROR pay": 1,
+    }
+
+
+def test_what_a_group_lost_outlives_it() -> None:
+    """The group is gone with its offsets; the count goes on from the 0 that was there before."""
+    seen = TopicsSnapshot()
+    seen.take_job(JOB_KEY, job_document(NOW))
+    group, _ = stable()
+    seen.take_state(b"g", document(group))
+    before = samples(seen)["kafka_consumergroup_offsets_expired_total"]
+    for value in events([expired(3)]):
+        seen.take_event(value, NOW)
+    seen.take_state(b"g", None)
+    labels = [one.labels for metric in measure(seen, NOW, LIMITS) for one in metric.samples if one.value == 3]
+    assert (before, labels) == ({"g": 0}, [{"cluster": CLUSTER, "consumergroup": "g"}])
+
+
+def test_which_groups_are_left_out() -> None:
+    """Those without members before those with, by name; never first one that something is wrong with.
+
+    Of those left out conditions, counts and the number are told all the same.
+    """
+    seen = TopicsSnapshot()
+    seen.take_job(JOB_KEY, job_document(NOW))
+    calm, said = stable()
+    rest = {name: document(calm, name) for name in ("d", "b", "c")}
+    alone = msgspec.json.encode({**msgspec.json.decode(rest["b"]), "group_id": "a", "member_count": 0})
+    trouble = {name: document(stuck()[0], name) for name in ("z", "y")}
+    for name, value in {"a": alone, **rest, **trouble}.items():
+        seen.take_state(name.encode(), value)
+    for value in events(said, "a"):
+        seen.take_event(value, NOW)
+    assert [one.group_id for one in shown_groups(seen, 10)] == ["y", "z", "b", "c", "d", "a"]
+    found = samples(seen, limits=Limits(max_groups=1))
+    assert found["kafka_consumergroup_members"] == {"y": 2}
+    assert found["groupreplay_exporter_groups_left_out"] == {"": 5}
+    assert found["kafka_consumergroup_rebalances_total"] == {"y": 0, "a": 2}
+    assert set(found["kafka_consumergroup_condition"]) == {
+        f"{group} {condition}"
+        for group in "yz"
+        for condition in ("rebalance.slow WARN", "rebalance.stuck ERROR")
+    }
+    assert found["groupreplay_groups"] == {"classic Stable": 4, "classic PreparingRebalance": 2}
+
+
+def test_conditions_of_the_job() -> None:
+    """With the reason, which says what to do first."""
+    seen = picture()
+    blind = {"condition": "job.blind", "severity": "ERROR", "what": "no_rights"}
+    holding = [blind, {"condition": "job.behind", "severity": "ERROR"}]
+    seen.take_job(CONDITIONS_KEY, msgspec.json.encode({"conditions": holding}))
+    assert samples(seen)["groupreplay_condition"] == {"job.blind ERROR no_rights": 1, "job.behind ERROR ": 1}
+
+
+def test_records_that_could_not_be_used() -> None:
+    """Added up over the partitions, by kind."""
+    seen = picture()
+    for partition, records in ((1, 4), (2, 5)):
+        tally = {"bad_records": [{"kind": "malformed", "key_type": None, "records": records}]}
+        seen.take_job(f"\0__consumer_offsets-{partition}".encode(), msgspec.json.encode(tally))
+    assert samples(seen)["groupreplay_dead_letters_total"] == {"malformed": 9, "skipped": 0}
+
+
+@pytest.mark.parametrize("state", [*STATES, "SomethingNew"])
+def test_states(state: str) -> None:
+    """Each has its number; one of a later Kafka is unknown, not an error."""
+    group, _ = stable()
+    seen = picture()
+    seen.take_state(b"g", msgspec.json.encode({**msgspec.json.decode(document(group)), "state": state}))
+    assert samples(seen)["kafka_consumergroup_group_state"]["g"] == STATES.get(state, 0)
+
+
+#: Ids as strangers may choose them.
+HOSTILE = (
+    'quote"s',
+    "back\\slash",
+    "line\nbreak",
+    "return\rhere",
+    "\x00nul",
+    "\x1b[31mred",
+    "\u202ebidi",
+    "{curly}=",
+    "x" * 30_000,
+    "x" * 30_001,
+    "",
+    "gruppe-ä-グループ",
+    r"\u{a}",
+)
+
+
+def test_ordinary_ids_are_exact() -> None:
+    """Whatever a label can hold and a screen can show stays, so that series join with other exporters'."""
+    ordinary = ("pay-1", "team.app_2", 'quote"s', "back\\slash", "{curly}=", "gruppe-ä-グループ", "x" * 256)
+    assert [group_label(name) for name in ordinary] == list(ordinary)
+
+
+def test_hostile_ids() -> None:
+    """Short, one line, without control characters, and never two the same."""
+    labels = [group_label(name) for name in HOSTILE]
+    assert len(set(labels)) == len(HOSTILE)
+    assert [label for label in labels if not label.isprintable() or len(label) > 273 or not label] == []
+    assert group_label("line\nbreak") == r"line\u{a}break#" + "697affca60d5d0dc"
+
+
+def test_what_is_written_can_be_read() -> None:
+    """The whole scrape with hostile ids and labels, by Prometheus's own parser, without a complaint."""
+    seen = picture()
+    group, said = stuck(for_ms=700_000)
+    for name in HOSTILE:
+        labels = {name[:300]: name[:300], "team": "pay"}
+        seen.take_state(name.encode(), document(group, name, labels))
+        for value in [*events(said, name, labels=labels), *events([expired(2)], name)]:
+            seen.take_event(value, START)
+
+    class Scrape:
+        def collect(self) -> Any:
+            return measure(seen, NOW, LIMITS)
+
+    text = generate_latest(Scrape())  # type: ignore[arg-type]
+    lines = text.decode().split("\n")
+    assert all(re.match(r"# (HELP|TYPE) |[a-z_]+(\{.*\})? \S+$|$", line) for line in lines)
+    assert promtool("check", "metrics", stdin=text) == ""
+
+
+def test_labels_of_the_policy() -> None:
+    """Under names that Prometheus takes; ours are never overwritten."""
+    assert policy_labels(
+        {"team": "pay", "on-call": "a\nb", "cluster": "other", "9to5": "x", "on_call": "y"}
+    ) == {
+        "team": "pay",
+        "on_call": r"a\u{a}b",
+        "label_cluster": "other",
+        "label_9to5": "x",
+    }
+
+
+def test_every_sample_has_the_labels_of_the_table() -> None:
+    """And no others, but for those of the policy on conditions."""
+    declared = {meter.name: set(meter.labels) for meter in METERS}
+    for metric in measure(picture(), NOW, LIMITS):
+        for one in metric.samples:
+            assert set(one.labels) == declared[one.name], one.name

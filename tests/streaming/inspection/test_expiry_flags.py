@@ -1,0 +1,90 @@
+"""Expiry as it is typed: list --expiring, describe --sort expires, --retention-minutes, --with-lag."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.histories.builders import asked_for, commit, emptied, generation, member
+from support.job.captures import invoke, raw, write_capture
+
+AT = 1_767_225_600_000
+MINUTE = 60_000
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    """Group ``g``, empty since a minute when the log ends; of two partitions one has an expiry of its own."""
+    life = [
+        asked_for(at=AT),
+        generation(1, member("a", [0, 1]), at=AT + 1_000),
+        commit("t", 0, 5, at=AT + 2_000),
+        commit("t", 1, 7, at=AT + 2_000, version=1, expire_timestamp_ms=AT + 20 * MINUTE),
+        emptied(2, at=AT + 3_000),
+        commit("t", 2, 7, at=AT + MINUTE),
+    ]
+    return write_capture(tmp_path / "a.parquet", raw(life))
+
+
+def expiries(capture: Path, *flags: str) -> list[tuple[int, int]]:
+    """Partition and deadline, counted from the beginning."""
+    (group,) = json.loads(
+        invoke("describe", "--from-file", capture, "--group", "g", "-o", "json", *flags).stdout
+    )
+    return [(one["partition"], one["expires_at_ms"] - AT) for one in group["offsets"]]
+
+
+def test_a_flag_says_how_long(capture: Path) -> None:
+    """Without it a capture is taken to come from brokers with Kafka's default of seven days."""
+    week = 7 * 24 * 60 * MINUTE
+    assert expiries(capture) == [(0, week + 3_000), (1, 20 * MINUTE), (2, week + 3_000)]
+    assert expiries(capture, "--retention-minutes", "10") == [
+        (0, 10 * MINUTE + 3_000),
+        (1, 20 * MINUTE),
+        (2, 10 * MINUTE + 3_000),
+    ]
+
+
+def test_what_expires_first_comes_first(capture: Path) -> None:
+    """The column is the last one but those for --verbose."""
+    words = ["describe", "--from-file", capture, "--group", "g"]
+    lines = invoke(*words, "--sort", "expires").stdout.splitlines()
+    assert lines[0].split()[-1] == "EXPIRES"
+    assert [line.split()[2] for line in lines[1:]] == ["1", "0", "2"]
+    assert [line.split()[2] for line in invoke(*words).stdout.splitlines()[1:]] == ["0", "1", "2"]
+
+
+def test_groups_that_lose_offsets_soon(capture: Path) -> None:
+    """From the end of a capture on; only the partitions that are concerned."""
+    words = ["list", "--from-file", capture, "-o", "jsonl", "--expiring"]
+    assert invoke(*words, "18m").stdout == ""
+    assert json.loads(invoke(*words, "19m").stdout) == {
+        "group_id": "g",
+        "type": "classic",
+        "state": "Empty",
+        "partitions": 1,
+        "expires_at_ms": AT + 20 * MINUTE,
+        "earliest_replays": None,
+        "latest_skips": None,
+    }
+    assert json.loads(invoke(*words, "8d").stdout)["partitions"] == 3
+    assert "#PARTITIONS" in invoke("list", "--from-file", capture, "--expiring", "8d").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["list", "--with-lag"], "--with-lag needs --expiring"),
+        (["list", "--expiring", "8d", "--with-lag"], "give --bootstrap-server"),
+        (["describe", "--group", "g", "--with-lag"], "give --bootstrap-server"),
+        (["list", "--expiring", "soon"], "is no duration"),
+        (["list", "--retention-minutes", "0"], "--retention-minutes"),
+    ],
+)
+def test_what_cannot_be_asked(capture: Path, words: list[str], says: str) -> None:
+    """A usage error that says what would do."""
+    result = invoke(*words, "--from-file", capture)
+    assert result.exit_code == 2
+    assert says in result.stderr

@@ -1,0 +1,190 @@
+"""When the driver says that the log has been read, and that nothing stops it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.job.heartbeat import Heartbeat, HeartbeatThread
+from groupreplay.streaming.job.job_status import JobReport
+from support.job.progress import IDENTITY, batch
+from support.kafka.waiting import wait_until
+
+TOPICS = TopicNames()
+
+
+class Cluster:
+    """A log that is written and read by hand, and everything that was published about it."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000_000
+        self.ends = {0: 5, 1: 0}
+        self.finished: list[dict[str, Any]] = []
+        self.published: list[tuple[str, bytes, dict[str, Any]]] = []
+        self.broken = False
+        self.report = JobReport(IDENTITY)
+        self.heartbeat = Heartbeat(
+            self.report,
+            TOPICS,
+            ends=self._ends,
+            progress=lambda: list(self.finished),
+            publish=self._publish,
+            clock=lambda: self.now_ms,
+        )
+
+    def _ends(self) -> Mapping[int, int]:
+        if self.broken:
+            raise OSError("no broker")
+        # The answer takes a while, in which records are written.
+        self.now_ms += 7
+        return dict(self.ends)
+
+    def _publish(self, topic: str, key: bytes, value: bytes) -> None:
+        if self.broken:
+            raise OSError("no broker")
+        self.published.append((topic, key, json.loads(value)))
+
+    def beats(self) -> list[int | None]:
+        """The caught-up times published so far."""
+        return [value["caught_up_ms"] for topic, _, value in self.published if topic == TOPICS.probes]
+
+
+def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
+    """Every partition must have been read to its end at the moment T; T, not now, is then published."""
+    cluster = Cluster()
+    cluster.heartbeat.tick()
+    cluster.finished = [batch(0, {0: 4, 1: 0})]
+    cluster.heartbeat.tick()
+    assert cluster.beats() == [None]
+    cluster.now_ms += 60_000
+    cluster.ends = {0: 6, 1: 0}
+    cluster.finished = [batch(1, {0: 5, 1: 0})]
+    cluster.heartbeat.tick()
+    assert cluster.beats() == [None, 1_000_000]
+    (topic, key, beat) = [one for one in cluster.published if one[0] == TOPICS.probes][-1]
+    assert (topic, key, beat) == (
+        "group-probes",
+        b"\0",
+        {
+            "kind": "heartbeat",
+            "cluster_id": "c",
+            "era": "e",
+            "job_id": "j",
+            "run_id": "r",
+            "at_ms": 1_060_014,
+            "caught_up_ms": 1_000_000,
+            "offsets": {"0": 5, "1": 0},
+            "unmissed_expired": 0,
+            "dead_letters": 0,
+        },
+    )
+
+
+def test_nothing_is_claimed_before_the_first_batch() -> None:
+    """An empty topic is not read before Spark has said so."""
+    cluster = Cluster()
+    cluster.ends = {0: 0}
+    cluster.heartbeat.tick()
+    cluster.heartbeat.tick()
+    assert cluster.beats() == [None]
+
+
+def test_a_job_that_is_behind_says_so() -> None:
+    """While the ends are not passed the last caught-up time is said again, once a trigger, with the time."""
+    cluster = Cluster()
+    cluster.finished = [batch(0, {0: 5, 1: 0})]
+    cluster.heartbeat.tick()
+    cluster.ends = {0: 9, 1: 0}
+    for _ in range(50):
+        cluster.now_ms += 500
+        cluster.heartbeat.tick()
+    said = [value for topic, _, value in cluster.published if topic == TOPICS.probes]
+    assert [(one["at_ms"], one["caught_up_ms"], one["offsets"]) for one in said] == [
+        (at_ms, 1_000_000, {"0": 5, "1": 0}) for at_ms in (1_000_007, 1_010_049, 1_020_098)
+    ]
+
+
+def test_one_beat_a_trigger() -> None:
+    """A heartbeat is itself a message that Spark reads: more of them would only be work."""
+    cluster = Cluster()
+    cluster.finished = [batch(0, {0: 5, 1: 0})]
+    for _ in range(40):
+        cluster.heartbeat.tick()
+        cluster.now_ms += 500
+    assert cluster.beats() == [1_000_000, 1_009_042]
+
+
+def test_a_batch_that_ends_is_news() -> None:
+    """It has passed every beat from before it began; the latest of them is said without waiting for the trigger."""
+    cluster = Cluster()
+    cluster.finished = [batch(0, {0: 5, 1: 0})]
+    cluster.heartbeat.tick()
+    for end in (6, 7, 8, 9):
+        cluster.now_ms += 2_000
+        cluster.ends = {0: end, 1: 0}
+        cluster.heartbeat.tick()
+    cluster.finished = [batch(1, {0: 7, 1: 0})]
+    cluster.heartbeat.tick()
+    assert cluster.beats() == [1_000_000, 1_004_014]
+
+
+def test_a_job_that_is_far_behind_remembers_few_beats() -> None:
+    """In steps that grow; what is said then is not later than the truth."""
+    cluster = Cluster()
+    cluster.heartbeat.tick()
+    for end in range(6, 1_000):
+        cluster.now_ms += 10_000
+        cluster.ends = {0: end, 1: 0}
+        cluster.heartbeat.tick()
+    assert len(cluster.heartbeat._beats) <= 64
+    cluster.finished = [batch(0, {0: 995, 1: 0})]
+    cluster.heartbeat.tick()
+    last = cluster.beats()[-1]
+    assert last is not None
+    assert 1_000_000 + 10_000 * 900 <= last < 1_000_000 + 10_007 * 991
+
+
+def test_a_waking_heartbeat_claims_nothing() -> None:
+    """It is only there so that Spark has something to read."""
+    cluster = Cluster()
+    cluster.heartbeat.wake()
+    assert cluster.beats() == [None]
+    assert cluster.report.caught_up_ms is None
+
+
+def test_the_document_says_how_far_the_job_is() -> None:
+    """Lag by partition against fresh ends, the last batch, and the phase, once a trigger."""
+    cluster = Cluster()
+    cluster.ends = {0: 9, 1: 3}
+    cluster.finished = [batch(0, {0: 5})]
+    cluster.heartbeat.tick()
+    cluster.heartbeat.tick()
+    documents = [value for topic, key, value in cluster.published if (topic, key) == ("group-job", b"\0job")]
+    assert len(documents) == 1
+    assert documents[0]["lag"] == {"offsets": 7, "partitions": {"0": 4, "1": 3}}
+    assert documents[0]["phase"] == "catching_up"
+
+
+def test_the_thread_survives_whatever_happens() -> None:
+    """A broker that is away stops nothing: the ticks go on, and go through when it is back."""
+    cluster = Cluster()
+    cluster.broken = True
+    cluster.finished = [batch(0, {0: 5, 1: 0})]
+    thread = HeartbeatThread(cluster.heartbeat)
+    thread.wake_query()
+    thread.start()
+    cluster.broken = False
+    wait_until(lambda: 1_000_000 in cluster.beats())
+    thread.close()
+    assert cluster.published[-1][0] == TOPICS.job
+
+
+def test_a_broken_end_is_no_hindrance() -> None:
+    """Closing writes the document a last time if it can, and returns if it cannot."""
+    cluster = Cluster()
+    thread = HeartbeatThread(cluster.heartbeat)
+    thread.start()
+    cluster.broken = True
+    thread.close()

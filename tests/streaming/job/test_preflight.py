@@ -1,0 +1,153 @@
+"""What is looked at before the job starts, on a real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError
+from py4j.protocol import Py4JError
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.job import preflight
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.spark.source import TopicPlan, offsets_read, planned_partitions
+from support.histories.raw_records import commit
+from support.job.jobs import write_log
+from support.job.spark_sessions import small_session
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+FLAG = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+def test_the_connector_must_find_the_internal_topic(
+    broker: EmbeddedBroker, unique: Callable[[str], str]
+) -> None:
+    """With our settings it plans partitions; with Spark's own it would read nothing, and we refuse."""
+    cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
+    connection = Connection(cluster)
+    topic = preflight.offsets_topic(connection)
+    write_log(broker.bootstrap_servers, [(0, *commit(unique("g")), 1_000)], topic.partitions)
+    plan = TopicPlan(cluster=cluster, topic=OFFSETS_TOPIC, partitions=topic.partitions)
+    spark = small_session()
+    preflight.check_plan(spark, connection, plan)
+    assert planned_partitions(spark, plan) > 0
+    spark.conf.set(FLAG, "false")
+    try:
+        with pytest.raises(GroupReplayError, match="plans to read no partition") as caught:
+            preflight.check_plan(spark, connection, plan)
+    finally:
+        spark.conf.set(FLAG, "true")
+    assert caught.value.exit_code == ExitCode.DATA
+    assert FLAG in (caught.value.fix or "")
+
+
+def test_an_unreachable_cluster_is_told() -> None:
+    """Nobody listens on the port: an error of connection, not a hanging job."""
+    with pytest.raises(GroupReplayError) as caught:
+        preflight.offsets_topic(Connection(Cluster(bootstrap_servers="127.0.0.1:1")))
+    assert caught.value.exit_code == ExitCode.CONNECTION
+
+
+@pytest.mark.parametrize(
+    ("progress", "read"),
+    [
+        (None, {}),
+        ({"sources": []}, {}),
+        ({"sources": [{"endOffset": None}]}, {}),
+        (
+            {
+                "sources": [
+                    {"endOffset": {"group-probes": {"0": 3}}},
+                    {"endOffset": {"__consumer_offsets": {"0": 7, "1": 0}}},
+                ]
+            },
+            {0: 7, 1: 0},
+        ),
+    ],
+)
+def test_progress_tells_how_far_the_log_was_read(
+    progress: dict[str, object] | None, read: dict[int, int]
+) -> None:
+    """Spark gives the offsets of each source, and none before the first batch."""
+    assert offsets_read(progress) == read
+
+
+class Refusing:
+    """A consumer that answers in turn with these errors and records."""
+
+    def __init__(self, *answers: KafkaError | None) -> None:
+        self._answers = list(answers)
+
+    def assign(self, _: object) -> None:
+        """Nothing."""
+
+    def poll(self, _: float) -> object:
+        """The next one."""
+        error = self._answers.pop(0)
+        return SimpleNamespace(error=lambda: error)
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    ("codes", "outcome"),
+    [
+        ([None], "record"),
+        ([KafkaError.GROUP_AUTHORIZATION_FAILED, None], "record"),
+        ([KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._PARTITION_EOF], "end"),
+        ([KafkaError.TOPIC_AUTHORIZATION_FAILED], "not authorised"),
+    ],
+)
+def test_one_record(codes: list[int | None], outcome: str) -> None:
+    """What is said of a group that nobody asked about is passed over; a refusal of the topic is an error."""
+    connection = Connection(Cluster(bootstrap_servers="h:1"))
+    answers = [None if code is None else KafkaError(code) for code in codes]
+    connection.consumer = lambda *_: Refusing(*answers)  # type: ignore[method-assign,assignment]
+    try:
+        found = "end" if preflight.record_at(connection, 0, 0) is None else "record"
+    except GroupReplayError as error:
+        found = error.what.partition(":")[0]
+    assert found == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "exit_code"),
+    [
+        (
+            "Caused by: org.apache.kafka.common.errors.GroupAuthorizationException: Not authorized: g",
+            "not authorised: org.apache.kafka.common.errors.GroupAuthorizationException: Not authorized: g",
+            ExitCode.AUTHORISATION,
+        ),
+        (
+            "java.lang.IllegalStateException: odd",
+            "Spark's Kafka connector cannot look at the topic: java.lang.IllegalStateException: odd",
+            ExitCode.UNEXPECTED,
+        ),
+    ],
+)
+def test_a_connector_that_fails_is_an_error_of_ours(
+    monkeypatch: pytest.MonkeyPatch, text: str, what: str, exit_code: ExitCode
+) -> None:
+    """What the JVM throws while the plan is made is said in our words, with an exit code and what to do."""
+
+    def failing(*_: object) -> int:
+        raise Py4JError(text)
+
+    monkeypatch.setattr(preflight, "planned_partitions", failing)
+    monkeypatch.setattr(preflight, "_partitions_with_data", lambda *_: {0: 0})
+    cluster = Cluster(bootstrap_servers="h:1")
+    plan = TopicPlan(cluster=cluster, topic=OFFSETS_TOPIC, partitions=1)
+    with pytest.raises(GroupReplayError) as caught:
+        preflight.check_plan(SimpleNamespace(), Connection(cluster), plan)  # type: ignore[arg-type]
+    assert (caught.value.what, caught.value.exit_code) == (what, exit_code)
+    assert "groupreplay check" in (caught.value.fix or "")

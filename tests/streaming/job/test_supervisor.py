@@ -1,0 +1,234 @@
+"""How the query is kept going, given up and stopped; the query is a puppet here."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+
+import pytest
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.job.job_status import JobReport
+from groupreplay.streaming.job.supervisor import Supervisor, explained, failure_text
+from support.job.progress import IDENTITY, batch
+
+TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Timeout of 60000ms expired"
+FAULT = "java.lang.IllegalStateException: something else"
+
+
+class QueryError(Exception):
+    """What pyspark raises for a query: a text, and the JVM's stack trace beside it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("the query terminated with an exception")
+        self._stackTrace = f"org.apache.spark.SparkException: job aborted\n\tat x\nCaused by: {text}\n\tat y"
+
+
+class Puppet:
+    """A query that works, then fails with a text, or runs until it is stopped."""
+
+    def __init__(
+        self, failure: str | None = None, *, busy: bool = False, work: Callable[[], None] = lambda: None
+    ) -> None:
+        self.status = {"isTriggerActive": busy}
+        self.stopped = False
+        self._failure = failure
+        self._work = work
+
+    @property
+    def isActive(self) -> bool:
+        """As long as it has neither failed nor been stopped."""
+        self._work()
+        return self._failure is None and not self.stopped
+
+    def exception(self) -> Exception | None:
+        """Why it has failed."""
+        return None if self._failure is None else QueryError(self._failure)
+
+    def stop(self) -> None:
+        """Ends it."""
+        self.stopped = True
+
+
+class Stage:
+    """A supervisor whose queries are given one after the other; the pauses take no time."""
+
+    def __init__(
+        self,
+        *queries: Puppet,
+        reachable: Callable[[], bool] = lambda: True,
+        renew: Callable[[], bool] = lambda: False,
+        lost: Callable[[], GroupReplayError | None] = lambda: None,
+        report: JobReport | None = None,
+    ) -> None:
+        self.stop = StopRequest()
+        self.report = report or JobReport(IDENTITY)
+        self.lines: list[str] = []
+        self.pauses: list[float] = []
+        self.begun: list[Puppet] = []
+        self._queries = list(queries)
+        self.supervisor = Supervisor(
+            self._begin,
+            checkpoint="/checkpoint",
+            renew=renew,
+            report=self.report,
+            stop=self.stop,
+            reachable=reachable,
+            lost=lost,
+            quieten=lambda: self.lines.append("quiet"),
+            tell=self.lines.append,
+            clock=lambda: 0,
+        )
+        self.stop.wait = self._wait  # type: ignore[method-assign]
+
+    def _begin(self) -> Puppet:
+        query = self._queries.pop(0)
+        self.begun.append(query)
+        return query
+
+    def _wait(self, seconds: float) -> bool:
+        self.pauses.append(seconds)
+        if self.begun[-1].isActive and not self._queries:
+            self.stop.make(15)
+        return self.stop.made
+
+
+def test_an_outage_is_ridden_out() -> None:
+    """Whatever Kafka's clients throw when a cluster is away starts the query again, with growing pauses."""
+    stage = Stage(*(Puppet(TIMEOUT) for _ in range(10)), Puppet())
+    stage.supervisor.run()
+    assert len(stage.begun) == 11
+    assert stage.pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert stage.lines[0] == f"Kafka cannot be reached, trying again: {TIMEOUT}"
+    assert (stage.report.restarts, stage.report.last_error) == (10, TIMEOUT)
+
+
+def test_a_failure_while_the_cluster_is_away_is_an_outage() -> None:
+    """The text need not say it: when the cluster does not answer, it is asked every five seconds until it does."""
+    answers = [False] * 20 + [True]
+    stage = Stage(Puppet(FAULT), Puppet(), reachable=lambda: answers.pop(0))
+    stage.supervisor.run()
+    assert len(stage.begun) == 2
+    assert answers == []
+    assert stage.pauses[:21] == [1, *[5] * 19, 0.5]
+
+
+def test_another_failure_is_tried_three_times() -> None:
+    """A batch that always fails ends the job with its reason instead of failing for ever in silence."""
+    stage = Stage(*(Puppet(FAULT) for _ in range(5)))
+    with pytest.raises(GroupReplayError, match=r"failed 3 times in a row: java.lang.IllegalStateException"):
+        stage.supervisor.run()
+    assert len(stage.begun) == 3
+
+
+def test_a_log_that_is_lost_ends_it_at_once() -> None:
+    """Whatever the query says; trying again brings nothing back."""
+    stage = Stage(Puppet(FAULT), lost=lambda: GroupReplayError("gone"))
+    with pytest.raises(GroupReplayError, match="gone"):
+        stage.supervisor.run()
+    assert len(stage.begun) == 1
+
+
+def test_failures_count_anew_after_a_finished_batch() -> None:
+    """Three failures in a year are no reason to give up."""
+    report, numbers = JobReport(IDENTITY), itertools.count()
+
+    def finish_a_batch() -> None:
+        report.take([batch(next(numbers), {0: 1})])
+
+    stage = Stage(*(Puppet(FAULT, work=finish_a_batch) for _ in range(6)), Puppet(), report=report)
+    stage.supervisor.run()
+    assert len(stage.begun) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "where", "exit_code"),
+    [
+        (
+            "org.apache.kafka.common.errors.TopicAuthorizationException: no",
+            "not authorised",
+            None,
+            ExitCode.AUTHORISATION,
+        ),
+        (
+            "org.apache.kafka.common.errors.SaslAuthenticationException: no",
+            "the broker refused",
+            None,
+            ExitCode.CONNECTION,
+        ),
+        ("Some data may have been lost because", "a part of the log is gone", None, ExitCode.DATA),
+        (
+            "groupreplay.state.snapshot.group_snapshot.SnapshotError: version 9",
+            "another release",
+            "/checkpoint",
+            ExitCode.DATA,
+        ),
+        ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", "is damaged", "/checkpoint", ExitCode.DATA),
+        ("whatever", "failed 3 times in a row", None, ExitCode.UNEXPECTED),
+    ],
+)
+def test_what_cannot_get_better_is_explained(
+    text: str, what: str, where: str | None, exit_code: ExitCode
+) -> None:
+    """The last failure is told in our words, with what to do and an exit code for scripts."""
+    error = explained(text, "/checkpoint")
+    assert what in error.what
+    assert error.where == where
+    assert error.fix
+    assert error.exit_code == exit_code
+
+
+def test_a_stop_waits_for_the_end_of_the_batch() -> None:
+    """Between two batches the query ends at once, and the JVM is silenced before."""
+    stage = Stage(Puppet())
+    stage.supervisor.run()
+    assert stage.begun[0].stopped
+    assert stage.lines == ["quiet"]
+    assert stage.stop.exit_code == 143
+
+
+def test_a_stop_does_not_wait_for_a_long_batch() -> None:
+    """A batch that does not end within the grace is cancelled: it is repeated at the next start."""
+    stage = Stage(Puppet(busy=True))
+    begin = time.monotonic()
+    stage.supervisor.run()
+    assert stage.begun[0].stopped
+    assert time.monotonic() - begin >= 5
+
+
+def test_other_rules_begin_the_query_again() -> None:
+    """When its batch is done, however long that takes; it is no failure, and there is no pause after it."""
+    polls = itertools.count()
+    first = Puppet(busy=True, work=lambda: first.status.update(isTriggerActive=next(polls) < 400))
+    renewals = [True, False]
+    stage = Stage(first, Puppet(), renew=lambda: renewals.pop(0))
+    stage.supervisor.run()
+    assert [query.stopped for query in stage.begun] == [True, True]
+    assert next(polls) > 400
+    assert stage.lines == ["the settings have changed, going on with the new ones", "quiet"]
+    assert (stage.report.restarts, stage.report.last_error, set(stage.pauses)) == (0, None, {0.5, 0.05})
+
+
+def test_a_stop_does_not_wait_for_other_rules() -> None:
+    """Who asks for an end while a long batch holds up the new rules gets it as fast as ever."""
+    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=not stage.stop.made))
+    stage = Stage(query, Puppet(), renew=lambda: True)
+    waits = iter([False, False, True])
+
+    def wait(_: float) -> bool:
+        if next(waits):
+            stage.stop.make(15)
+        return stage.stop.made
+
+    stage.stop.wait = wait  # type: ignore[method-assign]
+    stage.supervisor.run()
+    assert [one.stopped for one in stage.begun] == [True]
+    assert stage.lines[-1] == "quiet"
+
+
+def test_secrets_of_a_failure_are_not_shown() -> None:
+    """The JVM may quote a client's settings."""
+    text = failure_text(QueryError('bad: sasl.jaas.config = x required password="hunter2";'))
+    assert "hunter2" not in text

@@ -1,0 +1,140 @@
+"""Connections: librdkafka's errors in our words, and clients that leave no trace on the broker."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka import clients
+from groupreplay.streaming.kafka.clients import Connection, ends_reading
+
+CLUSTER = Cluster(bootstrap_servers="h:1")
+
+
+@pytest.mark.parametrize(
+    ("code", "what", "exit_code"),
+    [
+        (KafkaError._AUTHENTICATION, "the broker refused the login: x", ExitCode.CONNECTION),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, "the broker refused the login: x", ExitCode.CONNECTION),
+        (KafkaError._SSL, "the broker refused the login: x", ExitCode.CONNECTION),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "not authorised: x", ExitCode.AUTHORISATION),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "not authorised: x", ExitCode.AUTHORISATION),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, "the cluster shows no such topic: x", ExitCode.DATA),
+        (KafkaError._TIMED_OUT, "cannot reach the cluster: x", ExitCode.CONNECTION),
+        (KafkaError._RESOLVE, "cannot reach the cluster: x", ExitCode.CONNECTION),
+        (KafkaError.INVALID_RECORD, "Kafka answered with an error: x", ExitCode.UNEXPECTED),
+    ],
+)
+def test_errors_in_our_words(code: int, what: str, exit_code: ExitCode) -> None:
+    """Each kind of failure has its sentence and its exit code; the broker's own words are kept."""
+    told = Connection(CLUSTER).explain(KafkaException(KafkaError(code, "[thrd:h:1/1]: x\nmore")), "t")
+    assert (told.what, told.exit_code) == (what, exit_code)
+    assert told.where is not None
+    assert told.where.startswith("t")
+
+
+def test_the_noted_cause_is_told() -> None:
+    """A time-out says little: what librdkafka noted meanwhile is the reason."""
+    connection = Connection(CLUSTER)
+    connection._note(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED, "bad password"))
+    connection._note(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    told = connection.explain(KafkaException(KafkaError(KafkaError._TIMED_OUT, "timed out")), "t")
+    assert told.what == "the broker refused the login: bad password"
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "era"),
+    [
+        (Uuid(0, 0), "0"),
+        (None, "0"),
+        (Uuid(-1, -1), "_____________________w"),
+        (Uuid(0x19E5A0AA_60E34B90, -0x6F8B_9FF2_495C_D85E), "GeWgqmDjS5CQdGANtqMnog"),
+    ],
+)
+def test_era(topic_id: Uuid | None, era: str) -> None:
+    """Kafka's text form of a topic id is URL-safe base64 without padding; brokers without ids have era 0."""
+    assert clients._era(topic_id) == era
+
+
+def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address where nothing answers is reported with the reason, in bounded time."""
+    monkeypatch.setattr(clients, "REQUEST_SECONDS", 1.0)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+        with pytest.raises(GroupReplayError) as caught:
+            Connection(Cluster(bootstrap_servers=address)).identify("t")
+    assert caught.value.what.startswith("cannot reach the cluster: ")
+    assert caught.value.exit_code is ExitCode.CONNECTION
+
+
+class FakeAdmin:
+    """A cluster of three topics: one with an id, one without (an old broker), one we may not describe."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        """Names of all topics."""
+        return SimpleNamespace(topics=dict.fromkeys(("orders", "old", "secret")))
+
+    def describe_topics(self, topics: TopicCollection, request_timeout: float) -> dict[str, Future[object]]:
+        """A future a topic."""
+        names = topics.topic_names
+        self.asked.append(names)
+        answers: dict[str, Future[object]] = {name: Future() for name in names}
+        for name, answer in answers.items():
+            if name == "secret":
+                answer.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
+            else:
+                topic_id = Uuid(0x19E5A0AA_60E34B90, -0x6F8B_9FF2_495C_D85E) if name == "orders" else None
+                answer.set_result(SimpleNamespace(topic_id=topic_id))
+        return answers
+
+
+def test_names_of_topic_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for in pieces; what has no id or may not be seen is left out."""
+    monkeypatch.setattr(clients, "_TOPICS_A_REQUEST", 2)
+    connection, admin = Connection(CLUSTER), FakeAdmin()
+    monkeypatch.setattr(connection, "admin", lambda: admin)
+    assert connection.topic_names() == {"GeWgqmDjS5CQdGANtqMnog": "orders"}
+    assert admin.asked == [["old", "orders"], ["secret"]]
+
+
+def test_no_names_without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster that does not answer is no reason to fail: the ids stay."""
+    connection = Connection(CLUSTER)
+
+    def fail(**_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    monkeypatch.setattr(connection, "admin", lambda: SimpleNamespace(list_topics=fail))
+    assert connection.topic_names() == {}
+
+
+def test_settings_that_librdkafka_refuses() -> None:
+    """A value that cannot be is the caller's mistake and shows no secret."""
+    cluster = Cluster(bootstrap_servers="h:1", properties={"security.protocol": "MAGIC"})
+    with pytest.raises(GroupReplayError) as caught:
+        Connection(cluster).admin()
+    assert (caught.value.exit_code, "MAGIC" in caught.value.what) == (ExitCode.USAGE, True)
+
+
+@pytest.mark.parametrize(
+    ("code", "ends"),
+    [
+        (KafkaError._PARTITION_EOF, False),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, False),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, True),
+        (KafkaError.OFFSET_OUT_OF_RANGE, True),
+    ],
+)
+def test_what_ends_a_reading(code: int, ends: bool) -> None:
+    """A refusal about the group that librdkafka makes up is none: nothing is asked of that group."""
+    assert ends_reading(KafkaError(code)) is ends

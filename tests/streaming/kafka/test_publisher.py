@@ -1,0 +1,95 @@
+"""Messages of the driver have arrived, or it is known that they have not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.publisher import Publisher
+
+
+class Producer:
+    """Delivers when it is flushed, unless the cluster is away: that is its only fault a test needs."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[bytes, Callable[[Any, Any], None]]] = []
+        self.delivered: list[bytes] = []
+        self.refuses: bytes | None = None
+        self.is_away = False
+
+    def produce(
+        self,
+        topic: str,
+        *,
+        key: bytes,
+        value: bytes,
+        headers: list[Any],
+        on_delivery: Callable[[Any, Any], None],
+    ) -> None:
+        """Into the queue."""
+        assert (topic, key, headers) == ("t", b"k", [("h", b"1")])
+        self.waiting.append((value, on_delivery))
+
+    def flush(self, seconds: float) -> None:
+        """Everything, if it can."""
+        assert seconds > 0
+        while self.waiting and not self.is_away:
+            value, on_delivery = self.waiting.pop(0)
+            self.delivered.append(value)
+            error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED) if value == self.refuses else None
+            on_delivery(error, None)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Producer]:
+    """The producers that were opened."""
+    producers: list[Producer] = []
+
+    def producer(_: Connection) -> Producer:
+        producers.append(Producer())
+        return producers[-1]
+
+    monkeypatch.setattr(Connection, "producer", producer)
+    return producers
+
+
+def publish(publisher: Publisher, *values: bytes) -> None:
+    """Writes these values."""
+    publisher.publish("t", [(b"k", value) for value in values], [("h", b"1")])
+
+
+def test_in_their_order_by_one_producer(made: list[Producer]) -> None:
+    """Many messages, one connection."""
+    publisher = Publisher(Cluster(bootstrap_servers="h:1"))
+    assert made == []
+    publish(publisher, b"1", b"2")
+    publish(publisher, b"3")
+    publish(publisher)
+    assert [one.delivered for one in made] == [[b"1", b"2", b"3"]]
+
+
+def test_what_came_too_late_is_not_sent_later(made: list[Producer]) -> None:
+    """It would arrive behind newer messages: the producer is given up, and the next one begins anew."""
+    publisher = Publisher(Cluster(bootstrap_servers="h:1"))
+    publish(publisher, b"1")
+    made[0].is_away = True
+    with pytest.raises(GroupReplayError, match=r"not delivered in time \(t\)") as caught:
+        publish(publisher, b"2")
+    assert caught.value.exit_code is ExitCode.CONNECTION
+    publish(publisher, b"3")
+    assert [one.delivered for one in made] == [[b"1"], [b"3"]]
+
+
+def test_a_refusal_is_an_error(made: list[Producer]) -> None:
+    """Also when other messages were taken."""
+    publisher = Publisher(Cluster(bootstrap_servers="h:1"))
+    publish(publisher, b"1")
+    made[0].refuses = b"2"
+    with pytest.raises(KafkaException):
+        publish(publisher, b"2", b"3")

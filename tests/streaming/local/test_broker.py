@@ -1,0 +1,230 @@
+"""The embedded broker, on a real Kafka."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from groupreplay.streaming.local.broker import BrokerError, EmbeddedBroker
+from support.kafka.waiting import wait_until
+
+pytestmark = pytest.mark.broker
+
+
+def admin(broker: EmbeddedBroker) -> AdminClient:
+    """A client without a voice."""
+    return AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+
+
+def partitions(broker: EmbeddedBroker) -> dict[str, int]:
+    """Topic -> number of partitions."""
+    topics = admin(broker).list_topics(timeout=20).topics
+    return {name: len(topic.partitions) for name, topic in topics.items()}
+
+
+def write(broker: EmbeddedBroker, topic: str, value: bytes) -> None:
+    """One record, acknowledged, in a new topic of one partition."""
+    client = admin(broker)  # its futures die with it
+    client.create_topics([NewTopic(topic, 1)])[topic].result(20)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    producer.produce(topic, value, partition=0)
+    assert producer.flush(20) == 0
+
+
+def read(broker: EmbeddedBroker, topic: str, partition: int = 0) -> list[bytes | None]:
+    """All values of a partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    try:
+        begin, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
+        consumer.assign([TopicPartition(topic, partition, begin)])
+        values: list[bytes | None] = []
+        while len(values) < end - begin:
+            [message] = consumer.consume(1, 20)
+            assert message.error() is None
+            values.append(message.value())
+        return values
+    finally:
+        consumer.close()
+
+
+def gone(pid: int) -> bool:
+    """Whether no such process runs; an orphan that waits to be reaped counts as gone."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_ready_means_ready(broker: EmbeddedBroker) -> None:
+    """After the start the offsets topic exists with 8 partitions, and a client can join a group at once."""
+    assert partitions(broker)["__consumer_offsets"] == 8
+    client = admin(broker)
+    assert client.list_consumer_groups(request_timeout=20).result().errors == []
+
+
+def test_loopback_only(broker: EmbeddedBroker) -> None:
+    """Both its ports are bound to 127.0.0.1 and to nothing else."""
+    assert broker.pid is not None
+    listening = {
+        connection.laddr
+        for connection in psutil.Process(broker.pid).net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+    assert broker.port in {address.port for address in listening}
+    assert broker.bootstrap_servers == f"127.0.0.1:{broker.port}"
+
+
+def test_missing_topics_stay_missing(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """Writing to a topic that nobody created fails instead of creating it."""
+    topic = unique("absent")
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "topic.metadata.propagation.max.ms": 0,
+            "log_level": 0,
+        }
+    )
+    outcomes: list[int | None] = []
+    producer.produce(topic, b"", on_delivery=lambda error, _: outcomes.append(error and error.code()))
+    producer.flush(20)
+    assert outcomes == [KafkaError.UNKNOWN_TOPIC_OR_PART]
+    assert topic not in partitions(broker)
+
+
+def test_start_writes_no_record() -> None:
+    """Looking whether it is ready leaves no trace in the offsets topic; closing leaves none here."""
+    with EmbeddedBroker(offsets_partitions=2) as fresh:
+        assert [read(fresh, "__consumer_offsets", partition) for partition in range(2)] == [[], []]
+        pid, folder = fresh.pid, fresh.folder
+        assert pid is not None
+    assert gone(pid)
+    assert not folder.exists()
+
+
+def test_two_at_once_and_restart_keeps_data() -> None:
+    """Two brokers do not meet; a restart keeps port, topics and records, by a clean stop and by none."""
+    # After a kill the controller waits for the end of the old session: make that short.
+    brief = {"broker.session.timeout.ms": 2000, "broker.heartbeat.interval.ms": 500}
+    with EmbeddedBroker(overrides=brief) as one, EmbeddedBroker() as other:
+        write(one, "mine", b"before")
+        assert "mine" not in partitions(other)
+        address, first = one.bootstrap_servers, one.pid
+        one.restart()
+        assert (one.bootstrap_servers, read(one, "mine")) == (address, [b"before"])
+        assert one.pid != first
+        one.kill()
+        assert one.pid is None
+        one.start()
+        assert (one.bootstrap_servers, read(one, "mine")) == (address, [b"before"])
+
+
+def test_kafka_3_9() -> None:
+    """The last broker with the old group coordinator starts the same way."""
+    with EmbeddedBroker("3.9.1") as old:
+        write(old, "topic", b"value")
+        assert read(old, "topic") == [b"value"]
+        assert partitions(old)["__consumer_offsets"] == 8
+
+
+def test_offsets_topic_may_be_absent() -> None:
+    """Without waiting for the coordinator the offsets topic is left for the first consumer to make."""
+    with EmbeddedBroker(wait_for_coordinator=False) as bare:
+        assert partitions(bare) == {}
+
+
+def test_taken_port_is_an_error_with_the_reason() -> None:
+    """A port that was asked for and is in use is not silently exchanged for another."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        broker = EmbeddedBroker(port=other.getsockname()[1])
+        with pytest.raises(BrokerError, match="the port is in use"):
+            broker.start()
+        assert broker.pid is None
+        broker.close()
+        assert not broker.folder.exists()
+
+
+@pytest.mark.long
+def test_taken_port_is_exchanged_when_it_was_our_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When another process takes the free port that we found, Kafka fails, and the next free one is used."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        ports = iter([other.getsockname()[1]])
+        from groupreplay.streaming.local import broker as module
+
+        free_port = module._free_port
+        monkeypatch.setattr(module, "_free_port", lambda: next(ports, 0) or free_port())
+        with EmbeddedBroker() as broker:
+            assert broker.port != other.getsockname()[1]
+            assert partitions(broker)["__consumer_offsets"] == 8
+
+
+def test_refused_setting_is_told() -> None:
+    """A broker that refuses its settings fails with Kafka's own words, and leaves nothing behind."""
+    broker = EmbeddedBroker(overrides={"num.io.threads": 0})
+    with pytest.raises(BrokerError, match=r"num\.io\.threads"):
+        broker.__enter__()
+    assert (broker.pid, broker.folder.exists()) == (None, False)
+
+
+@pytest.mark.long
+def test_kept_data_serves_the_next_broker(tmp_path: Path) -> None:
+    """With `keep_data` a later broker on the folder has the same records, and leaves them, too."""
+    folder = tmp_path / "kept"
+    with EmbeddedBroker(data_folder=folder, keep_data=True) as first:
+        write(first, "topic", b"value")
+    with EmbeddedBroker(data_folder=folder) as second:
+        assert read(second, "topic") == [b"value"]
+    assert (folder / "data" / "meta.properties").exists()
+
+
+COMMAND = [sys.executable, "-m", "groupreplay.streaming.local.broker"]
+
+
+def test_killed_parent_takes_the_broker_along(tmp_path: Path) -> None:
+    """After a kill -9 of the process that started it, the JVM ends and its folder disappears."""
+    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as parent:
+        assert parent.stdout is not None
+        _, pid, folder = parent.stdout.readline().split()
+        jvm, data = int(pid.partition("=")[2]), Path(folder.partition("=")[2])
+        assert (gone(jvm), data.exists()) == (False, True)
+        parent.kill()
+    wait_until(lambda: gone(jvm))
+    wait_until(lambda: not data.exists())
+
+
+@pytest.mark.long
+def test_command_keep_leaves_it_running(tmp_path: Path) -> None:
+    """`--keep` ends the command and not the broker; the printed pid ends that."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [*COMMAND, "--keep"], capture_output=True, text=True, check=True, cwd=tmp_path, env=environment
+    )
+    address, pid, folder = done.stdout.split()
+    jvm = psutil.Process(int(pid.partition("=")[2]))
+    try:
+        client = AdminClient({"bootstrap.servers": address, "log_level": 0})
+        assert list(client.list_topics(timeout=20).topics) == ["__consumer_offsets"]
+    finally:
+        jvm.terminate()
+        wait_until(lambda: gone(jvm.pid))
+    assert Path(folder.partition("=")[2]).exists()

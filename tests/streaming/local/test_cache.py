@@ -1,0 +1,46 @@
+"""The cache folder: where it is, and that files in it are whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from groupreplay.streaming.local.cache import cache_folder, write_once
+
+
+def test_own_variable_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GROUPREPLAY_CACHE names the folder itself, whatever XDG says; it is made."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
+    assert (tmp_path / "own").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [({"XDG_CACHE_HOME": "xdg"}, "xdg/groupreplay"), ({}, "home/.cache/groupreplay")],
+)
+def test_folder_of_the_platform(
+    variables: dict[str, str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without our variable the folder follows XDG, then the home folder."""
+    for name in ("GROUPREPLAY_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, str(tmp_path / value))
+    assert cache_folder() == tmp_path / expected
+
+
+def test_write_once_heals_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    """A file with other content is replaced, one with the same is left alone, and no temporary file stays."""
+    path = tmp_path / "a" / "file"
+    write_once(path, b"half")
+    assert write_once(path, b"whole", mode=0o755) == path
+    before = path.stat()
+    write_once(path, b"whole")
+    assert path.read_bytes() == b"whole"
+    assert (path.stat().st_ino, path.stat().st_mode & 0o777) == (before.st_ino, 0o755)
+    assert os.listdir(path.parent) == ["file"]

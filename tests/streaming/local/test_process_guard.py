@@ -1,0 +1,194 @@
+"""Processes that end with the one that started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from groupreplay.streaming.local import process_guard
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from support.kafka.waiting import wait_until
+
+DEADLINE_SECONDS = 30.0
+#: A shell with a child, which says its process id.
+FAMILY = ["sh", "-c", "sleep 600 & echo started $!; wait"]
+#: Starts the command with a folder to be removed, says the process id, and waits to be killed.
+STARTER = """
+import subprocess, sys
+from pathlib import Path
+from groupreplay.streaming.local.process_guard import GuardedProcess
+child = GuardedProcess(sys.argv[2:], subprocess.DEVNULL, orphan_folder=Path(sys.argv[1]))
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that nobody has waited for yet does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def python(log: Path, code: str) -> GuardedProcess:
+    """A guarded interpreter that runs the code and has said "ready" when this returns."""
+    child = GuardedProcess([sys.executable, "-c", code], log)
+    wait_until(lambda: "ready" in child.tail())
+    return child
+
+
+def family(log: Path) -> tuple[GuardedProcess, int]:
+    """The running shell and its child's process id."""
+    shell = GuardedProcess(FAMILY, log)
+    wait_until(lambda: log.read_text().endswith("\n"))
+    return shell, int(log.read_text().split()[1])
+
+
+Watchdogs = Callable[[], list[psutil.Process]]
+
+
+def _watchdogs() -> list[psutil.Process]:
+    mine = psutil.Process().children()
+    return [
+        one
+        for one in mine
+        if is_alive(one.pid) and "groupreplay.streaming.local.process_guard" in one.cmdline()
+    ]
+
+
+@pytest.fixture
+def watchdogs(monkeypatch: pytest.MonkeyPatch) -> Watchdogs:
+    """Those that a test has started and that are still there; the broker of all tests has one of its own."""
+    monkeypatch.setattr(process_guard, "_WATCHDOG", process_guard._Watchdog())
+    others = _watchdogs()
+    return lambda: [one for one in _watchdogs() if one not in others]
+
+
+def test_polite_end(tmp_path: Path) -> None:
+    """A child that listens to SIGTERM ends in its own way, and what it prints is in the log."""
+    code = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("bye", flush=True), sys.exit(7)))
+print("ready", flush=True)
+time.sleep(60)
+"""
+    child = python(tmp_path / "log", code)
+    child.end(DEADLINE_SECONDS)
+    assert (child.exit_code, child.tail()) == (7, "ready\nbye")
+
+
+def test_hard_end(tmp_path: Path) -> None:
+    """A child that ignores SIGTERM is killed when its time is over."""
+    child = python(tmp_path / "log", DEAF)
+    child.end(0.2)
+    assert child.exit_code == -signal.SIGKILL
+
+
+def test_the_whole_group_ends(tmp_path: Path) -> None:
+    """What a command has started is killed with it, even when the command itself has ended politely."""
+    shell, child = family(tmp_path / "log")
+    assert shell.exit_code is None
+    shell.end(DEADLINE_SECONDS)
+    assert shell.exit_code == -signal.SIGTERM
+    wait_until(lambda: not is_alive(child))
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_who_left_the_group_ends_too(tmp_path: Path) -> None:
+    """What the child has started is killed with it, also in a process group of its own."""
+    code = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import os, time; os.setpgid(0, 0); print('ready', os.getpid(), flush=True); "
+                  "time.sleep(60)"])
+time.sleep(60)
+"""
+    child = python(tmp_path / "log", code)
+    grandchild = int(child.tail().split()[1])
+    child.end(0)
+    wait_until(lambda: not is_alive(grandchild))
+
+
+def test_own_session(tmp_path: Path) -> None:
+    """A Ctrl-C in our terminal does not reach it: it leads a session of its own."""
+    with python(tmp_path / "log", DEAF) as child:
+        assert os.getsid(child.pid) == child.pid
+
+
+def test_ending_twice_is_harmless(tmp_path: Path) -> None:
+    """The second end does nothing: the process id may belong to somebody else by then."""
+    with python(tmp_path / "log", "print('ready', flush=True)") as child:
+        wait_until(lambda: child.exit_code is not None)
+        child.end(DEADLINE_SECONDS)
+        child.end(0)
+    assert child.exit_code == 0
+
+
+def test_given_and_answered() -> None:
+    """What it is given stands on its standard input, up to an end; what it prints can be read."""
+    code = "import sys; print(len(sys.stdin.read()), sys.stdin.read())"
+    with GuardedProcess([sys.executable, "-c", code], subprocess.PIPE, given=b"secret" * 50_000) as child:
+        assert child.answers is not None
+        assert child.answers.read() == b"300000 \n"
+
+
+def test_one_watchdog_as_long_as_it_is_needed(tmp_path: Path, watchdogs: Watchdogs) -> None:
+    """However many processes there are, one guards them, and it goes home with the last of them."""
+    with python(tmp_path / "a", DEAF):
+        with python(tmp_path / "b", DEAF):
+            assert len(watchdogs()) == 1
+        assert len(watchdogs()) == 1
+    assert watchdogs() == []
+
+
+def test_a_released_process_lives_on(tmp_path: Path, watchdogs: Watchdogs) -> None:
+    """After a release nobody guards it any more, and it runs."""
+    shell, child = family(tmp_path / "log")
+    try:
+        shell.release()
+        assert watchdogs() == []
+        assert (shell.exit_code, is_alive(child)) == (None, True)
+    finally:
+        shell.end(0)
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("watchdog", ["first", "second"])
+def test_violent_death_of_the_starter(way: signal.Signals, watchdog: str, tmp_path: Path) -> None:
+    """When we are killed the process goes, too, and the folder it leaves behind; so after a watchdog was killed."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    code = STARTER
+    if watchdog == "second":
+        code = code.replace(
+            "print(",
+            "import os, groupreplay.streaming.local.process_guard as guard\n"
+            "first = guard._WATCHDOG._process; first.kill(); first.wait()\n"
+            "with GuardedProcess(['true'], subprocess.DEVNULL): pass\nprint(",
+        )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(folder), "sleep", "600"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as starter:
+        assert starter.stdout is not None
+        child = int(starter.stdout.readline())
+        assert is_alive(child)
+        starter.send_signal(way)
+        starter.wait()
+    wait_until(lambda: not is_alive(child))
+    wait_until(lambda: not folder.exists())

@@ -1,0 +1,221 @@
+"""Whom a round asks for, what is remembered between two, and what is written down.
+
+The cluster is a fake: brokers that do not answer, and groups that end between two questions, cannot be made
+to happen at the right moment. The real one is asked in ``integration/test_prober_live.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.contract.probe_messages import GroupAnswer, ProbeMessage, RoundSummary
+from groupreplay.streaming.kafka.group_admin import GroupPicture, Layout, Listing, Refusal
+from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
+from support.kafka.waiting import wait_until
+
+STABLE, PREPARING, COMPLETING, DEAD = "Stable", "PreparingRebalance", "CompletingRebalance", "Dead"
+LOST = Refusal(False, "timed out")
+FORBIDDEN = Refusal(True, "not authorised")
+
+
+@dataclass
+class Cluster:
+    """One broker and its groups; a group without a state is described by nobody."""
+
+    states: dict[str, str | Refusal] = field(default_factory=dict)
+    unknown: Refusal | None = None
+    is_up: bool = True
+    error: str | None = None
+    now_ms: int = 1_000
+    described: list[list[str]] = field(default_factory=list)
+
+    def clock(self) -> int:
+        """A millisecond passes with every look."""
+        self.now_ms += 1
+        return self.now_ms
+
+    def layout(self) -> Layout:
+        """One broker, two partitions."""
+        if not self.is_up:
+            raise GroupReplayError("cannot reach the cluster")
+        return Layout(frozenset({1}), 2)
+
+    def rebalancing(self, brokers: Collection[int]) -> Listing:
+        """The groups in the two states."""
+        assert set(brokers) == {1}
+        self.now_ms += 100
+        found = {group for group, state in self.states.items() if state in {PREPARING, COMPLETING}}
+        return Listing(frozenset() if self.error else frozenset(found), {1: self.error})
+
+    def describe(self, groups: Sequence[str]) -> Mapping[str, GroupPicture | Refusal]:
+        """Their states."""
+        self.described.append([group for group in groups if not group.startswith("groupreplay-")])
+        return {group: self._picture(group) for group in groups}
+
+    def _picture(self, group: str) -> GroupPicture | Refusal:
+        state = self.states.get(group) or self.unknown or DEAD
+        if isinstance(state, Refusal):
+            return state
+        return GroupPicture(state=state, broker=1, protocol_type="consumer", protocol="range", members=())
+
+    def ends(self, partitions: int) -> Mapping[int, tuple[int, int]]:
+        """Partition 1 is held by a transaction."""
+        return {0: (5, 5), 1: (7, 6)}
+
+
+def prober(cluster: Cluster, *in_progress: str) -> Prober:
+    """A prober of that cluster."""
+    return Prober(cluster, cluster_id="c", clock=cluster.clock, job_id="j", in_progress=in_progress)
+
+
+def answer(group: str, state: str, at: int) -> GroupAnswer:
+    """What is written about a group."""
+    return GroupAnswer(
+        cluster_id="c",
+        group_id=group,
+        taken_ms=at,
+        state=state,
+        broker=1,
+        protocol_type="consumer",
+        protocol="range",
+        unseen_ms=10_000,
+    )
+
+
+def states(taken: ProbeRound) -> dict[str, str]:
+    """What a round says of its groups."""
+    return {one.group_id: one.state for one in taken.answers}
+
+
+def test_a_round() -> None:
+    """Only groups in the middle of a rebalance are asked for; the summary stands behind the answers.
+
+    An answer is dated before its question, so that whatever is written meanwhile is newer.
+    """
+    cluster = Cluster({"well": STABLE, "busy": PREPARING, "syncing": COMPLETING})
+    taken = prober(cluster).take()
+    assert cluster.described == [["busy", "syncing"]]
+    assert taken.messages == [
+        answer("busy", PREPARING, 1_102),
+        answer("syncing", COMPLETING, 1_102),
+        RoundSummary(
+            cluster_id="c",
+            taken_ms=1_001,
+            brokers={1: None},
+            rights="ok",
+            partitions={0: (5, 5), 1: (7, 6)},
+            partition_count=2,
+            groups=2,
+            job_id="j",
+        ),
+    ]
+
+
+def test_how_long_nobody_had_looked() -> None:
+    """An answer says how much earlier its rebalance may have begun: rounds may be late, or miss a broker."""
+    cluster = Cluster({"g": PREPARING})
+    asking = prober(cluster)
+    told = []
+    for pause_ms, error in [(0, None), (5_000, None), (30_000, "timed out"), (10_000, None)]:
+        cluster.now_ms += pause_ms
+        cluster.error = error
+        taken = asking.take()
+        asking.remember(taken)
+        told += [one.unseen_ms for one in taken.answers]
+    # A round asks about groups 101 ms after its start, and starts 1 ms late. The third knew of the group before.
+    assert told == [10_000, 10_000, 30_000 + 203, 30_000 + 10_000 + 305]
+
+
+def test_the_end_is_asked_for_once() -> None:
+    """A group that is no longer listed is described once more, and then forgotten."""
+    cluster = Cluster({"g": PREPARING, "h": PREPARING})
+    asking = prober(cluster)
+    asking.remember(asking.take())
+    cluster.states = {"g": STABLE}
+    second = asking.take()
+    asking.remember(second)
+    asking.remember(asking.take())
+    assert states(second) == {"g": STABLE, "h": DEAD}
+    assert cluster.described == [["g", "h"], ["g", "h"], []]
+
+
+def test_a_round_that_was_not_written_is_asked_again() -> None:
+    """The end of a rebalance must not be lost with an outage of the sink."""
+    cluster = Cluster({"g": STABLE})
+    asking = prober(cluster, "g")
+    asking.take()
+    assert states(asking.take()) == {"g": STABLE}
+
+
+def test_no_answer_is_no_end() -> None:
+    """A coordinator that moves or a broker that is away: nothing is written of the group, nothing forgotten."""
+    cluster = Cluster({"g": PREPARING})
+    asking = prober(cluster)
+    asking.remember(asking.take())
+    cluster.states, cluster.error = {"g": LOST}, "timed out"
+    silent = asking.take()
+    asking.remember(silent)
+    assert (states(silent), silent.summary.brokers, silent.summary.groups) == ({}, {1: "timed out"}, 0)
+    cluster.states, cluster.error = {"g": STABLE}, None
+    assert states(asking.take()) == {"g": STABLE}
+
+
+def test_a_start_goes_on_where_the_last_one_ended() -> None:
+    """Groups that were in progress an hour ago at most are asked for in the first round."""
+    assert states(prober(Cluster({"g": STABLE}), "g").take()) == {"g": STABLE}
+
+
+def test_a_whole_cluster_that_is_away() -> None:
+    """Before the first answer it is an error; then a round that says so, and changes nothing."""
+    cluster = Cluster({"g": PREPARING}, is_up=False)
+    asking = prober(cluster)
+    with pytest.raises(GroupReplayError, match="cannot reach"):
+        asking.take()
+    cluster.is_up = True
+    asking.remember(asking.take())
+    cluster.is_up = False
+    away = asking.take()
+    asking.remember(away)
+    assert (away.answers, away.summary.brokers) == ((), {1: "cannot reach the cluster"})
+    assert (away.summary.rights, away.summary.partitions, away.summary.partition_count) == (
+        "unknown",
+        {},
+        None,
+    )
+    cluster.is_up, cluster.states = True, {"g": STABLE}
+    assert states(asking.take()) == {"g": STABLE}
+
+
+@pytest.mark.parametrize(("unknown", "rights"), [(None, "ok"), (FORBIDDEN, "missing"), (LOST, "unknown")])
+def test_missing_rights_are_not_no_groups(unknown: Refusal | None, rights: str) -> None:
+    """The list is empty either way; only the question for a group that nobody has tells the difference."""
+    assert prober(Cluster(unknown=unknown)).take().summary.rights == rights
+
+
+def test_the_thread_survives_outages(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing stops it, each outage is logged once, and it begins anew where it could not even open."""
+    cluster = Cluster({"g": PREPARING})
+    written: list[Sequence[ProbeMessage]] = []
+    told: list[ProbeRound] = []
+    troubles = ["fourth", "third", "second", "first"]
+
+    def open_one() -> Prober:
+        if len(troubles) > 2:
+            raise OSError(troubles.pop())
+        return prober(cluster)
+
+    def write(messages: Sequence[ProbeMessage]) -> None:
+        if troubles:
+            raise OSError(troubles.pop())
+        written.append(messages)
+
+    thread = ProberThread(open_one, interval_seconds=0.001, write=write, tell=told.append)
+    thread.start()
+    wait_until(lambda: len(told) > 2)
+    thread.close()
+    assert [list(messages) for messages in written] == [one.messages for one in told]
+    assert [record.getMessage() for record in caplog.records] == ["no round of the prober: first"]

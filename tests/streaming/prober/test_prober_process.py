@@ -1,0 +1,184 @@
+"""The prober's process: fed, listened to, started again when it dies, ended with us."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.probe_messages import RoundSummary
+from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
+from support.job.probes import summed_up
+from support.kafka.waiting import wait_until
+
+SECRET = "0pen-Sesame"
+#: A prober that says one round, leaves what it was told and its process id, and waits.
+ONE_ROUND = """
+import os, pathlib, signal, sys
+print('''%s''', flush=True)
+folder = pathlib.Path(sys.argv[1])
+(folder / "task").write_bytes(sys.stdin.buffer.read())
+(folder / "part").write_text(str(os.getpid()))
+(folder / "part").rename(folder / "pid")
+signal.pause()
+"""
+SILENT = "import os, signal; os.kill(os.getpid(), signal.SIGABRT)"
+
+
+def task() -> ProberTask:
+    """What a prober is told; nobody listens on that port."""
+    cluster = Cluster(bootstrap_servers="127.0.0.1:9", properties={"sasl.password": SECRET})
+    return ProberTask(
+        source=cluster,
+        sink=cluster,
+        topic="probes",
+        cluster_id="c",
+        interval_seconds=1.0,
+        job_id="j",
+        log_level="WARNING",
+        log_format="json",
+    )
+
+
+class Watched:
+    """A prober's process, and what it has told us."""
+
+    def __init__(self, command: Sequence[str], pause: float = 0.01) -> None:
+        self.rounds: list[RoundSummary] = []
+        self.deaths = 0
+        self.stop = StopRequest()
+        self.process = ProberProcess(
+            task(),
+            tell=self.rounds.append,
+            died=self._died,
+            stop=self.stop,
+            command=command,
+            shortest_pause_seconds=pause,
+        )
+
+    def _died(self) -> None:
+        self.deaths += 1
+
+
+@contextmanager
+def watched(*words: str) -> Iterator[Watched]:
+    """A process that is started, and closed in the end."""
+    made = Watched([sys.executable, "-c", *words])
+    made.process.start()
+    try:
+        yield made
+    finally:
+        made.process.close()
+
+
+def one_round(line: bytes) -> str:
+    """The code of a prober that says this."""
+    return ONE_ROUND % line.decode()
+
+
+def pid_in(folder: Path, other_than: int | None = None) -> int:
+    """The process that has left its id last."""
+    found: list[int] = []
+
+    def look() -> bool:
+        if (folder / "pid").exists():
+            found.append(int((folder / "pid").read_text()))
+        return bool(found) and found[-1] != other_than
+
+    wait_until(look)
+    return found[-1]
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGABRT])
+def test_a_dead_prober_is_started_again(
+    way: signal.Signals, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However it died: the next one is told the same, its rounds arrive, and the log says what happened."""
+    summary = summed_up(at=1)
+    with watched(one_round(msgspec.json.encode(summary)), str(tmp_path)) as prober:
+        first = pid_in(tmp_path)
+        told = (tmp_path / "task").read_bytes()
+        os.kill(first, way)
+        second = pid_in(tmp_path, other_than=first)
+        wait_until(lambda: len(prober.rounds) == 2)
+        assert (prober.rounds, prober.deaths) == ([summary, summary], 1)
+        assert (tmp_path / "task").read_bytes() == told
+        assert msgspec.json.decode(told, type=ProberTask) == task()
+    assert not psutil.pid_exists(second)
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == (
+        logging.WARNING,
+        f"the prober has ended ({way.name}) after 1 rounds: started again in 0.01 s",
+    )
+
+
+def test_the_pause_grows(caplog: pytest.LogCaptureFixture) -> None:
+    """A process that dies before its first round is started again later and later."""
+    with watched(SILENT) as prober:
+        wait_until(lambda: prober.deaths == 4)
+    pauses = [record.getMessage().rpartition(" in ")[2] for record in caplog.records]
+    assert pauses[:4] == ["0.01 s", "0.02 s", "0.04 s", "0.08 s"]
+    assert "(SIGABRT) after 0 rounds" in caplog.text
+
+
+def test_a_line_that_was_cut_off_is_no_round(tmp_path: Path) -> None:
+    """What a dying process has half written is left out; what comes before and after it counts."""
+    whole = msgspec.json.encode(summed_up(at=1))
+    with watched(one_round(whole + b"\n" + whole[:20]), str(tmp_path)) as prober:
+        os.kill(pid_in(tmp_path), signal.SIGKILL)
+        wait_until(lambda: len(prober.rounds) >= 2)
+    assert set(map(msgspec.json.encode, prober.rounds)) == {whole}
+
+
+def test_no_word_of_the_secret_is_seen_from_outside(tmp_path: Path) -> None:
+    """It is told through a pipe: neither the command line nor the environment has it."""
+    with watched(one_round(b""), str(tmp_path)):
+        process = psutil.Process(pid_in(tmp_path))
+        seen = [*process.cmdline(), *process.environ().values()]
+        assert SECRET in (tmp_path / "task").read_text()
+        assert [text for text in seen if SECRET in text] == []
+
+
+def test_one_that_ends_with_us_is_not_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A service manager asks all processes of a job to end, and the prober is the quicker one."""
+    with watched(one_round(b""), str(tmp_path)) as prober:
+        pid = pid_in(tmp_path)
+        prober.stop.make(signal.SIGTERM)
+        os.kill(pid, signal.SIGTERM)
+        prober.process._thread.join(60)
+    assert (prober.deaths, caplog.records) == (0, [])
+
+
+def test_closed_before_it_was_started() -> None:
+    """Closing what was never started, or twice, is harmless."""
+    prober = Watched([sys.executable, "-c", SILENT])
+    prober.process.close()
+    prober.process.close()
+    assert prober.deaths == 0
+
+
+def test_the_real_process() -> None:
+    """With settings that no client takes it goes on trying, says so in JSON, and ends by SIGTERM."""
+    command = [sys.executable, "-m", "groupreplay.streaming.prober.prober_process"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(msgspec.json.encode(task()).replace(b"sasl.password", b"security.protocol"))
+        process.stdin.close()
+        said = msgspec.json.decode(process.stderr.readline())
+        process.terminate()
+        assert process.wait(60) == 0
+    assert said["message"].startswith("no round of the prober: ")

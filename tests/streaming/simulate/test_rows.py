@@ -1,0 +1,88 @@
+"""A simulation as rows: one partition of probes by time, and the ends of a log with transactions."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from groupreplay.state.simulation.simulation import BEGIN_MS, BROKERS, Plan
+from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
+from groupreplay.streaming.kafka.topic_reader import no_progress
+from groupreplay.streaming.simulate import rows
+from groupreplay.streaming.simulate.rows import Place, Row, simulated_rows
+
+MINUTE_MS = 60_000
+
+
+def made(scenario: str, place: Place, minutes: int = 20) -> tuple[list[Row], list[Row], list[dict[str, Any]]]:
+    """Records, probes and truth of a simulation with two partitions."""
+    plan = Plan(scenario=scenario, groups=6, duration_ms=minutes * MINUTE_MS, seed=5, partitions=2)
+    truth = io.StringIO()
+    rows = list(simulated_rows(plan, place, truth, no_progress))
+    records = [row for row in rows if row[0] == place.topic]
+    probes = [row for row in rows if row[0] == place.probes_topic]
+    return records, probes, [json.loads(line) for line in truth.getvalue().splitlines()]
+
+
+def summaries(probes: list[Row]) -> list[RoundSummary]:
+    """The rounds of the prober."""
+    messages = [decode_message(row[5], row[6]) for row in probes]
+    return [one for one in messages if isinstance(one, RoundSummary)]
+
+
+@pytest.mark.parametrize("spill_bytes", [32 * 1024 * 1024, 500])
+def test_probes_are_one_partition_by_time(monkeypatch: pytest.MonkeyPatch, spill_bytes: int) -> None:
+    """A round's answers and its summary behind them, also when they have waited in files."""
+    monkeypatch.setattr(rows, "_SPILL_BYTES", spill_bytes)
+    _, probes, _ = made("stuck", Place(cluster_id="c"))
+    assert {row[1] for row in probes} == {0}
+    assert [row[2] for row in probes] == list(range(len(probes)))
+    messages = [decode_message(row[5], row[6]) for row in probes]
+    order = [
+        (one.taken_ms, isinstance(one, RoundSummary))
+        for one in messages
+        if isinstance(one, GroupAnswer | RoundSummary)
+    ]
+    assert len(order) == len(probes)
+    assert order == sorted(order)
+    assert any(isinstance(one, GroupAnswer) for one in messages)
+
+
+def test_an_open_transaction_holds_the_stable_end_back() -> None:
+    """In a capture; a topic that counts by itself has only what is committed, behind what it had."""
+    records, probes, _ = made("transactions", Place(cluster_id="c"))
+    ends = [pair for one in summaries(probes) for pair in one.partitions.values()]
+    assert any(stable < high for high, stable in ends)
+    assert all(stable <= high for high, stable in ends)
+    assert max(row[2] for row in records) + 1 > len(records) / 2
+    mine = Place(cluster_id="c", first_offsets={0: 100, 1: 7})
+    records, probes, _ = made("transactions", mine)
+    last = summaries(probes)[-1].partitions
+    written = {number: sum(row[1] == number for row in records) for number in (0, 1)}
+    assert all(high == stable for high, stable in last.values())
+    assert 100 < last[0][0] <= 100 + written[0]
+    assert 7 < last[1][0] <= 7 + written[1]
+
+
+def test_a_group_that_mixes_commits_is_in_the_truth() -> None:
+    """Kafka warns of it in the broker's log, which no record tells of."""
+    _, _, truth = made("transactions", Place(cluster_id="c"))
+    warned = [line for line in truth if "warning" in line]
+    assert warned
+    assert set(warned[0]) == {"time_ms", "group_id", "warning"}
+    assert "mixing both types" in warned[0]["warning"]
+
+
+def test_a_broker_that_is_restarted_is_not_in_the_round() -> None:
+    """Each in its turn, while it is away."""
+    _, probes, _ = made("cluster-restart", Place(cluster_id="c"), minutes=25)
+    away = [
+        (one.taken_ms - BEGIN_MS, set(BROKERS) - set(one.brokers))
+        for one in summaries(probes)
+        if set(one.brokers) != set(BROKERS)
+    ]
+    assert {tuple(gone) for _, gone in away} == {(broker,) for broker in BROKERS}
+    assert min(at_ms for at_ms, _ in away) >= 15 * MINUTE_MS

@@ -1,0 +1,143 @@
+"""The events of the job, read back from their topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from groupreplay.state.output.envelope import timestamp
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.engine.replay import Filter
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
+from support.job.captures import invoke
+
+pytestmark = pytest.mark.broker
+AT = 1_767_225_600_000
+
+
+def event(
+    number: int, group: str | None, *, severity: int = 9, name: str = "group.emptied"
+) -> dict[str, Any]:
+    """A CloudEvent of this second."""
+    return {
+        "id": f"e{number}",
+        "type": f"groupreplay.{name}.v1",
+        "time": timestamp(AT + 1_000 * number),
+        "sequence": f"{number:05d}",
+        "severitynumber": severity,
+        "severitytext": {9: "INFO", 13: "WARN", 17: "ERROR"}[severity],
+        "subject": group or "job",
+        "data": {"group_id": group, "generation": number},
+    }
+
+
+class Topic:
+    """A topic of two partitions to write events into; each is written at the time at which it happened."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        from confluent_kafka import Producer
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        self.cluster, self.name = cluster, name
+        settings = {"bootstrap.servers": cluster.bootstrap_servers}
+        admin = AdminClient(settings)
+        admin.create_topics([NewTopic(name, 2, replication_factor=1)])[name].result(10)
+        self._producer = Producer(settings)
+
+    def write(self, partition: int, *values: Mapping[str, Any] | bytes) -> None:
+        """Into one partition, in this order."""
+        for value in values:
+            text = value if isinstance(value, bytes) else json.dumps(value).encode()
+            at_ms = AT if isinstance(value, bytes) else AT + 1_000 * int(value["id"][1:])
+            self._producer.produce(self.name, text, partition=partition, timestamp=at_ms)
+        assert self._producer.flush(10) == 0
+
+    def command(self, *words: object) -> Any:
+        """``groupreplay events`` on this topic."""
+        where = ("--bootstrap-server", self.cluster.bootstrap_servers, "--events-topic", self.name)
+        return invoke("events", *where, *words)
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, unique: Callable[[str], str]) -> Topic:
+    """Two groups and the job itself, some of it twice, and something that is no event."""
+    made = Topic(Cluster(bootstrap_servers=broker.bootstrap_servers), unique("events"))
+    made.write(
+        0, event(1, "pay-a"), event(4, "pay-a", severity=17, name="rebalance.stuck"), event(1, "pay-a")
+    )
+    made.write(
+        1, event(3, "search", severity=13), b"no event", event(200, None, severity=17, name="job.blind")
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        ([], ["e1", "e3", "e4", "e200"]),
+        (["--group", "pay-*"], ["e1", "e4"]),
+        (["--group", "pay-*", "--group", "search"], ["e1", "e3", "e4"]),
+        (["--min-severity", "warn"], ["e3", "e4", "e200"]),
+        (["--min-severity", "ERROR", "--type", "rebalance.stuck"], ["e4"]),
+        (["--since", AT + 3_000, "--until", AT + 4_000], ["e3"]),
+        (["--since", AT + 150_000], ["e200"]),
+        (["--since", "0s"], []),
+    ],
+)
+def test_what_is_there(topic: Topic, words: list[object], ids: list[str]) -> None:
+    """By time, each once, as it was written; all of it, or what is asked for."""
+    result = topic.command("-o", "jsonl", *words)
+    assert result.exit_code == 0
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ids
+
+
+def test_as_lines(topic: Topic) -> None:
+    """Date, time, severity, group and words; what is no event is counted on stderr."""
+    result = topic.command("--group", "search")
+    assert result.stdout == (
+        "2026-01-01 00:00:03.000  WARN   search          "
+        "group emptied: the last member has gone, generation 3\n"
+    )
+    assert result.stderr == f"1 messages in {topic.name} are no events\n"
+
+
+def test_what_comes(topic: Topic) -> None:
+    """After what was there, and without repeating it; no group is left behind."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": topic.cluster.bootstrap_servers})
+    groups_before = {found.group_id for found in admin.list_consumer_groups().result(10).valid}
+    wanted = Wanted(groups=("pay-*",), filter=Filter(since_ms=AT))
+    events = EventTopic(topic.cluster, topic.name, wanted).read(follow=True)
+    found = [json.loads(next(events))["id"] for _ in range(2)]
+    topic.write(1, event(4, "pay-a"), event(5, "search"), event(6, "pay-b"))
+    found.append(json.loads(next(events))["id"])
+    events.close()
+    assert found == ["e1", "e4", "e6"]
+    assert {found.group_id for found in admin.list_consumer_groups().result(10).valid} == groups_before
+
+
+def test_no_topic(topic: Topic) -> None:
+    """It says who makes it, and which flags may be wrong."""
+    with pytest.raises(GroupReplayError) as caught:
+        next(EventTopic(topic.cluster, "nothing-here", Wanted()).read(follow=False))
+    assert caught.value.exit_code == ExitCode.DATA
+    assert caught.value.what == "there is no topic 'nothing-here', or this login may not see it"
+    assert "groupreplay run" in str(caught.value.fix)
+
+
+def test_an_end_that_never_comes() -> None:
+    """Following up to a moment would wait for ever after it: the flags exclude each other."""
+    result = invoke("events", "--bootstrap-server", "h:1", "--follow", "--until", "2026-01-01")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--follow has no end" in result.stderr
+
+
+def test_an_alias() -> None:
+    """``watch`` is the same command and shows up under its own name."""
+    assert invoke("watch", "--help").stdout == invoke("events", "--help").stdout

@@ -1,0 +1,211 @@
+"""Whose a checkpoint is, and that two jobs never share one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from groupreplay import __version__
+from groupreplay.state.events.job_events import JobGap, UnreadRange
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.spark import checkpoint as checkpoint_module
+from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
+from support.job.spark_notes import spark_files
+from support.job.spark_sessions import small_session
+
+pytestmark = pytest.mark.spark
+
+GAP = JobGap(
+    reason="removed", partitions=(UnreadRange(partition=3, read_to=900, log_start=950, log_end=960),)
+)
+WANTED = Identity(cluster_id="c", era="e", partitions=50, probes="c/group-probes", first_start_ms=1_000)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A checkpoint that does not exist yet."""
+    return tmp_path / "check point"
+
+
+def opened(folder: Path) -> Checkpoint:
+    """The checkpoint at the folder."""
+    return Checkpoint(small_session(), str(folder))
+
+
+def test_the_first_start_is_remembered(folder: Path) -> None:
+    """A new checkpoint gets a job id; later starts find the first one's time and id."""
+    with opened(folder).locked():
+        first = opened(folder).claim(WANTED)
+    assert first == msgspec.structs.replace(WANTED, job_id=first.job_id, event_era="e")
+    assert first.job_id
+    assert opened(folder).is_plain
+    later = msgspec.structs.replace(WANTED, first_start_ms=2_000)
+    assert opened(folder).claim(later) == first
+    assert json.loads((folder / "groupreplay.json").read_text()) == {
+        "cluster_id": "c",
+        "era": "e",
+        "partitions": 50,
+        "probes": "c/group-probes",
+        "first_start_ms": 1_000,
+        "job_id": first.job_id,
+        "version": __version__,
+        "format": 1,
+        "gap": None,
+        "event_era": "e",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"cluster_id": "other"}, "belongs to another cluster"),
+        ({"probes": "c/other"}, "reads its heartbeats elsewhere"),
+    ],
+)
+def test_a_foreign_checkpoint_is_refused(folder: Path, change: dict[str, Any], what: str) -> None:
+    """Offsets of one topic mean nothing in another: the job does not start, and says what to do."""
+    with opened(folder).locked():
+        opened(folder).claim(WANTED)
+    with pytest.raises(GroupReplayError, match=what) as caught:
+        opened(folder).claim(msgspec.structs.replace(WANTED, **change))
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.fix
+
+
+def test_a_checkpoint_of_another_program_is_refused(folder: Path) -> None:
+    """Spark's files without ours belong to somebody else's query."""
+    (folder / "offsets").mkdir(parents=True)
+    with pytest.raises(GroupReplayError, match="not made by groupreplay"):
+        opened(folder).claim(WANTED)
+
+
+def test_a_checkpoint_without_its_metadata_is_refused(folder: Path) -> None:
+    """Spark would start from nothing under a new query id, and say nothing."""
+    with opened(folder).locked():
+        opened(folder).claim(WANTED)
+    (folder / "offsets").mkdir()
+    with pytest.raises(GroupReplayError, match="lost its metadata"):
+        opened(folder).claim(WANTED)
+
+
+@pytest.mark.parametrize(("place", "content"), [("offsets/9", "v1"), ("commits/9", None)])
+def test_a_checkpoint_that_is_not_whole_is_refused(folder: Path, place: str, content: str | None) -> None:
+    """With the file, and the ways out."""
+    opened(folder).claim(WANTED)
+    spark_files(folder, planned=(8, 9, 10), finished=(8, 9))
+    assert opened(folder).claim(WANTED)
+    (folder / place).unlink() if content is None else (folder / place).write_text(content)
+    with pytest.raises(GroupReplayError, match="damaged") as caught:
+        opened(folder).claim(WANTED)
+    assert str(caught.value.where).endswith(place)
+    assert caught.value.exit_code == ExitCode.DATA
+    assert "backup" in str(caught.value.fix)
+
+
+def test_a_damaged_identity_is_refused(folder: Path) -> None:
+    """Half a file is an error with a remedy, not a new checkpoint."""
+    folder.mkdir()
+    (folder / "groupreplay.json").write_text('{"cluster_id": "c"')
+    with pytest.raises(GroupReplayError, match="cannot be read"):
+        opened(folder).claim(WANTED)
+
+
+def test_a_checkpoint_of_an_earlier_release(folder: Path) -> None:
+    """It has no gap, and its events are named after the topic."""
+    folder.mkdir()
+    old = {
+        "cluster_id": "c",
+        "era": "e",
+        "partitions": 50,
+        "probes": "c/group-probes",
+        "first_start_ms": 9,
+        "job_id": "j",
+        "version": "0.1.0",
+        "format": 1,
+    }
+    (folder / "groupreplay.json").write_text(json.dumps(old))
+    assert opened(folder).claim(WANTED) == msgspec.structs.replace(
+        WANTED, first_start_ms=9, job_id="j", version="0.1.0", event_era="e"
+    )
+
+
+def test_the_state_is_begun_anew_inside(folder: Path) -> None:
+    """Each time in another folder, with the job's id and what was lost; the same topic's offsets may come again."""
+    root = opened(folder)
+    with root.locked():
+        first = root.claim(WANTED)
+        assert root.latest() is root
+        for number, (era, event_era) in enumerate([("e", "e.1"), ("f", "f"), ("f", "f.3")], 1):
+            known = root.latest().claim(WANTED)
+            now = msgspec.structs.replace(WANTED, era=era, first_start_ms=2_000 + number)
+            root.begin_anew(known, GAP, now)
+            assert root.latest().location == f"{root.location}/anew-{number}"
+            assert root.latest().claim(now) == msgspec.structs.replace(
+                now, job_id=first.job_id, gap=GAP, event_era=event_era
+            )
+            assert not root.latest().started()
+        assert opened(folder).claim(WANTED) == first
+
+
+def test_how_far_the_log_was_read(folder: Path) -> None:
+    """By Spark's own notes: a batch that was planned and not finished does not count."""
+    root = opened(folder)
+    assert root.read_to() == {}
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+    for number in (8, 9, 10):
+        lines = [
+            "v1",
+            '{"batchWatermarkMs":0}',
+            f'{{"__consumer_offsets":{{"0":{number},"1":7}}}}',
+            '{"p":{"0":1}}',
+        ]
+        (folder / "offsets" / str(number)).write_text("\n".join(lines))
+    assert root.read_to() == {}
+    for number in (8, 9):
+        (folder / "commits" / str(number)).write_text("v1\n{}")
+    assert root.read_to() == {0: 9, 1: 7}
+
+
+def test_a_second_job_in_this_jvm_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock holds inside one JVM, too, and is free again afterwards."""
+    monkeypatch.setattr(checkpoint_module, "_LOCK_SECONDS", 0.5)
+    refused = pytest.raises(GroupReplayError, match="another job is using")
+    with opened(folder).locked(), refused, opened(folder).locked():
+        pass
+    with opened(folder).locked():
+        pass
+
+
+def test_a_second_process_is_refused_and_told_the_owner(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names who holds the checkpoint; a lock of a process that has ended is waited for."""
+    monkeypatch.setattr(checkpoint_module, "_LOCK_SECONDS", 0.5)
+    folder.mkdir()
+    (folder / "groupreplay.lock").write_text("host h, process 1\n")
+    holder = """
+import fcntl, sys
+file = open(sys.argv[1], "r+")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print(flush=True)
+input()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(folder / "groupreplay.lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(GroupReplayError, match="host h, process 1"), opened(folder).locked():
+            pass
+        other.kill()
+    with opened(folder).locked():
+        pass

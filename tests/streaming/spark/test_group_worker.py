@@ -1,0 +1,273 @@
+"""PySpark's own worker code and ours, given the same bytes of a task."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyspark.worker
+import pytest
+from pyspark.errors import PySparkRuntimeError
+from pyspark.serializers import CPickleSerializer, read_int, write_int
+from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer
+from pyspark.sql.types import StructType
+from pyspark.util import PythonEvalType
+
+from groupreplay.state import Context
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.spark import group_worker
+from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, step
+from groupreplay.streaming.spark.query import OUTPUT_SCHEMA, STATE_SCHEMA
+from support.histories.raw_records import batches, commit, generation, log
+
+NOW_MS = 10_000_000
+JOB = Job(context=Context(cluster_id="c"), topics=TopicNames())
+PATCHED = (
+    "fail_on_stopiteration",
+    "wrap_grouped_map_pandas_udf_with_state",
+    "ApplyInPandasWithStateSerializer",
+)
+STATE_TYPE = pa.struct(
+    [
+        ("properties", pa.string()),
+        ("keyRowAsUnsafe", pa.binary()),
+        ("object", pa.binary()),
+        ("startOffset", pa.int32()),
+        ("numRows", pa.int32()),
+        ("isLastChunk", pa.bool_()),
+    ]
+)
+Row = tuple[bytes | None, bytes | None, int | None]
+
+
+def install_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours instead of PySpark's, for the rest of one test."""
+    for name in PATCHED:
+        monkeypatch.setattr(pyspark.worker, name, getattr(pyspark.worker, name))
+    group_worker.install()
+
+
+def schema(text: str) -> StructType:
+    """A schema of string and binary columns, without a JVM to parse it."""
+    pairs = [pair.split() for pair in text.split(", ")]
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in pairs]
+    return StructType.fromJson({"type": "struct", "fields": fields})
+
+
+def task(function: Any, rows_per_batch: int = 10_000) -> io.BytesIO:
+    """What the JVM tells a worker before the first batch of ``applyInPandasWithState``."""
+    stream = io.BytesIO()
+
+    def text(value: str) -> None:
+        write_int(len(value.encode()), stream)
+        stream.write(value.encode())
+
+    write_int(1, stream)
+    text("spark.sql.execution.arrow.maxRecordsPerBatch")
+    text(str(rows_per_batch))
+    text(schema(STATE_SCHEMA).json())
+    stream.write(b"\0")  # no profiler
+    write_int(1, stream)  # one function
+    offsets = [1, 0, 0, 1, 2]  # one key, column 0; values: columns 0 to 2
+    write_int(1 + len(offsets), stream)
+    for offset in [len(offsets), *offsets]:
+        write_int(offset, stream)
+    write_int(1, stream)  # not chained
+    command = pyspark.cloudpickle.dumps((function, schema(OUTPUT_SCHEMA)))
+    write_int(len(command), stream)
+    stream.write(command)
+    stream.seek(0)
+    return stream
+
+
+def state_row(stored: bytes | None, timed_out: bool, start: int, rows: int, last: bool) -> dict[str, Any]:
+    """What the JVM tells of the state of one key, and which rows of the batch are its own."""
+    properties = {
+        "batchProcessingTimeMs": NOW_MS,
+        "eventTimeWatermarkMs": NOW_MS - 1000,
+        "timeoutConf": "ProcessingTimeTimeout",
+        "hasTimedOut": timed_out,
+        "watermarkPresent": True,
+        "defined": stored is not None,
+        "updated": False,
+        "removed": False,
+        "timeoutTimestamp": -1,
+    }
+    pickler: Any = CPickleSerializer()
+    return {
+        "properties": json.dumps(properties),
+        "keyRowAsUnsafe": b"unsafe",
+        "object": None if stored is None else pickler.dumps((stored,)),
+        "startOffset": start,
+        "numRows": rows,
+        "isLastChunk": last,
+    }
+
+
+def batch(rows: Sequence[Row], states: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    """One batch as the JVM fills it: the shorter side is filled up with nulls."""
+    length = max(len(rows), len(states))
+    padded = [*rows, *[(None, None, None)] * (length - len(rows))]
+    columns = list(zip(*padded, strict=True))
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(columns[0], pa.binary()),
+            pa.array(columns[1], pa.binary()),
+            pa.array(columns[2], pa.int64()),
+            pa.array([*states, *[None] * (length - len(states))], STATE_TYPE),
+        ],
+        ["key", "packed", "caught_up_ms", "!__state__!"],
+    )
+
+
+def spoken(function: Any, given: Sequence[pa.RecordBatch], rows_per_batch: int = 10_000) -> list[Any]:
+    """(rows, states) of each batch that a worker answers, as the JVM reads them."""
+    incoming = io.BytesIO()
+    with pa.RecordBatchStreamWriter(incoming, given[0].schema) as writer:
+        for one in given:
+            writer.write_batch(one)
+    incoming.seek(0)
+    outgoing = io.BytesIO()
+    called, _, reader, answer = pyspark.worker.read_udfs(  # type: ignore[no-untyped-call]
+        CPickleSerializer(),
+        task(function, rows_per_batch),
+        PythonEvalType.SQL_GROUPED_MAP_PANDAS_UDF_WITH_STATE,
+    )
+    answer.dump_stream(called(0, reader.load_stream(incoming)), outgoing)
+    outgoing.seek(0)
+    assert read_int(outgoing) == -6  # START_ARROW_STREAM  # type: ignore[no-untyped-call]
+    answers = []
+    for one in pa.ipc.open_stream(outgoing):
+        counts, rows, states = one.columns
+        count = counts[0].as_py()
+        answers.append(
+            (
+                rows.type,
+                rows.to_pylist()[: count["dataCount"]],
+                states.type,
+                [readable(state) for state in states.to_pylist()[: count["stateCount"]]],
+            )
+        )
+    return answers
+
+
+def readable(state: dict[str, Any]) -> dict[str, Any]:
+    """A state with its parts as Python values: the order of a JSON object's fields does not matter."""
+    pickler: Any = CPickleSerializer()
+    stored = None if state["object"] is None else pickler.loads(state["object"])
+    return {**state, "properties": json.loads(state["properties"]), "object": stored}
+
+
+def packed_rows() -> list[Row]:
+    """The rows of three groups and of a record that cannot be read."""
+    records = [
+        commit("a", offset=5),
+        generation("b", 1),
+        commit("c", partition=1, offset=7),
+        (b"\xff\xff", b"nobody knows"),
+    ]
+    return [
+        (key, packed, -1)
+        for one in pack(batches(log(records)))
+        for key, packed in zip(one["key"].to_pylist(), one["packed"].to_pylist(), strict=True)
+    ]
+
+
+def history() -> list[pa.RecordBatch]:
+    """Keys with one row, with rows in two chunks and two batches, with a timer, with the caught-up time."""
+    rows = packed_rows()
+    assert len({key for key, _, _ in rows}) == len(rows) >= 4
+    first = batch(
+        rows,
+        [state_row(None, False, at, 1, at < len(rows) - 1) for at in range(len(rows))],
+    )
+    second = batch(
+        [(rows[-1][0], None, NOW_MS), (b"g:silent", None, None), (b"g:new", None, NOW_MS)],
+        [
+            state_row(None, False, 0, 1, True),
+            state_row(None, True, 1, 1, True),
+            state_row(None, False, 2, 1, True),
+        ],
+    )
+    return [first, second]
+
+
+@pytest.mark.parametrize("rows_per_batch", [10_000, 2])
+def test_ours_says_what_pyspark_says(monkeypatch: pytest.MonkeyPatch, rows_per_batch: int) -> None:
+    """The same rows and states, and again when the states come back with a timer that is due."""
+    function = partial(step, job=JOB)
+    given = history()
+    stock = spoken(function, given, rows_per_batch)
+    keys = [key for key, _, _ in packed_rows()] + [b"g:silent", b"g:new"]
+    kept = [
+        (key, state["object"][0])
+        for key, state in zip(keys, merged(stock)[-1], strict=True)
+        if state["object"]
+    ]
+    assert len(kept) >= 4
+    again = [
+        batch(
+            [(key, None, None) for key, _ in kept],
+            [state_row(blob, True, at, 1, True) for at, (_, blob) in enumerate(kept)],
+        )
+    ]
+    stock_again = spoken(function, again, rows_per_batch)
+    assert sum(len(rows) for _, rows, _, _ in stock) >= 5
+    install_until_the_end(monkeypatch)
+    ours, ours_again = (spoken(function, one, rows_per_batch) for one in (given, again))
+    assert merged(ours) == merged(stock)
+    assert merged(ours_again) == merged(stock_again)
+
+
+def merged(answers: list[Any]) -> tuple[Any, ...]:
+    """All batches as one; where one ends is the writer's own business."""
+    (row_type,) = {str(one) for one, _, _, _ in answers}
+    (state_type,) = {str(one) for _, _, one, _ in answers}
+    rows = [row for _, rows, _, _ in answers for row in rows]
+    states = [state for _, _, _, states in answers for state in states]
+    return row_type, rows, state_type, states
+
+
+def test_another_function_keeps_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that has served our function serves any other as PySpark does."""
+    install_until_the_end(monkeypatch)
+
+    def count(key: tuple[bytes], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+        total = sum(len(frame) for frame in frames)
+        state.update((b"%d" % total,))
+        yield pd.DataFrame([["t", key[0], b"%d" % total, None]], columns=list(OUTPUT_COLUMNS))
+
+    spoken(partial(step, job=JOB), history())
+    ((_, rows, _, states), *_) = spoken(count, history()[:1])
+    assert [row["value"] for row in rows] == [b"1"] * len(rows)
+    assert {state["object"] for state in states} == {(b"1",)}
+
+
+def test_a_call_that_fails_fails_before_any_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error takes the place of the answer, and ``StopIteration`` is an error as well."""
+    install_until_the_end(monkeypatch)
+    broken = Job(context=None, topics=TopicNames())  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        spoken(partial(step, job=broken), history())
+
+    def stops(*_: Any) -> list[Any]:
+        raise StopIteration
+
+    monkeypatch.setattr(group_worker, "rows_of_call", stops)
+    with pytest.raises(PySparkRuntimeError, match="STOP_ITERATION_OCCURRED"):
+        spoken(partial(step, job=JOB), history())
+
+
+def test_another_release_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written against one release is not tried on another."""
+    monkeypatch.setattr(group_worker, "PYSPARK", "4.0.1")
+    before = [getattr(pyspark.worker, name) for name in PATCHED]
+    group_worker.install()
+    assert [getattr(pyspark.worker, name) for name in PATCHED] == before
+    assert pyspark.worker.ApplyInPandasWithStateSerializer is ApplyInPandasWithStateSerializer  # type: ignore[attr-defined]

@@ -1,0 +1,122 @@
+"""What Spark counts of the rows that come from the log, and of those that go to the sink."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from groupreplay.codecs import REGISTRY
+from groupreplay.state.output.envelope import cloud_event
+from groupreplay.state.policy.rules import GroupRule, Policy
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.record_counts import added_up, as_counts
+from groupreplay.streaming.spark.operator import _headers_text
+from groupreplay.streaming.spark.query import (
+    COUNTED_SCHEMA,
+    OUTPUT_SCHEMA,
+    PACKED_SCHEMA,
+    RECORD_COUNTS,
+    STATE_SCHEMA,
+    caught_up_ms,
+    counters,
+)
+from support.histories.builders import CONTEXT, commit, no_offset, replay
+from support.histories.raw_records import batches, random_log
+from support.job.spark_sessions import small_session
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.state import GroupState
+
+MINUTE = 60_000
+T0 = 1_700_000_000_000
+
+
+@pytest.mark.spark
+def test_losses_that_nobody_has_to_be_told() -> None:
+    """Events about expired offsets, as information; a warning, another event and a document are none."""
+    topics = TopicNames()
+    rows = [(topics.states, b"g", b'{"severitynumber":9,}', None), (topics.states, b"g", None, None)]
+    for matters in (True, False):
+        policy = Policy(groups=(GroupRule(groups="*", matters=matters),))
+        context = replace(CONTEXT, retention_ms=MINUTE, policy=policy)
+        _, events = replay([commit("t", 0, 5, at=1), no_offset("t", 0, at=2 * MINUTE)], context)
+        for event in events:
+            message = cloud_event(event, context, event.time_ms)
+            rows.append((topics.events, b"g", message.value, _headers_text(message.headers)))
+    (counted,) = small_session().createDataFrame(rows, OUTPUT_SCHEMA).agg(*counters(topics)).collect()
+    expected = {"events": len(rows) - 2, "states": 2, "dead_letters": 0, "job": 0, "unmissed_expired": 1}
+    assert counted.asDict() == expected
+    assert len(rows) > 4
+
+
+@pytest.mark.spark
+def test_records_by_type() -> None:
+    """Every record counts once under the type that its key names; the sum is that of the chunks."""
+    rows = random_log(11, 3_000)
+    spark, schema = small_session(), COUNTED_SCHEMA
+    packed = list(pack(batches(rows, 500)))
+    assert sum(len(batch) for batch in packed) > len(packed) > 0
+    frame = spark.createDataFrame(pa.Table.from_batches(packed), schema)
+    (summed,) = frame.agg(*added_up(RECORD_COUNTS)).collect()
+    expected = Counter(type_of(key) for _, _, _, key, _ in rows)
+    assert as_counts(summed.asDict()) == expected
+    assert len(expected) > 2
+
+
+def type_of(key: bytes | None) -> str:
+    """The name of the type that the first two bytes of a key stand for."""
+    number = int.from_bytes(key[:2], "big", signed=True) if key is not None and len(key) >= 2 else -1
+    return REGISTRY[number][0].__name__.removesuffix("Key") if number in REGISTRY else "unknown"
+
+
+@pytest.mark.spark
+def test_every_key_is_told_the_caught_up_time(tmp_path: Path) -> None:
+    """A number in the batch that brings it, the watermark from the next one on; no row is ever late."""
+    spark = small_session()
+    for number, at_ms in enumerate((T0, None, T0 - MINUTE)):
+        caught_up = None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, timezone.utc)
+        rows = spark.createDataFrame([(f"g:{number}".encode(), b"p", caught_up)], PACKED_SCHEMA)
+        rows.coalesce(1).write.mode("append").parquet(str(tmp_path / "rows"))
+
+    def tell(key: tuple[bytes], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        """What the function of a key sees of it."""
+        column = pd.concat(list(frames))["caught_up_ms"]
+        told = f"{column.dtype} {column.tolist()} {state.getCurrentWatermarkMs()}"
+        yield pd.DataFrame({"key": [key[0].decode()], "told": [told]})
+
+    # With timers every batch leaves one more to be done, and the query would never end.
+    spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+    query = (
+        spark.readStream.schema(PACKED_SCHEMA)
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(tmp_path / "rows"))
+        .withWatermark("caught_up", "0 seconds")
+        .select("key", "packed", caught_up_ms())
+        .groupBy("key")
+        .applyInPandasWithState(
+            tell, "key string, told string", STATE_SCHEMA, "append", "ProcessingTimeTimeout"
+        )
+        .writeStream.format("memory")
+        .queryName("told")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    spark.conf.unset("spark.sql.streaming.noDataMicroBatches.enabled")
+    found = {row.key: row.told for row in spark.table("told").collect()}
+    assert found == {
+        "g:0": f"int64 [{T0}] 0",
+        "g:1": f"int64 [-1] {T0}",
+        "g:2": f"int64 [{T0 - MINUTE}] {T0}",
+    }
+    assert [one["numInputRows"] for one in query.recentProgress][:3] == [1, 1, 1]

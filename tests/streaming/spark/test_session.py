@@ -1,0 +1,86 @@
+"""The session that the job runs in."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.spark.session import LOCAL_FILES, SESSION_CONF, jvm_has_ended, use_local_files
+from support.job.spark_sessions import small_session
+
+
+@pytest.mark.spark
+def test_our_settings_are_in_force() -> None:
+    """Without them the job would read nothing, grow without limit, or listen where it should not."""
+    spark = small_session()
+    assert {name: spark.conf.get(name) for name in SESSION_CONF} == dict(SESSION_CONF)
+    conf = dict(spark.sparkContext.getConf().getAll())
+    assert (conf["spark.ui.enabled"], conf["spark.driver.bindAddress"]) == ("false", "127.0.0.1")
+    assert re.search(conf["spark.redaction.regex"], "kafka.sasl.jaas.config")
+    assert re.search(conf["spark.redaction.regex"], "kafka.ssl.keystore.key")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "wish", [None, "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager"]
+)
+def test_files_of_this_machine(wish: str | None, tmp_path: Path) -> None:
+    """Spark takes our manager for a local checkpoint, unless the user has another wish; what it writes can be read."""
+    spark = small_session()
+    name, ours = LOCAL_FILES
+    settings = RunSettings(
+        source=Cluster(bootstrap_servers="b:1"), checkpoint="c", spark_conf={name: wish} if wish else {}
+    )
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        if wish:
+            spark.conf.set(name, wish)
+        use_local_files(spark, settings)
+        path = jvm.org.apache.hadoop.fs.Path(str(tmp_path))
+        conf = spark._jsparkSession.sessionState().newHadoopConf()  # type: ignore[attr-defined]
+        managers = getattr(jvm.org.apache.spark.sql.execution.streaming, "CheckpointFileManager$")
+        manager = getattr(managers, "MODULE$").create(path, conf)
+    finally:
+        spark.conf.unset(name)
+    assert manager.getClass().getName() == (wish or ours)
+    for text in (b"one", b"two"):
+        stream = manager.createAtomic(jvm.org.apache.hadoop.fs.Path(f"{tmp_path}/0"), True)
+        stream.write(bytearray(text))
+        stream.close()
+    assert ((tmp_path / "0").read_bytes(), manager.isLocal()) == (b"two", True)
+    assert sorted(one.name for one in tmp_path.iterdir()) == [".0.crc", "0"]
+
+
+def test_a_missing_pyspark_is_told() -> None:
+    """The extra is optional: without it the message says how to get it."""
+    program = (
+        "import sys\n"
+        "sys.modules['pyspark'] = None\n"
+        "from groupreplay.streaming.spark.session import spark_session\n"
+        "from groupreplay.streaming.config.settings import Cluster, RunSettings\n"
+        "spark_session(RunSettings(source=Cluster(bootstrap_servers='b:1'), checkpoint='c'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "pip install 'groupreplay[spark]'" in done.stderr
+
+
+def test_a_jvm_that_has_ended() -> None:
+    """Known for the JVM that we started; of one that was there before us nothing is said."""
+
+    def seen(process: object) -> bool:
+        spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(proc=process)))
+        return jvm_has_ended(spark)
+
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        assert not seen(process)
+        process.kill()
+        process.wait()
+        assert seen(process)
+    assert not seen(None)

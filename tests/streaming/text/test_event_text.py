@@ -1,0 +1,295 @@
+"""Events in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from groupreplay.state.output.catalogue import EVENTS
+from groupreplay.streaming.text.event_text import _WORDS, Line, clock_time, event_name, line_of, milliseconds
+from support.histories.samples import one_of_each, written
+
+
+def event(name: str, group: str = "shipping", severity: str = "INFO", **data: Any) -> dict[str, Any]:
+    """A CloudEvent as the sink topic carries it."""
+    return {
+        "type": f"groupreplay.{name}.v1",
+        "subject": group,
+        "time": "2026-01-31T02:03:04.567Z",
+        "severitytext": severity,
+        "data": {"group_id": group, "catch_up": False, **data},
+    }
+
+
+MEMBER = {"member_id": "m-1", "client_id": "pods-7", "client_host": "/10.0.0.7", "instance_id": None}
+STUCK = {
+    "status": "firing",
+    "state": "Reconciling",
+    "reason": "not_revoked",
+    "wedged": False,
+    "elapsed_ms": 180_000,
+}
+UNTIMED = "pods-7 on 10.0.0.7 (holds partitions)"
+ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger": "unknown", "sync_ms": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("group.created", {"generation": None, "simple": True}, "by an offset commit, without members"),
+        ("group.created", {"generation": 0}, "generation 0, before the first member's join is complete"),
+        ("group.created", {"generation": 2, "group_type": "consumer"}, "consumer group, epoch 2"),
+        (
+            "group.converted",
+            {"generation": 5, "from_type": "classic", "to_type": "consumer"},
+            "classic to consumer, generation 5",
+        ),
+        (
+            "rebalance.started",
+            {"generation": 3, "trigger": "member_joined", "rebalance_id": "x"},
+            "epoch 3, trigger member_joined",
+        ),
+        (
+            "rebalance.started",
+            {"generation": None, "trigger": "unknown", "rebalance_id": "x"},
+            "seen by the prober; the log tells of it when it is over",
+        ),
+        ("group.emptied", {"generation": 4}, "the last member has gone, generation 4"),
+        ("group.deleted", {"generation": 4}, "the group is gone, after generation 4"),
+        ("group.deleted", {"generation": None}, "the group is gone"),
+        (
+            "rebalance.completed",
+            {**ROUND, "joined": ["m-1"], "trigger": "member_joined", "sync_ms": 12, "partitions_moved": 2},
+            "generation 3, 2 members (+1), trigger member_joined, sync 12 ms, 2 partitions moved",
+        ),
+        (
+            "rebalance.completed",
+            {**ROUND, "member_count": 1, "joined": ["a"], "left": ["b", "c"], "partitions_unassigned": 1},
+            "generation 3, 1 member (+1 -2), trigger unknown, 1 partition without an owner",
+        ),
+        (
+            "rebalance.completed",
+            {**ROUND, "joined": None, "left": None, "skipped_generations": 2},
+            "generation 3, 2 members, trigger unknown, 2 generations never finished",
+        ),
+        (
+            "member.left",
+            {**MEMBER, "reason": "session_timeout", "elapsed_ms": 6100},
+            "pods-7 on 10.0.0.7, reason session_timeout, last seen 6.1 s before",
+        ),
+        ("member.joined", MEMBER, "pods-7 on 10.0.0.7"),
+        ("member.joined", {**MEMBER, "instance_id": "pod-7"}, "static member pod-7"),
+        ("member.updated", {**MEMBER, "changed": ["client_host"]}, "pods-7 on 10.0.0.7, new client_host"),
+        (
+            "static.replaced",
+            {"instance_id": "pod-7", "old_host": "/10.0.0.7", "new_host": "/10.0.0.7"},
+            "pod-7 came back as a new process, no rebalance needed",
+        ),
+        (
+            "static.replaced",
+            {"instance_id": "pod-7", "old_host": "/10.0.0.7", "new_host": "/10.0.0.8"},
+            "pod-7 came back as a new process, no rebalance needed, moved from 10.0.0.7 to 10.0.0.8",
+        ),
+        (
+            "record.malformed",
+            {
+                "topic": "__consumer_offsets",
+                "partition": 3,
+                "offset": 17,
+                "reason": "too short",
+                "suppressed": 4,
+            },
+            "__consumer_offsets-3 offset 17, too short, and 4 more like it",
+        ),
+        (
+            "offsets.expired",
+            {
+                "partition_count": 5,
+                "reason": "retention",
+                "partitions": [{"topic": "t", "partition": one, "offset": 7} for one in range(5)],
+            },
+            "5 partitions, retention: t-0 at 7, t-1 at 7, t-2 at 7",
+        ),
+        (
+            "offsets.reset",
+            {
+                "partition_count": 1,
+                "direction": "forward",
+                "partitions": [{"topic": "t", "partition": 0, "lost_offset": 7, "new_offset": 9}],
+            },
+            "1 partition, forward: t-0 at 7 -> 9",
+        ),
+        (
+            "offset.rewound",
+            {
+                "partition_count": 1,
+                "kind": "admin_while_empty",
+                "partitions": [{"topic": "t", "partition": 0, "old_offset": 7, "new_offset": 0}],
+            },
+            "1 partition, admin while empty: t-0 at 7 -> 0",
+        ),
+        (
+            "offsets.summary",
+            {"expired": 5_000, "since_ms": 0, "until_ms": 86_400_000},
+            "5000 groups that do not matter lost offsets to retention in one day",
+        ),
+        (
+            "job.gap",
+            {
+                "reason": "topic_recreated",
+                "partitions": [{"partition": 0, "read_to": 9, "log_start": 0, "log_end": 3}],
+            },
+            "the log is not the one that was read (topic recreated, 1 partition): the state is built anew",
+        ),
+        (
+            "rebalance.slow",
+            {"status": "firing", "state": "PreparingRebalance", "elapsed_ms": 75_000},
+            "PreparingRebalance for 1 min 15 s",
+        ),
+        (
+            "rebalance.slow",
+            {"status": "resolved", "state": "PreparingRebalance", "elapsed_ms": 4_000_000},
+            "resolved after 1 h 6 min",
+        ),
+        (
+            "rebalance.stuck",
+            {**STUCK, "blockers": [{**MEMBER, "revoking": {"orders": "0-3"}, "fenced_at_ms": 400_000}]},
+            "Reconciling for 3 min 0 s, not revoked, blocked by pods-7 on 10.0.0.7 "
+            "(holds orders 0-3, thrown out at 00:06:40.000)",
+        ),
+        (
+            "rebalance.stuck",
+            {**STUCK, "blockers": [{**MEMBER, "revoking": {}, "fenced_at_ms": None}] * 5},
+            f"Reconciling for 3 min 0 s, not revoked, blocked by {'; '.join([UNTIMED] * 3)} and 2 more",
+        ),
+        (
+            "rebalance.stuck",
+            {**STUCK, "wedged": True, "suspects": [{**MEMBER, "reason": "no_commit_since_start"}]},
+            "Reconciling for 3 min 0 s, not revoked, longer than the protocol allows, "
+            "suspects: pods-7 on 10.0.0.7 (no commit since start)",
+        ),
+        (
+            "rebalance.stuck",
+            {**STUCK, "suspects": [], "suspects_note": "commits cannot tell"},
+            "Reconciling for 3 min 0 s, not revoked, no suspects: commits cannot tell",
+        ),
+        (
+            "static.conflict",
+            {"status": "firing", "instance_id": "pod-7", "places": ["b@/10.0.0.8", "a@/10.0.0.7"]},
+            "instance pod-7 is used by more than one process: a@/10.0.0.7 and b@/10.0.0.8",
+        ),
+        ("member.flapping", {**MEMBER, "status": "resolved"}, "resolved, pods-7 on 10.0.0.7"),
+        (
+            "partition.poison",
+            {"status": "resolved", "topic": "orders", "partition": 3},
+            "resolved, orders-3",
+        ),
+        (
+            "job.blind",
+            {"status": "firing", "what": "no_rights", "partitions": [], "brokers": [1, 2], "fix": "do this"},
+            "no rights, brokers 1, 2; do this",
+        ),
+        ("weather.changed", {"wind": "west", "force": 5, "gusts": []}, "wind=west force=5"),
+        ("weather.changed", {}, "no details"),
+    ],
+)
+def test_words(name: str, data: dict[str, Any], words: str) -> None:
+    """Each kind of event is told by the fields that matter; an unknown kind by all its simple ones."""
+    expected = Line(
+        time="02:03:04.567", severity="INFO", group="shipping", words=f"{name.replace('.', ' ')}: {words}"
+    )
+    assert expected == line_of(event(name, **data))
+
+
+def test_every_event_has_words() -> None:
+    """No event of this release is told as an unknown one."""
+    assert {fact.NAME for fact in EVENTS} == set(_WORDS)
+
+
+def test_the_words_fit_the_fields() -> None:
+    """Of every kind of event the fields that it really has are told, on one line, and none is missing."""
+    lines = [line_of(written(event)).words for event in one_of_each()]
+    assert [line for line in lines if "?" in line or "None" in line or not line.isprintable()] == []
+
+
+def test_late_events_say_so() -> None:
+    """An event that was emitted long after it happened is marked."""
+    line = line_of(event("group.deleted", generation=1, catch_up=True))
+    assert line.words == "group deleted (caught up late): the group is gone, after generation 1"
+
+
+def test_hostile_text_is_harmless() -> None:
+    """Control characters from a client never reach the terminal, wherever they stand."""
+    evil = "\x1b[31m\u202e\n"
+    shown = [
+        line_of(
+            event(
+                "member.left", group=evil, **{**MEMBER, "client_id": evil, "client_host": evil}, reason=evil
+            )
+        ),
+        line_of(event("static.replaced", instance_id=evil, old_host=evil, new_host="x")),
+        line_of(event("member.updated", **{**MEMBER, "instance_id": evil}, changed=[evil])),
+        line_of(event("record.skipped", topic=evil, partition=0, offset=0, reason=evil)),
+        line_of(event("rebalance.completed", **{**ROUND, "trigger": evil})),
+        line_of(event("rebalance.stuck", **{**STUCK, "blockers": [{**MEMBER, "revoking": {evil: evil}}]})),
+        line_of(event("rebalance.stuck", state=evil, reason=evil, suspects_note=evil)),
+        line_of(event("static.conflict", instance_id=evil, places=[evil])),
+        line_of(event("job.blind", what=evil, fix=evil)),
+        line_of(event("offsets.expired", reason=evil, partitions=[{"topic": evil}])),
+        line_of(event(f"new{evil}", **{"field" + evil: evil})),
+        line_of({"type": evil, "time": evil, "severitytext": evil, "subject": evil, "data": {}}),
+        line_of({}),
+    ]
+    assert [line for line in shown if not line.plain().isprintable()] == []
+
+
+def test_plain_line() -> None:
+    """The columns of a plain line stand where a reader's eye and `cut` expect them."""
+    line = line_of(event("group.emptied", severity="WARN", generation=4))
+    expected = "02:03:04.567  WARN   shipping        group emptied: the last member has gone, generation 4"
+    assert expected == line.plain()
+
+
+@pytest.mark.parametrize(
+    ("type_name", "name"),
+    [
+        ("groupreplay.rebalance.completed.v1", "rebalance.completed"),
+        ("groupreplay.rebalance.completed.v12", "rebalance.completed"),
+        ("rebalance.view", "rebalance.view"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_event_name(type_name: str, name: str) -> None:
+    """Prefix and version of the type are not for people."""
+    assert name == event_name({"type": type_name})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "?"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_000, "1.0 s"),
+        (59_949, "59.9 s"),
+        (250_400, "4 min 10 s"),
+    ],
+)
+def test_milliseconds(value: int | None, text: str) -> None:
+    """Durations are given in the unit a person would choose."""
+    assert text == milliseconds(value)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "text"),
+    [
+        ("2026-01-31T02:03:04.567Z", "02:03:04.567"),
+        ("2026-01-31T02:03:04Z", "02:03:04"),
+        ("2026-01-31T02:03:04.567+00:00", "02:03:04.567"),
+        ("yesterday", "yesterday"),
+    ],
+)
+def test_clock_time(timestamp: str, text: str) -> None:
+    """The time of day of an RFC 3339 timestamp; anything else is shown as it is."""
+    assert text == clock_time(timestamp)

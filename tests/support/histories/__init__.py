@@ -1,0 +1,1 @@
+"""Builders for records, histories and events."""

@@ -1,0 +1,250 @@
+"""Words for writing histories: a test reads as a log and what is said of it.
+
+A history is a list of raw records of one group in log order; ``observed`` folds it as the reader does, slowly
+and obviously.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from groupreplay.codecs import (
+    Assignment,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    Subscription,
+    TopicPartitions,
+    encode_assignment,
+    encode_subscription,
+)
+from groupreplay.state import (
+    COMMITS,
+    DECREASES,
+    CommitRun,
+    Context,
+    Event,
+    Extent,
+    Group,
+    GroupRecord,
+    Observations,
+)
+from groupreplay.state.snapshot.commit_intervals import BUCKETS, RHYTHM, SPAN_MS
+
+GROUP = "g"
+PARTITION = 3
+#: Every fact of the log is said, also those about members.
+CONTEXT = Context(cluster_id="test-cluster", era="era-1", member_events=True)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """One record of the log, before anything was folded."""
+
+    key: Any
+    value: Any
+    offset: int = -1
+    at: int = -1
+
+
+def commit(topic: str, partition: int, offset: int, at: int = -1, **fields: Any) -> Raw:
+    """An offset commit with a value."""
+    value = OffsetCommitValue(
+        version=fields.pop("version", 4),
+        offset=offset,
+        metadata=fields.pop("metadata", ""),
+        commit_timestamp_ms=fields.pop("commit_at", at),
+        **fields,
+    )
+    return Raw(OffsetCommitKey(group=GROUP, topic=topic, partition=partition), value, at=at)
+
+
+def no_offset(topic: str, partition: int, at: int = -1) -> Raw:
+    """The tombstone of a committed offset."""
+    return Raw(OffsetCommitKey(group=GROUP, topic=topic, partition=partition), None, at=at)
+
+
+def member(
+    member_id: str,
+    owns: Sequence[int] = (),
+    *,
+    topic: str = "t",
+    instance_id: str | None = None,
+    client_id: str | None = None,
+    host: str | None = None,
+    rebalance_ms: int = 300_000,
+    session_ms: int = 45_000,
+    subscribed: Sequence[str] | None = None,
+) -> MemberMetadata:
+    """A member of a consumer-type group that owns partitions of one topic."""
+    subscription = Subscription(
+        version=1, topics=tuple(subscribed or (topic,)), user_data=None, owned_partitions=()
+    )
+    assigned = (TopicPartitions(topic=topic, partitions=tuple(owns)),) if owns else ()
+    return MemberMetadata(
+        member_id=member_id,
+        group_instance_id=instance_id,
+        client_id=client_id or f"client-{member_id}",
+        client_host=host or f"/10.0.0.{len(member_id)}",
+        rebalance_timeout_ms=rebalance_ms,
+        session_timeout_ms=session_ms,
+        subscription=encode_subscription(subscription),
+        assignment=encode_assignment(Assignment(version=1, assigned_partitions=assigned, user_data=None)),
+    )
+
+
+def generation(
+    number: int,
+    *members: MemberMetadata,
+    at: int = -1,
+    since: int | None = None,
+    protocol_type: str = "consumer",
+    leader: str | None = None,
+) -> Raw:
+    """A group record; ``since`` is its ``currentStateTimestamp``, else 10 ms before it was written."""
+    value = GroupMetadataValue(
+        version=3,
+        protocol_type=protocol_type,
+        generation=number,
+        protocol="range" if members else None,
+        leader=leader or (members[0].member_id if members else None),
+        current_state_timestamp_ms=at - 10 if since is None else since,
+        members=members,
+    )
+    return Raw(GroupMetadataKey(group=GROUP), value, at=at)
+
+
+def asked_for(at: int = -1) -> Raw:
+    """The record that the coordinator writes when an unknown group is first asked for."""
+    return generation(0, at=at, since=at, protocol_type="")
+
+
+def emptied(number: int, at: int = -1) -> Raw:
+    """The record of a group whose last member has gone."""
+    return generation(number, at=at, since=at)
+
+
+def gone(at: int = -1) -> Raw:
+    """The group's tombstone."""
+    return Raw(GroupMetadataKey(group=GROUP), None, at=at)
+
+
+def placed(history: Iterable[Raw], *, first: int = 100, step: int = 2) -> list[Raw]:
+    """The history with offsets that leave room for other groups (``step`` 1: one operation per timestamp).
+
+    Neighbours with the same timestamp are one operation: their offsets are adjacent.
+    """
+    records: list[Raw] = []
+    for raw in history:
+        last = records[-1] if records else Raw(None, None, offset=first - step)
+        records.append(replace(raw, offset=last.offset + (1 if raw.at == last.at else step)))
+    return records
+
+
+def observed(records: Sequence[Raw], *, seen_to: int | None = None) -> Observations:
+    """What a reader that got these records in one go hands to the group."""
+    items: list[GroupRecord | CommitRun] = []
+    run: list[Raw] = []
+    for raw in records:
+        if isinstance(raw.value, OffsetCommitValue):
+            run.append(raw)
+            continue
+        if run:
+            items.append(_run(run))
+            run = []
+        items.append(
+            GroupRecord(
+                partition=PARTITION, offset=raw.offset, timestamp_ms=raw.at, key=raw.key, value=raw.value
+            )
+        )
+    if run:
+        items.append(_run(run))
+    last = records[-1].offset if records else -1
+    return Observations(items=items, seen_to=last if seen_to is None else seen_to)
+
+
+def _run(commits: Sequence[Raw]) -> CommitRun:
+    topics = sorted({raw.key.topic for raw in commits})
+    rows: dict[tuple[str, int], dict[str, int]] = {}
+    decreases = []
+    metadata: dict[tuple[str, int], str] = {}
+    gaps: list[tuple[int, int]] = []
+    repeats: list[bool] = []
+    for raw in commits:
+        place = (raw.key.topic, raw.key.partition)
+        row = rows.get(place)
+        if row is None:
+            row = rows[place] = {
+                "topic": topics.index(raw.key.topic),
+                "partition": raw.key.partition,
+                "count": 0,
+                "first_offset": raw.value.offset,
+                "first_log_offset": raw.offset,
+                "first_timestamp_ms": raw.at,
+                "first_commit_timestamp_ms": raw.value.commit_timestamp_ms,
+                "changed_ms": -1,
+            }
+        else:
+            before_ms, after_ms = row["commit_timestamp_ms"], raw.value.commit_timestamp_ms
+            gaps.append((raw.at, max(0, after_ms) - max(0, before_ms)))
+            repeats.append(raw.value.offset == row["offset"])
+            if raw.value.offset != row["offset"]:
+                row["changed_ms"] = raw.value.commit_timestamp_ms
+            if raw.value.offset < row["offset"]:
+                index = list(rows).index(place)
+                decreases.append((index, row["offset"], raw.value.offset, raw.offset, raw.at))
+        row.update(
+            offset=raw.value.offset,
+            leader_epoch=raw.value.leader_epoch,
+            count=row["count"] + 1,
+            commit_timestamp_ms=raw.value.commit_timestamp_ms,
+            expire_timestamp_ms=raw.value.expire_timestamp_ms,
+            log_offset=raw.offset,
+            timestamp_ms=raw.at,
+        )
+        metadata[place] = raw.value.metadata
+    table = np.array([tuple(row[name] for name in COMMITS.names or ()) for row in rows.values()], COMMITS)
+    return CommitRun(
+        partition=PARTITION,
+        topics=tuple(topics),
+        rows=table,
+        extent=Extent.of(table),
+        decreases=np.array(decreases, DECREASES),
+        metadata={index: metadata[place] for index, place in enumerate(rows) if metadata[place]},
+        rhythm=rhythm_of(gaps, repeats),
+    )
+
+
+def rhythm_of(gaps: Sequence[tuple[int, int]], repeats: Sequence[bool]) -> np.ndarray[Any, Any]:
+    """Gaps (when they ended, how long they were) counted one by one."""
+    rows: dict[int, list[int]] = {}
+    for (ended_ms, gap_ms), repeated in zip(gaps, repeats, strict=True):
+        row = rows.setdefault(ended_ms // SPAN_MS, [0] * (BUCKETS + 1))
+        row[0] += repeated
+        row[1 + min(BUCKETS - 1, (max(0, gap_ms) // 64).bit_length())] += 1
+    return np.array([(span, row[0], tuple(row[1:])) for span, row in sorted(rows.items())], RHYTHM)
+
+
+def replay(history: Iterable[Raw], context: Context = CONTEXT) -> tuple[Group, list[Event]]:
+    """The group and everything said after the whole history was read and the log is known past its end."""
+    records = placed(history)
+    group = Group(GROUP, context)
+    events = group.apply(observed(records), now_ms=0)
+    end_ms = max((raw.at for raw in records), default=0) + 1
+    return group, events + group.expire(end_ms)
+
+
+def facts(events: Iterable[Event]) -> list[Any]:
+    """The facts alone, in order."""
+    return [event.fact for event in events]
+
+
+def names(events: Iterable[Event]) -> list[str]:
+    """What was said, by name."""
+    return [event.fact.NAME for event in events]

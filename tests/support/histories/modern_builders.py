@@ -1,0 +1,152 @@
+"""Words for histories of groups of the newer kinds; an operation is a list of records at one time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from groupreplay.codecs import ZERO_UUID, Key, uuid_bytes
+from groupreplay.codecs.consumer import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    OwnedTopicPartitions,
+    TopicIdPartitions,
+)
+from support.histories.builders import GROUP, Raw
+
+TOPIC = "AQIDBAUGBwgJCgsMDQ4PEA"
+TOPIC_ID = uuid_bytes(TOPIC)
+assert TOPIC_ID != ZERO_UUID
+STABLE, UNREVOKED, UNRELEASED = 0, 1, 2
+
+
+def operation(at: int, *records: Raw | Sequence[Raw]) -> list[Raw]:
+    """The records of one operation: one timestamp for all."""
+    flat = [raw for one in records for raw in ([one] if isinstance(one, Raw) else one)]
+    return [replace(raw, at=at) for raw in flat]
+
+
+def group_epoch(number: int, metadata_hash: int = 7) -> Raw:
+    """Type 3."""
+    value = ConsumerGroupMetadataValue(version=0, epoch=number, metadata_hash=metadata_hash)
+    return Raw(ConsumerGroupMetadataKey(group=GROUP), value)
+
+
+def described(
+    member_id: str,
+    *,
+    topics: Sequence[str] = ("t",),
+    regex: str = "",
+    instance_id: str | None = None,
+    client_id: str | None = None,
+    rebalance_ms: int = 30_000,
+    classic: bool = False,
+) -> Raw:
+    """Type 5."""
+    value = ConsumerGroupMemberMetadataValue(
+        version=0,
+        instance_id=instance_id,
+        rack_id=None,
+        client_id=client_id or f"client-{member_id}",
+        client_host="/h",
+        subscribed_topic_names=tuple(topics),
+        subscribed_topic_regex=regex,
+        rebalance_timeout_ms=rebalance_ms,
+        server_assignor=None,
+        classic_member_metadata=ClassicMemberMetadata(session_timeout_ms=10_000, supported_protocols=())
+        if classic
+        else None,
+    )
+    return Raw(ConsumerGroupMemberMetadataKey(group=GROUP, member_id=member_id), value)
+
+
+def target_epoch(number: int) -> Raw:
+    """Type 6."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=number)
+    return Raw(ConsumerGroupTargetAssignmentMetadataKey(group=GROUP), value)
+
+
+def target(member_id: str, partitions: Sequence[int]) -> Raw:
+    """Type 7."""
+    topics = (TopicIdPartitions(topic_id=TOPIC_ID, partitions=tuple(partitions)),)
+    value = ConsumerGroupTargetAssignmentMemberValue(version=0, topic_partitions=topics)
+    return Raw(ConsumerGroupTargetAssignmentMemberKey(group=GROUP, member_id=member_id), value)
+
+
+def current(
+    member_id: str,
+    epoch: int,
+    partitions: Sequence[int] = (),
+    *,
+    state: int = STABLE,
+    previous: int = 0,
+    revoking: Sequence[int] = (),
+) -> Raw:
+    """Type 8."""
+
+    def owned(numbers: Sequence[int]) -> tuple[OwnedTopicPartitions, ...]:
+        return (
+            (OwnedTopicPartitions(topic_id=TOPIC_ID, partitions=tuple(numbers), assignment_epochs=None),)
+            if numbers
+            else ()
+        )
+
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        version=0,
+        member_epoch=epoch,
+        previous_member_epoch=previous,
+        state=state,
+        assigned_partitions=owned(partitions),
+        partitions_pending_revocation=owned(revoking),
+    )
+    return Raw(ConsumerGroupCurrentMemberAssignmentKey(group=GROUP, member_id=member_id), value)
+
+
+def resolved(regex: str, *topics: str) -> Raw:
+    """Type 16."""
+    value = ConsumerGroupRegularExpressionValue(version=0, topics=topics, image_version=1, timestamp_ms=1)
+    return Raw(ConsumerGroupRegularExpressionKey(group=GROUP, regular_expression=regex), value)
+
+
+def left(member_id: str) -> list[Raw]:
+    """The tombstones of a member, in the coordinator's order: 8, 7, 5."""
+    keys: list[Key] = [
+        ConsumerGroupCurrentMemberAssignmentKey(group=GROUP, member_id=member_id),
+        ConsumerGroupTargetAssignmentMemberKey(group=GROUP, member_id=member_id),
+        ConsumerGroupMemberMetadataKey(group=GROUP, member_id=member_id),
+    ]
+    return [Raw(key, None) for key in keys]
+
+
+def ended() -> list[Raw]:
+    """The tombstones of the group itself: 6, 4, 3."""
+    keys: list[Key] = [
+        ConsumerGroupTargetAssignmentMetadataKey(group=GROUP),
+        ConsumerGroupPartitionMetadataKey(group=GROUP),
+        ConsumerGroupMetadataKey(group=GROUP),
+    ]
+    return [Raw(key, None) for key in keys]
+
+
+def first_join(member_id: str = "a", *, at: int = 1_000, epoch: int = 2, **fields: object) -> list[Raw]:
+    """What the coordinator writes when a first member joins."""
+    return operation(
+        at,
+        described(member_id, **fields),  # type: ignore[arg-type]
+        group_epoch(epoch),
+        target(member_id, [0, 1]),
+        target_epoch(epoch),
+        current(member_id, epoch, [0, 1]),
+    )

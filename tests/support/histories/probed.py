@@ -1,0 +1,55 @@
+"""Words for histories with answers of the prober: a group, what was read, and the conditions that were said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupreplay.state import Context, Event, Group, Observations
+from groupreplay.state.conditions.conditions import Condition
+from groupreplay.state.snapshot.observations import Probe, ProbedMember
+from support.histories.builders import CONTEXT, GROUP, Raw, generation, member, observed, placed
+
+#: In these histories the prober asks every ten seconds.
+PROBING = replace(CONTEXT, probing=True)
+
+
+def probe(at: int, state: str, *members: str, offset: int | None = None) -> Probe:
+    """An answer of the broker; members by id, a static one as ``id=instance``."""
+    told = [(name.partition("=")[0], name.partition("=")[2] or None) for name in members]
+    return Probe(
+        taken_ms=at,
+        state=state,
+        topic="group-probes",
+        partition=0,
+        offset=at if offset is None else offset,
+        members=tuple(ProbedMember(name, instance, f"client-{name}", "/h") for name, instance in told),
+    )
+
+
+def told(
+    history: list[Raw], probes: list[Probe], until: int, context: Context = PROBING
+) -> tuple[Group, list[Event]]:
+    """The group and what was said, when everything up to a moment has been read."""
+    group = Group(GROUP, context)
+    seen = observed(placed(history))
+    events = group.apply(Observations(items=seen.items, seen_to=seen.seen_to, probes=probes), 0)
+    return group, events + group.expire(until)
+
+
+def conditions(events: list[Event]) -> list[tuple[str, str, int]]:
+    """Name, status and time of each condition that was said."""
+    return [
+        (event.fact.NAME, event.fact.status, event.time_ms)
+        for event in events
+        if isinstance(event.fact, Condition)
+    ]
+
+
+MINUTE = 60_000
+START = 100 * MINUTE
+TWO = generation(5, member("a", [0]), member("b", [1]), at=START)
+
+
+def rounds(first: int, last: int, state: str = "PreparingRebalance", *members: str) -> list[Probe]:
+    """An answer every ten seconds."""
+    return [probe(at, state, *(members or ("a", "b", "c"))) for at in range(first, last + 1, 10_000)]

@@ -1,0 +1,113 @@
+"""Events of every kind there is, for whatever must hold for each of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from groupreplay.state import Cause, Event, Evidence, GroupType, History
+from groupreplay.state.events.event import Fact
+from groupreplay.state.events.group_events import RecordMalformed, RecordSkipped
+from groupreplay.state.events.job_events import JobGap, UnreadRange, gap_event
+from groupreplay.state.events.offset_events import (
+    OffsetRewound,
+    OffsetsDeleted,
+    OffsetsExpired,
+    OffsetsReset,
+    OffsetsSummary,
+)
+from groupreplay.state.output.envelope import cloud_event
+from groupreplay.state.policy.context import DEFAULT_RETENTION_MS
+from support.histories.builders import (
+    CONTEXT,
+    asked_for,
+    commit,
+    emptied,
+    generation,
+    gone,
+    member,
+    no_offset,
+    replay,
+)
+from support.histories.condition_samples import condition_events
+from support.histories.modern_builders import first_join, operation
+
+
+def bad_record(kind: type[Fact]) -> Event:
+    """An event about a record that could not be used."""
+    fact = kind(  # type: ignore[call-arg]
+        topic="__consumer_offsets",
+        partition=3,
+        offset=9,
+        key_type=None,
+        version=None,
+        field="group",
+        byte_position=2,
+        reason="needs 300 bytes, 4 are left",
+        suppressed=2,
+    )
+    cause = Cause(topic="__consumer_offsets", partition=3, offset=9, timestamp_ms=7)
+    return Event(
+        fact=fact,
+        group_id=None,
+        group_type=GroupType.CLASSIC,
+        simple=False,
+        time_ms=7,
+        evidence=Evidence.LOG,
+        history=History.PARTIAL,
+        cause=cause,
+        ordinal=0,
+    )
+
+
+def summary() -> Event:
+    """What the job says once a day, about no group at all."""
+    fact = OffsetsSummary(since_ms=0, until_ms=86_400_000, expired=5_000)
+    place = Cause(topic="group-probes", partition=3, offset=9, timestamp_ms=86_400_007)
+    return replace(bad_record(RecordSkipped), fact=fact, cause=place, time_ms=place.timestamp_ms)
+
+
+def gap() -> Event:
+    """What the job says when the log is not the one that it had read."""
+    lost = UnreadRange(partition=3, read_to=900, log_start=0, log_end=17)
+    return gap_event(JobGap(reason="topic_recreated", partitions=(lost,)), 86_400_000)
+
+
+def one_of_each() -> list[Event]:
+    """Every fact there is, told by a history, and every condition, firing and resolved, made by hand."""
+    _, events = replay(
+        [
+            asked_for(at=1_000),
+            generation(1, member("i-1", [0], instance_id="i"), member("b", [1]), at=2_000),
+            generation(
+                2, member("i-2", [0], instance_id="i"), member("b", [1], subscribed=["t", "u"]), at=5_000
+            ),
+            emptied(3, at=9_000),
+            gone(at=20_000),
+        ]
+    )
+    _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
+    _, offsets = replay(
+        [
+            commit("t", 0, 9_000, at=1_000),
+            commit("t", 0, 100, at=2_000),
+            commit("u", 0, 7, at=2_000),
+            no_offset("u", 0, at=3_000),
+            no_offset("t", 0, at=2_000 + DEFAULT_RETENTION_MS),
+            commit("t", 0, 50, at=3_000 + DEFAULT_RETENTION_MS),
+        ]
+    )
+    of_offsets = [
+        event
+        for event in offsets
+        if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetRewound)
+    ]
+    bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
+    return [*events, *modern, *of_offsets, summary(), gap(), *bad, *condition_events()]
+
+
+def written(event: Event) -> dict[str, Any]:
+    """The event as a consumer parses it."""
+    parsed: dict[str, Any] = json.loads(cloud_event(event, CONTEXT, event.time_ms + 5).value)
+    return parsed

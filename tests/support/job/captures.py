@@ -1,0 +1,75 @@
+"""Words for writing capture files, and for running the program on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from click.testing import CliRunner, Result
+
+from groupreplay.codecs import encode_key, encode_value
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.cli.program import cli
+from groupreplay.streaming.inspection.capture_file import CaptureWriter
+from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
+from support.histories.builders import PARTITION, placed
+from support.histories.builders import Raw as Record
+from support.histories.raw_records import Raw
+
+CLUSTER_ID = "cluster-1"
+ERA = "era-1"
+
+
+def raw(history: Iterable[Record], *, partition: int = PARTITION) -> list[Raw]:
+    """A history of one group as the bytes of its records."""
+    return [
+        Raw(
+            partition,
+            record.offset,
+            record.at,
+            encode_key(record.key),
+            None if record.value is None else encode_value(record.value),
+        )
+        for record in placed(history)
+    ]
+
+
+def rows_batch(rows: Sequence[Raw]) -> pa.RecordBatch:
+    """Records with the columns of a capture."""
+    columns = [
+        [OFFSETS_TOPIC] * len(rows),
+        [row.partition for row in rows],
+        [row.offset for row in rows],
+        [row.timestamp_ms for row in rows],
+        [0] * len(rows),
+        [row.key for row in rows],
+        [row.value for row in rows],
+    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, ROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)
+
+
+def write_capture(
+    path: Path,
+    rows: Sequence[Raw],
+    *,
+    probes: pa.RecordBatch | None = None,
+    cluster_id: str = CLUSTER_ID,
+    era: str = ERA,
+    topic_names: Mapping[str, str] | None = None,
+) -> Path:
+    """A capture as the program writes it; ``probes`` stand beside the log."""
+    with CaptureWriter(path, cluster_id=cluster_id, era=era) as writer:
+        writer.topic_names.update(topic_names or {})
+        for partition in sorted({row.partition for row in rows}):
+            writer.write(rows_batch([row for row in rows if row.partition == partition]))
+        if probes is not None:
+            writer.write(probes)
+    return path
+
+
+def invoke(*words: object, env: Mapping[str, str | None] | None = None) -> Result:
+    """Runs ``groupreplay`` with these words, as a process would, with nobody's configuration."""
+    clean: dict[str, str | None] = {"XDG_CONFIG_HOME": "/nonexistent", "GROUPREPLAY_BOOTSTRAP_SERVER": None}
+    return CliRunner().invoke(cli, [str(word) for word in words], env={**clean, **(env or {})})

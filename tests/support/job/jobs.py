@@ -1,0 +1,233 @@
+"""Words for tests that run the whole job: start it, write a log for it, read what it wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from groupreplay.codecs import encode_key, encode_value
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.kafka_terms import partition_for
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from support.histories.builders import Raw
+from support.kafka.waiting import wait_until
+
+#: Generous, because a machine may run several brokers at once; nothing waits longer than it must.
+PATIENCE_SECONDS = 240.0
+
+Json = dict[str, Any]
+
+
+class Message(NamedTuple):
+    """One message of an output topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: dict[str, bytes]
+
+
+def topic_names(prefix: str) -> TopicNames:
+    """Five topics of one test."""
+    return TopicNames(
+        **{name: f"{prefix}-{name}" for name in ("events", "states", "dead_letters", "job", "probes")}
+    )
+
+
+class RunningJob:
+    """``groupreplay run`` as a process of its own."""
+
+    def __init__(self, server: str, checkpoint: Path, topics: TopicNames, *flags: str) -> None:
+        self.server, self.checkpoint, self.topics, self._flags = server, checkpoint, topics, flags
+        self.log = checkpoint.with_suffix(".log")
+        self.process = self._start()
+
+    def _start(self) -> GuardedProcess:
+        command = [sys.executable, "-m", "groupreplay.streaming", "run"]
+        command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
+        command += ["--master", "local[2,4]", "--shuffle-partitions", "2", "--trigger", "1"]
+        for name in ("events", "states", "dead_letters", "job", "probes"):
+            command += [f"--{name.replace('_', '-')}-topic", getattr(self.topics, name)]
+        return GuardedProcess([*command, *self._flags], self.log)
+
+    def wait_until(self, condition: Callable[[], object]) -> None:
+        """Waits for the condition as long as the job lives."""
+
+        def checked() -> object:
+            assert self.process.exit_code is None, f"the job has ended:\n{self.process.tail(40)}"
+            return condition()
+
+        try:
+            wait_until(checked, PATIENCE_SECONDS, pause=1.0)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.process.tail(40)}") from None
+
+    def wait_caught_up(self, after_ms: int) -> None:
+        """Waits until everything written before this moment has been applied, by the job's own word."""
+        self.wait_until(lambda: any(beat >= after_ms for beat in self.caught_up()))
+
+    def caught_up(self) -> list[int]:
+        """The caught-up times of this job's heartbeats."""
+        beats = [json.loads(one.value or b"{}") for one in read_topic(self.server, self.topics.probes)]
+        return [beat["caught_up_ms"] for beat in beats if beat.get("caught_up_ms")]
+
+    def kill(self) -> None:
+        """Kills the driver alone, as the kernel does when memory runs out."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        wait_until(lambda: self.process.exit_code is not None)
+
+    def restart(self) -> None:
+        """Starts a killed job again on its checkpoint."""
+        self.process = self._start()
+
+    def prober(self) -> int:
+        """The process id of the prober that this job has started, as soon as there is one."""
+        found: list[int] = []
+
+        def look() -> bool:
+            with suppress(psutil.NoSuchProcess):
+                for child in psutil.Process(self.process.pid).children():
+                    if "groupreplay.streaming.prober.prober_process" in child.cmdline():
+                        found.append(child.pid)
+            return bool(found)
+
+        self.wait_until(look)
+        return found[-1]
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.ask_to_end()
+        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS)
+        assert self.process.exit_code is not None
+        return self.process.exit_code
+
+    def events(self) -> dict[str, Json]:
+        """The events by id; repeats must be equal but for the time of emission."""
+        events: dict[str, Json] = {}
+        for message in read_topic(self.server, self.topics.events):
+            event = comparable(json.loads(message.value or b""))
+            assert events.setdefault(event["id"], event) == event
+        return events
+
+    def documents(self) -> dict[str, Json]:
+        """The latest document of each group that has one."""
+        latest = {one.key: one.value for one in read_topic(self.server, self.topics.states)}
+        return {
+            (key or b"").decode(): json.loads(value) for key, value in latest.items() if value is not None
+        }
+
+
+@contextmanager
+def running_job(server: str, checkpoint: Path, topics: TopicNames, *flags: str) -> Iterator[RunningJob]:
+    """The job, ended hard when the test is over."""
+    job = RunningJob(server, checkpoint, topics, *flags)
+    try:
+        yield job
+    finally:
+        job.process.end(0)
+
+
+def comparable(event: Json) -> Json:
+    """An event without what depends on when it was emitted."""
+    data = {name: value for name, value in event["data"].items() if name != "catch_up"}
+    return {name: value for name, value in event.items() if name != "recordedtime"} | {"data": data}
+
+
+def read_topic(server: str, topic: str) -> list[Message]:
+    """Everything that is in a topic at this moment; nothing when there is no such topic yet."""
+    with closing(Connection(Cluster(bootstrap_servers=server)).consumer()) as consumer:
+        known = consumer.list_topics(timeout=30).topics.get(topic)
+        partitions = [] if known is None else list(known.partitions)
+        spans = {partition: _span(consumer, topic, partition) for partition in partitions}
+        ends = {partition: high for partition, (low, high) in spans.items() if low < high}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
+        return list(_until(consumer, ends))
+
+
+def _span(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """First and next offset of a partition; a new topic has no leader for a moment."""
+    found: list[tuple[int, int]] = []
+
+    def ask() -> bool:
+        with suppress(KafkaException):
+            found.append(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30))
+        return bool(found)
+
+    wait_until(ask)
+    return found[0]
+
+
+def _until(consumer: Consumer, ends: dict[int, int]) -> Iterator[Message]:
+    while ends:
+        message = consumer.poll(30)
+        assert message is not None, f"nothing more arrives, still wanted: {ends}"
+        if message.error() is not None:
+            ends.pop(message.partition(), None)  # the end of a partition
+            continue
+        headers = dict(message.headers() or [])
+        yield Message(message.key(), message.value(), headers)
+        if message.offset() + 1 >= ends.get(message.partition(), 0):
+            ends.pop(message.partition(), None)
+
+
+def write_log(server: str, records: Iterable[tuple[int, bytes, bytes | None, int]], partitions: int) -> None:
+    """Writes (partition, key, value, timestamp) into the offsets topic itself, in this order.
+
+    Only Kafka's own administration client may write to internal topics, and the broker knows it by its name.
+    """
+    producer = Producer(
+        {
+            "bootstrap.servers": server,
+            "client.id": "__admin_client",
+            "enable.idempotence": True,
+            "message.max.bytes": 4_000_000,
+        }
+    )
+    failures: list[Any] = []
+    for partition, key, value, timestamp_ms in records:
+        producer.produce(
+            OFFSETS_TOPIC,
+            key=key,
+            value=value,
+            partition=partition % partitions,
+            timestamp=timestamp_ms,
+            on_delivery=lambda error, _: failures.append(error) if error else None,
+        )
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    assert failures == []
+
+
+def interleaved(
+    histories: dict[str, Sequence[Raw]], partitions: int, start_ms: int
+) -> list[tuple[int, bytes, bytes | None, int]]:
+    """The histories of several groups (``Raw.at`` counts from the start) as one log, by time.
+
+    Records of one group with the same time stay neighbours: they are one operation.
+    """
+    by_time: defaultdict[tuple[int, str], list[Raw]] = defaultdict(list)
+    for group, history in histories.items():
+        for raw in history:
+            by_time[raw.at, group].append(raw)
+    return [
+        (
+            partition_for(group, partitions),
+            encode_key(replace(raw.key, group=group)),
+            None if raw.value is None else encode_value(raw.value),
+            start_ms + at,
+        )
+        for (at, group), raws in sorted(by_time.items(), key=lambda entry: entry[0])
+        for raw in raws
+    ]

@@ -1,0 +1,86 @@
+"""Words for what a prober and a job write beside the log, and for the topic that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from groupreplay.streaming.contract.probe_messages import (
+    GroupAnswer,
+    HeartbeatMessage,
+    MemberAnswer,
+    ProbeMessage,
+    Rights,
+    RoundSummary,
+    encode_message,
+)
+from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
+from support.job.captures import CLUSTER_ID
+
+PROBES = "group-probes"
+
+
+def asked(group: str, state: str, *, at: int, members: Sequence[str] = ()) -> GroupAnswer:
+    """An answer about a group; members by client id."""
+    return GroupAnswer(
+        cluster_id=CLUSTER_ID,
+        group_id=group,
+        taken_ms=at,
+        state=state,
+        broker=1,
+        protocol_type="consumer",
+        protocol="",
+        members=tuple(
+            MemberAnswer(member_id=f"{name}-id", instance_id=None, client_id=name, client_host="/h")
+            for name in members
+        ),
+    )
+
+
+def summed_up(
+    *,
+    at: int,
+    brokers: Mapping[int, str | None] | None = None,
+    rights: Rights = "ok",
+    partitions: Mapping[int, tuple[int, int]] | None = None,
+    count: int | None = 1,
+) -> RoundSummary:
+    """A round in which all is well but what is said."""
+    return RoundSummary(
+        cluster_id=CLUSTER_ID,
+        taken_ms=at,
+        brokers=dict({1: None} if brokers is None else brokers),
+        rights=rights,
+        partitions=dict({0: (5, 5)} if partitions is None else partitions),
+        partition_count=count,
+        groups=0,
+    )
+
+
+def beat(*, at: int, caught_up: int | None, run: str = "r", job: str = "j") -> HeartbeatMessage:
+    """A heartbeat of a run."""
+    return HeartbeatMessage(
+        cluster_id=CLUSTER_ID, era="e", job_id=job, run_id=run, at_ms=at, caught_up_ms=caught_up, offsets={}
+    )
+
+
+def moment(message: ProbeMessage) -> int:
+    """When it was written."""
+    return message.at_ms if isinstance(message, HeartbeatMessage) else message.taken_ms
+
+
+def probes_batch(messages: Sequence[ProbeMessage | tuple[bytes | None, bytes | None]]) -> pa.RecordBatch:
+    """Messages, or raw keys and values, one after the other, with the columns of a capture."""
+    raw = [one if isinstance(one, tuple) else encode_message(one) for one in messages]
+    columns = [
+        [PROBES] * len(raw),
+        [0] * len(raw),
+        list(range(len(raw))),
+        [0 if isinstance(one, tuple) else moment(one) for one in messages],
+        [0] * len(raw),
+        [key for key, _ in raw],
+        [value for _, value in raw],
+    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, ROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)

@@ -1,0 +1,1 @@
+"""Real brokers, clients and Kafka's own classes."""

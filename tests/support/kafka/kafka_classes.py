@@ -1,0 +1,215 @@
+"""Kafka's own record classes as an oracle: a JVM driven through py4j, both of which come with pyspark.
+
+The loop over the records runs inside the JVM, compiled by the Janino that pyspark ships, so that thousands of
+records cost one call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_SOURCE = """
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.NullNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.nio.ByteBuffer;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
+import org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+
+public class Oracle {
+    private final GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
+    private final ObjectMapper mapper = new ObjectMapper();
+
+    private static byte[] next(ByteBuffer in) {
+        int size = in.getInt();
+        if (size < 0) return null;
+        byte[] bytes = new byte[size];
+        in.get(bytes);
+        return bytes;
+    }
+
+    private static void put(DataOutputStream out, byte[] bytes) throws Exception {
+        out.writeInt(bytes == null ? -1 : bytes.length);
+        if (bytes != null) out.write(bytes);
+    }
+
+    private String json(CoordinatorRecord record) {
+        ObjectNode json = mapper.createObjectNode();
+        ObjectNode key = json.putObject("key");
+        key.put("type", record.key().apiKey());
+        key.set("data", CoordinatorRecordJsonConverters.writeRecordKeyAsJson(record.key()));
+        if (record.value() == null) {
+            json.set("value", NullNode.getInstance());
+        } else {
+            short version = record.value().version();
+            ObjectNode value = json.putObject("value");
+            value.put("version", version);
+            value.set("data", CoordinatorRecordJsonConverters.writeRecordValueAsJson(
+                record.value().message(), version));
+        }
+        return json.toString();
+    }
+
+    public byte[] read(byte[] frames) throws Exception {
+        ByteBuffer in = ByteBuffer.wrap(frames);
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        DataOutputStream out = new DataOutputStream(bytes);
+        while (in.hasRemaining()) {
+            byte[] key = next(in);
+            byte[] value = next(in);
+            try {
+                CoordinatorRecord record = serde.deserialize(
+                    ByteBuffer.wrap(key), value == null ? null : ByteBuffer.wrap(value));
+                put(out, json(record).getBytes("UTF-8"));
+                put(out, serde.serializeKey(record));
+                put(out, serde.serializeValue(record));
+            } catch (RuntimeException e) {
+                put(out, mapper.createObjectNode().put("error", e.toString()).toString().getBytes("UTF-8"));
+                put(out, null);
+                put(out, null);
+            }
+        }
+        return bytes.toByteArray();
+    }
+
+    public byte[] write(byte[] frames) throws Exception {
+        ByteBuffer in = ByteBuffer.wrap(frames);
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        DataOutputStream out = new DataOutputStream(bytes);
+        while (in.hasRemaining()) {
+            JsonNode json = mapper.readTree(next(in));
+            short type = (short) json.get("key").get("type").intValue();
+            ApiMessage key = CoordinatorRecordJsonConverters.readRecordKeyFromJson(
+                json.get("key").get("data"), type);
+            JsonNode value = json.get("value");
+            CoordinatorRecord record;
+            if (value.isNull()) {
+                record = CoordinatorRecord.tombstone(key);
+            } else {
+                short version = (short) value.get("version").intValue();
+                record = CoordinatorRecord.record(key, new ApiMessageAndVersion(
+                    CoordinatorRecordJsonConverters.readRecordValueFromJson(value.get("data"), type, version),
+                    version));
+            }
+            put(out, serde.serializeKey(record));
+            put(out, serde.serializeValue(record));
+        }
+        return bytes.toByteArray();
+    }
+}
+"""
+
+
+class Reading(NamedTuple):
+    """What Kafka makes of a record: the JSON it prints, and the bytes it writes again."""
+
+    json: dict[str, Any]
+    key: bytes | None
+    value: bytes | None
+
+
+class KafkaClasses:
+    """`GroupCoordinatorRecordSerde` and the generated JSON converters of one Kafka release."""
+
+    def __init__(self, oracle: Any) -> None:
+        self._oracle = oracle
+
+    def read(self, records: Sequence[tuple[bytes, bytes | None]]) -> list[Reading]:
+        """Bytes to Kafka's values; ``{"error": ...}`` where Kafka throws."""
+        answer = self._oracle.read(_frames(part for record in records for part in record))
+        parts = iter(list(_parts(bytes(answer))))
+        return [
+            Reading(json.loads(text or b""), key, value)
+            for text, key, value in zip(*[parts] * 3, strict=True)
+        ]
+
+    def write(self, records: Sequence[dict[str, Any]]) -> list[tuple[bytes, bytes | None]]:
+        """Kafka's JSON to the bytes that Kafka writes for it."""
+        answer = self._oracle.write(_frames(json.dumps(record).encode() for record in records))
+        parts = iter(list(_parts(bytes(answer))))
+        return [(key or b"", value) for key, value in zip(*[parts] * 2, strict=True)]
+
+
+def _frames(parts: Iterable[bytes | None]) -> bytearray:
+    framed = bytearray()
+    for part in parts:
+        framed += struct.pack(">i", -1 if part is None else len(part)) + (part or b"")
+    return framed
+
+
+def _parts(framed: bytes) -> Iterator[bytes | None]:
+    at = 0
+    while at < len(framed):
+        size = struct.unpack_from(">i", framed, at)[0]
+        at += 4
+        yield None if size < 0 else framed[at : at + size]
+        at += max(size, 0)
+
+
+class Jvm:
+    """A JVM with these jars, which compiles what it is given. A context manager: it ends on leaving."""
+
+    def __init__(self, jars: Sequence[Path]) -> None:
+        self._jars = jars
+
+    def __enter__(self) -> Jvm:
+        import pyspark
+        from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+        from groupreplay.streaming.local.java import find_java
+
+        spark = Path(pyspark.__file__).parent / "jars"
+        janino = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
+        port, token, self._process = launch_gateway(
+            jarpath=str(next(spark.glob("py4j-*.jar"))),
+            classpath=os.pathsep.join(str(jar) for jar in [*self._jars, *janino]),
+            java_path=str(find_java().executable),
+            die_on_exit=True,
+            enable_auth=True,
+            return_proc=True,
+        )
+        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process.poll() is None:
+            self._gateway.shutdown()
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+
+    def make(self, source: str, name: str) -> Any:
+        """An object of a class, from Java source."""
+        compiler = self._gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.cook(source)
+        return compiler.getClassLoader().loadClass(name).newInstance()
+
+    def kill(self) -> None:
+        """SIGKILL, and with it everything that runs inside."""
+        self._process.kill()
+        self._process.wait(timeout=30)
+
+
+@contextmanager
+def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
+    """An object of a Java class given as source, in a JVM with these jars that ends on leaving."""
+    with Jvm(jars) as jvm:
+        yield jvm.make(source, name)
+
+
+@contextmanager
+def kafka_classes(jars: Sequence[Path]) -> Iterator[KafkaClasses]:
+    """Start a JVM with these jars and end it on leaving."""
+    with compiled(jars, _SOURCE, "Oracle") as oracle:
+        yield KafkaClasses(oracle)

@@ -1,0 +1,257 @@
+"""Stories of several groups, told at the same time on one broker: what one of them waits for costs no other.
+
+A story is a generator: it does something, then yields the condition under which it goes on. One loop polls all
+consumers, asks the broker what its groups look like, and lets every story go on whose condition holds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+from groupreplay.codecs import decode_key, decode_value
+from groupreplay.state import Context, Group
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.demo.scenario import Actor, create_topics, member_command
+from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.topic_reader import read_topic
+from groupreplay.streaming.local.jars import jar_paths
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from support.histories.builders import Raw, observed
+from support.kafka.kafka_admin import SOURCE as ADMIN_SOURCE
+from support.kafka.kafka_admin import KafkaAdmin
+from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_members import SOURCE as MEMBERS_SOURCE
+
+Json = dict[str, Any]
+Condition = Callable[[], object]
+Story = Iterator[Condition]
+
+#: All stories together; the longest waits for a session timeout of 45 s.
+DEADLINE_SECONDS = 240.0
+CLOSING_SECONDS = 15.0
+_TURN_SECONDS = 0.1
+
+
+class World:
+    """Groups on one broker, and everybody who is in them. A context manager: on exit all members are gone."""
+
+    def __init__(self, servers: str, folder: Path) -> None:
+        self.servers, self.folder = servers, folder
+        self.exit = ExitStack()
+        self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        self._consumers: list[Consumer] = []
+        self._seen: dict[str, Json] = {}
+
+    def __enter__(self) -> World:
+        jvm, self.members = self.jvm()
+        self.admin = KafkaAdmin(jvm.make(ADMIN_SOURCE, "AdminOracle"), self.servers)
+        self.exit.callback(self._close_consumers)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.exit.close()
+
+    def _close_consumers(self) -> None:
+        """All at once and not for ever: librdkafka may hang in it when a group is in the middle of a rebalance."""
+        closing = [threading.Thread(target=one.close, daemon=True) for one in self._consumers]
+        for thread in closing:
+            thread.start()
+        deadline = time.monotonic() + CLOSING_SECONDS
+        for thread in closing:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def jvm(self) -> tuple[Jvm, Any]:
+        """A JVM that can be killed, and in it a starter of members (`kafka_members`)."""
+        jvm = self.exit.enter_context(Jvm([*jar_paths("broker-4.3.1"), *jar_paths("streams-4.3.1")]))
+        return jvm, jvm.make(MEMBERS_SOURCE, "Members")
+
+    def create(self, topic: str, partitions: int) -> None:
+        """A topic."""
+        create_topics(self._admin, {topic: partitions})
+
+    def join(
+        self, group: str, name: str, *topics: str, protocol: str = "consumer", **more: object
+    ) -> Consumer:
+        """A consumer that the loop polls; names of settings with ``_`` for their dots."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": group,
+                "client.id": name,
+                "group.protocol": protocol,
+                "enable.auto.commit": False,
+                "log_level": 0,
+                **{setting.replace("_", "."): value for setting, value in more.items()},
+            }
+        )
+        consumer.subscribe(list(topics))
+        self._consumers.append(consumer)
+        return consumer
+
+    def leave(self, consumer: Consumer) -> None:
+        """Closes a consumer: a static one is only away then."""
+        self._consumers.remove(consumer)
+        consumer.close()
+
+    def process(self, group: str, name: str, topic: str) -> GuardedProcess:
+        """A member that can be killed."""
+        command = member_command(self.servers, name, Actor(group=group, topic=topic, protocol="consumer"))
+        return self.guarded(name, command)
+
+    def stubborn(self, group: str, name: str, topic: str, rebalance_timeout_ms: int) -> GuardedProcess:
+        """A member that never gives anything up."""
+        command = [sys.executable, str(Path(__file__).with_name("stubborn_member.py"))]
+        return self.guarded(name, [*command, self.servers, group, name, topic, str(rebalance_timeout_ms)])
+
+    def guarded(self, name: str, command: list[str]) -> GuardedProcess:
+        """A process that ends with this world."""
+        return self.exit.enter_context(GuardedProcess(command, self.folder / f"{name}.log"))
+
+    def shows(self, group: str, state: str, *names: str) -> Condition:
+        """The broker has the group in this state, with members of exactly these client ids."""
+
+        def look() -> bool:
+            seen = self._seen.get(group, {"state": None, "members": ()})
+            found = sorted(member["client_id"] for member in seen["members"])
+            return seen["state"] == state and found == sorted(names)
+
+        return look
+
+    def holds(self, group: str, name: str, count: int) -> Condition:
+        """A member has this many partitions or tasks, by the broker's word."""
+
+        def look() -> bool:
+            members = self._seen.get(group, {"members": ()})["members"]
+            mine = [one["partitions"] for one in members if one["client_id"] == name]
+            return [sum(map(len, held.values())) for held in mine] == [count]
+
+        return look
+
+    def replaced(self, group: str, name: str) -> Condition:
+        """Other members than now have this client id, by the broker's word."""
+        before = self._ids(group, name)
+        return lambda: before and self._ids(group, name) and before.isdisjoint(self._ids(group, name))
+
+    def _ids(self, group: str, name: str) -> set[str]:
+        members = self._seen.get(group, {"members": ()})["members"]
+        return {one["member_id"] for one in members if one["client_id"] == name}
+
+    def is_now(self, group: str, kind: str) -> Condition:
+        """The group is of this type, by the broker's word."""
+        return lambda: self._seen.get(group, {"type": None})["type"] == kind
+
+    def play(self, stories: dict[str, tuple[str, Story]]) -> None:
+        """Group -> its type and story, until the last one has ended."""
+        self._quicken(stories)
+        waiting: dict[str, Condition] = {group: lambda: True for group in stories}
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while waiting:
+            assert time.monotonic() < deadline, {
+                group: self._place(stories[group][1], group) for group in waiting
+            }
+            for group in [group for group, condition in waiting.items() if condition()]:
+                condition = next(stories[group][1], None)
+                if condition is None:
+                    del waiting[group]
+                else:
+                    waiting[group] = condition
+            self._turn({group: kind for group, (kind, _) in stories.items()})
+
+    def _place(self, story: Story, group: str) -> tuple[object, ...]:
+        """Where a story waits, and what the broker says of its group."""
+        seen = self._seen.get(group, {"state": None, "members": ()})
+        names = sorted(member["client_id"] for member in seen["members"])
+        return getattr(story, "gi_frame").f_lineno, seen["state"], names  # noqa: B009
+
+    def _quicken(self, groups: Iterable[str]) -> None:
+        """Heartbeats every second, which every step of a rebalance waits for."""
+        kinds = ("consumer", "share", "streams")
+        wanted = [
+            ConfigEntry(f"{kind}.heartbeat.interval.ms", "1000", incremental_operation=AlterConfigOpType.SET)
+            for kind in kinds
+        ]
+        resources = [
+            ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=wanted) for group in groups
+        ]
+        for answer in self._admin.incremental_alter_configs(resources).values():
+            answer.result(30)
+
+    def _turn(self, kinds: dict[str, str]) -> None:
+        end = time.monotonic() + _TURN_SECONDS
+        while time.monotonic() < end:
+            for consumer in self._consumers:
+                consumer.poll(0)
+            time.sleep(0.01)
+        self._seen = self.admin.look(kinds)
+
+
+class Told:
+    """What the log says of some groups when all stories have been told."""
+
+    def __init__(self, servers: str, groups: Sequence[str]) -> None:
+        connection = Connection(Cluster(bootstrap_servers=servers))
+        rows = read_topic(connection.cluster)
+        batches = list(rows.batches)
+        self._context = Context(
+            cluster_id=rows.cluster_id,
+            era=rows.era,
+            topic_names=connection.topic_names(),
+            member_events=True,
+        )
+        replay = Replay(self._context, groups)
+        fed = list(replay.feed(replace(rows, batches=iter(batches))))
+        events = [json.loads(row.value or b"") for row in fed if row.output is Output.EVENTS]
+        self._events = sorted(events, key=lambda event: str(event["sequence"]))
+        self._records = [raw for batch in batches for raw in _raws(batch, groups)]
+        self.groups = {group.group_id: group.describe() for group in replay.groups()}
+
+    def data(self, group: str, fact: str = "") -> list[Json]:
+        """The fields of all facts about a group, or of those of this name, in order."""
+        found = [event["data"] for event in self._events if not fact or _name(event) == fact]
+        return [data for data in found if data["group_id"] == group]
+
+    def facts(self, group: str, fields: Mapping[str, Sequence[str]]) -> list[tuple[Any, ...]]:
+        """Everything said of a group, in order: the fact's name and these fields of it."""
+        named = [(_name(event), event["data"]) for event in self._events]
+        return [
+            (name, *(data[field] for field in fields.get(name, ())))
+            for name, data in named
+            if data["group_id"] == group
+        ]
+
+    def states(self, group: str) -> list[str]:
+        """The group's states after each broker operation, repeats left out."""
+        replayed, states = Group(group, self._context), ["Dead"]
+        for raw in self._records:
+            if raw.key.group == group:
+                replayed.apply(observed([raw]), 0)
+                states.append(replayed.describe()["state"])
+        replayed.expire(1 << 62)
+        states.append(replayed.describe()["state"])
+        return [now for before, now in pairwise(states) if now != before]
+
+
+def _name(event: Json) -> str:
+    return str(event["type"]).removeprefix("groupreplay.").removesuffix(".v1")
+
+
+def _raws(batch: pa.RecordBatch, groups: Collection[str]) -> Iterator[Raw]:
+    for record in batch.to_pylist():
+        key = decode_key(record["key"])
+        if getattr(key, "group", None) in groups:
+            yield Raw(key, decode_value(key, record["value"]), record["offset"], record["timestamp"])

@@ -1,0 +1,134 @@
+"""A broker that checks logins and rights: SCRAM over TLS, with certificates of its own."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import trustme
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from groupreplay.streaming.kafka.rights import Right
+from groupreplay.streaming.local.broker import EmbeddedBroker
+
+USER = "replayer"
+#: Found nowhere else: wherever it turns up, it has leaked.
+PASSWORD = "Pa55-of-the-replayer-7f3a9c"
+_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+_KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.BROKER}
+
+
+@dataclass(frozen=True)
+class SecuredBroker:
+    """The broker, whose plain listener is the administrator's, and the address that checks."""
+
+    broker: EmbeddedBroker
+    checked: str
+    ca: Path
+    #: The administrator; kept, because a client that is collected takes its answers along.
+    admin: AdminClient
+
+    def allow_only(self, rights: Collection[Right]) -> None:
+        """These are from now on all rights of the user."""
+        anything = (None, "*", AclOperation.ANY, AclPermissionType.ANY)
+        every = AclBindingFilter(ResourceType.ANY, None, ResourcePatternType.ANY, *anything)
+        for answer in self.admin.delete_acls([every]).values():
+            answer.result(10)
+        if rights:
+            for answer in self.admin.create_acls(
+                [_binding(right) for right in dict.fromkeys(rights)]
+            ).values():
+                answer.result(10)
+
+    def properties(self, folder: Path, password: str = PASSWORD) -> Path:
+        """A client properties file with the user's login."""
+        path = folder / "client.properties"
+        path.write_text(
+            "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
+            f'sasl.jaas.config={_LOGIN} username="{USER}" password="{password}";\n'
+            f"ssl.truststore.type=PEM\nssl.truststore.location={self.ca}\n"
+        )
+        return path
+
+
+def _binding(right: Right) -> Any:
+    return AclBinding(
+        _KINDS[right.kind],
+        right.name or "kafka-cluster",
+        ResourcePatternType.PREFIXED if right.prefixed else ResourcePatternType.LITERAL,
+        f"User:{USER}",
+        "*",
+        AclOperation[re.sub(r"(?<=[a-z])(?=[A-Z])", "_", right.operation).upper()],
+        AclPermissionType.ALLOW,
+    )
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody uses at this moment."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+@contextmanager
+def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
+    """A broker with one user; certificates go into the folder."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    # Java reads keys in PKCS 8 only.
+    key = load_pem_private_key(certificate.private_key_pem.bytes(), None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
+    chain: Sequence[bytes] = [one.bytes() for one in certificate.cert_chain_pems]
+    (folder / "broker.pem").write_bytes(b"".join([key, *chain]))
+    plain, controller, checked = free_ports(3)
+    listeners = f"PLAINTEXT://127.0.0.1:{plain},CHECKED://127.0.0.1:{checked}"
+    overrides = {
+        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": listeners,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CHECKED:SASL_SSL",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.checked.scram-sha-512.sasl.jaas.config": f"{_LOGIN};",
+        "listener.name.checked.ssl.keystore.type": "PEM",
+        "listener.name.checked.ssl.keystore.location": folder / "broker.pem",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with EmbeddedBroker(port=plain, overrides=overrides) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        found = SecuredBroker(broker, f"127.0.0.1:{checked}", folder / "ca.pem", admin)
+        login = UserScramCredentialUpsertion(
+            USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), PASSWORD.encode()
+        )
+        for answer in found.admin.alter_user_scram_credentials([login]).values():
+            answer.result(10)
+        yield found

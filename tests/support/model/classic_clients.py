@@ -1,0 +1,215 @@
+"""Clients of the coordinator model: requests as a test says them, and the log that comes of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from groupreplay.codecs import (
+    Assignment,
+    Subscription,
+    TopicPartitions,
+    encode_assignment,
+    encode_subscription,
+)
+from groupreplay.state.model.classic_group import ClassicGroup
+from groupreplay.state.model.consumer_group import Topic
+from groupreplay.state.model.coordinator import Coordinator
+from groupreplay.state.model.requests import (
+    Answer,
+    Commit,
+    Error,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    Marker,
+    OffsetCommit,
+    Outcome,
+    Protocol,
+    Request,
+    Settings,
+    StateChange,
+    SyncGroup,
+)
+from support.histories.builders import GROUP, Raw
+
+#: Time between two things that happen, where a test does not say.
+STEP_MS = 10
+
+
+def subscription(*topics: str) -> bytes:
+    """A consumer's metadata."""
+    return encode_subscription(Subscription(version=1, topics=topics))
+
+
+def owning(topic: str, *partitions: int) -> bytes:
+    """A consumer's assignment."""
+    assigned = (TopicPartitions(topic=topic, partitions=partitions),) if partitions else ()
+    return encode_assignment(Assignment(version=1, assigned_partitions=assigned))
+
+
+def protocols(*names: str, topics: tuple[str, ...] = ("t",)) -> tuple[Protocol, ...]:
+    """Protocols in a member's order, each with the same subscription."""
+    return tuple(Protocol(name, subscription(*topics)) for name in names or ("range",))
+
+
+def joining(name: str = "c", member_id: str = "", **fields: object) -> JoinGroup:
+    """A JoinGroup of a client."""
+    fields.setdefault("protocols", protocols())
+    return JoinGroup(client_id=name, client_host="/10.0.0.1", member_id=member_id, **fields)  # type: ignore[arg-type]
+
+
+@dataclass
+class Clients:
+    """Everybody who talks to one coordinator. ``log`` is what a reader of committed records sees by now.
+
+    ``gap`` is how far operations lie apart: 1 when no other group writes between them.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    now: int = 1_000
+    gap: int = 2
+    #: The cluster's, of which consumer groups ask.
+    topics: dict[str, Topic] = field(default_factory=dict)
+    answers: list[tuple[Request, Answer]] = field(default_factory=list)
+    log: list[Raw] = field(default_factory=list)
+    changes: list[StateChange] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    #: The request that made the group.
+    maker: Request | None = None
+    #: Called after everything that changed something.
+    listener: Callable[[], None] = lambda: None
+    _open: dict[int, list[Raw]] = field(default_factory=dict)
+    _held: list[Raw] = field(default_factory=list)
+    _next: int = 100
+
+    def __post_init__(self) -> None:
+        self.coordinator = Coordinator(GROUP, self.settings, random.Random(7), self.topics)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a reader of committed records waits for a transaction to end."""
+        return bool(self._open)
+
+    def take(self, outcome: Outcome) -> None:
+        """Write down what came of something."""
+        self.answers += [(reply.request, reply.answer) for reply in outcome.replies]
+        self.changes += outcome.changes
+        self.warnings += outcome.warnings
+        for operation in outcome.operations:
+            self._next += self.gap
+            written = []
+            for key, value in operation.records:
+                written.append(Raw(key, value, offset=self._next, at=operation.timestamp_ms))
+                self._next += 1
+            self._write(written, operation.producer_id, operation.marker)
+        if outcome.operations or outcome.changes:
+            self.listener()
+
+    def _write(self, written: list[Raw], producer_id: int | None, marker: Marker | None) -> None:
+        if producer_id is None:
+            self._held += written
+        elif marker is None:
+            self._open.setdefault(producer_id, []).extend(written)
+        else:
+            ended = self._open.pop(producer_id, [])
+            self._held += ended if marker is Marker.COMMIT else []
+        if not self._open:
+            self.log += sorted(self._held, key=lambda raw: raw.offset)
+            self._held = []
+
+    def ask(self, request: Request, after_ms: int = STEP_MS) -> Answer | None:
+        """Its answer; None when it has to wait."""
+        self.wait(after_ms)
+        known = len(self.answers)
+        self.maker = request if self.coordinator.group is None else self.maker
+        self.take(self.coordinator.handle(request, self.now))
+        return self.answer(request, known)
+
+    def answer(self, request: Request, known: int = 0) -> Answer | None:
+        """The answer to a request that has waited."""
+        return next((answer for asked, answer in self.answers[known:] if asked is request), None)
+
+    def error(self, request: Request) -> str | None:
+        """How it was refused, ``NONE`` when it was not; None when it waits."""
+        answer = self.ask(request)
+        return answer and answer.error.value
+
+    def wait(self, ms: int) -> None:
+        """Time passes, from one thing that is due to the next."""
+        until = self.now + ms
+        while (due := self.coordinator.next_deadline_ms()) is not None and due <= until:
+            self.now = max(self.now, due)
+            self.take(self.coordinator.advance(self.now))
+        self.now = until
+
+    def clean_up(self) -> None:
+        """The broker looks for what has expired."""
+        self.take(self.coordinator.clean_up(self.now))
+
+    # -- what is done most
+
+    def join(self, name: str = "c", **fields: object) -> tuple[JoinGroup, str]:
+        """A new member comes as far as waiting for the others: its request, and its id where it has one yet."""
+        request = joining(name, **fields)
+        answer = self.ask(request)
+        if answer is None or answer.error is not Error.MEMBER_ID_REQUIRED:
+            return request, answer.member_id if answer else ""
+        again = joining(name, answer.member_id, **fields)
+        self.ask(again)
+        return again, answer.member_id
+
+    def rejoin(self, member_id: str, **fields: object) -> JoinGroup:
+        """A member joins again with its id."""
+        request = joining(member_id.rpartition("-")[0], member_id, **fields)
+        self.ask(request)
+        return request
+
+    def sync(self, member_id: str, **fields: object) -> Answer | None:
+        """A member syncs; the leader deals out partition 0 of topic t to itself, 1 to the next, and so on."""
+        return self.ask(self.syncing(member_id, **fields))
+
+    def syncing(self, member_id: str, **fields: object) -> SyncGroup:
+        """Its SyncGroup for the present generation."""
+        group = self.group
+        shares = tuple((name, owning("t", place)) for place, name in enumerate(group.members))
+        fields.setdefault("generation", group.generation)
+        fields.setdefault("assignments", shares if member_id == group.leader else ())
+        return SyncGroup(member_id=member_id, **fields)  # type: ignore[arg-type]
+
+    def stable(self, *names: str, **fields: object) -> list[str]:
+        """A new group with these members, all synced: their ids."""
+        requests = [self.join(name, **fields)[0] for name in names or ("c",)]
+        while self.state != "CompletingRebalance":
+            self.wait(1_000)
+        told = [self.answer(request) for request in requests]
+        ids = [answer.member_id for answer in told if answer]
+        for member_id in sorted(ids, key=lambda one: one != self.group.leader):
+            self.sync(member_id)
+        return ids
+
+    def heartbeat(self, member_id: str, **fields: object) -> str | None:
+        """What a member's heartbeat is answered."""
+        fields.setdefault("generation", self.group.generation)
+        return self.error(Heartbeat(member_id=member_id, **fields))  # type: ignore[arg-type]
+
+    def leave(self, member_id: str = "", **fields: object) -> str | None:
+        """A member leaves."""
+        return self.error(LeaveGroup(member_id=member_id, **fields))  # type: ignore[arg-type]
+
+    def commit(self, offset: int, *, topic: str = "t", partition: int = 0, **fields: object) -> str | None:
+        """One offset is committed, by nobody in particular."""
+        commits = (Commit(topic=topic, partition=partition, offset=offset),)
+        return self.error(OffsetCommit(commits=commits, **fields))  # type: ignore[arg-type]
+
+    @property
+    def group(self) -> ClassicGroup:
+        """The group as the coordinator holds it; there must be one."""
+        assert isinstance(self.coordinator.group, ClassicGroup)
+        return self.coordinator.group
+
+    @property
+    def state(self) -> str:
+        """As DescribeGroups would tell it."""
+        return self.coordinator.state.value

@@ -1,0 +1,319 @@
+"""One script, two worlds: what members ask in which order, of the coordinator model and of a real broker.
+
+A script is a function of a world. In the model's the time is its own, in the broker's it passes; the log of either is
+told in the same words: ids by their names, and no times.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+from groupreplay.codecs import Key
+from groupreplay.state.model.consumer_group import Topic
+from groupreplay.state.model.requests import (
+    Answer,
+    Commit,
+    ConsumerGroupHeartbeat,
+    DeleteGroup,
+    Error,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    Place,
+    Protocol,
+    Request,
+    SyncGroup,
+)
+from support.kafka.waiting import wait_until
+from support.model.classic_clients import owning, subscription
+
+HOST = "/127.0.0.1"
+#: Fields of records that are times, or follow from ids of topics that are random.
+_TIMES = ("timestamp_ms", "commit_timestamp_ms", "current_state_timestamp_ms", "assignment_timestamp_ms")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A record as the broker or the model wrote it; ``operation`` is the same for those of one."""
+
+    operation: int
+    key: Key
+    value: Any
+
+
+@dataclass
+class Member:
+    """Somebody in the script: what it was told last."""
+
+    name: str
+    member_id: str = ""
+    epoch: int = 0
+    owned: frozenset[Place] = frozenset()
+    instance_id: str | None = None
+    session_ms: int = 30_000
+    rebalance_ms: int = 30_000
+
+
+class Waiting(ABC):
+    """A request that is not answered yet."""
+
+    @abstractmethod
+    def answer(self) -> Answer:
+        """The answer, when it comes."""
+
+
+@dataclass
+class World(ABC):
+    """One group id; ``topics`` are those of the cluster."""
+
+    group: str
+    topics: dict[str, Topic]
+    ids: dict[str, str] = field(default_factory=dict)
+    answers: list[tuple[str, Any]] = field(default_factory=list)
+
+    @abstractmethod
+    def send(self, client_id: str, request: Request) -> Waiting:
+        """Ask, and go on."""
+
+    @abstractmethod
+    def written(self) -> list[Written]:
+        """The log by now."""
+
+    @abstractmethod
+    def pause(self) -> None:
+        """A moment passes."""
+
+    @abstractmethod
+    def grow(self, topic: str, partitions: int) -> None:
+        """A topic gets more partitions."""
+
+    # -- in either world alike
+
+    def ask(self, member: Member, request: Request) -> Answer:
+        """Ask, and wait for the answer."""
+        return self.note(member, self.send(member.name, request).answer())
+
+    def note(self, member: Member, answer: Answer) -> Answer:
+        """Take over what a member is told, and keep it for the comparison."""
+        if answer.member_id and answer.member_id not in self.ids:
+            number = sum(known.startswith(f"{member.name}#") for known in self.ids.values())
+            self.ids[answer.member_id] = f"{member.name}#{number}"
+        self.answers.append((member.name, self.told(answer)))
+        return answer
+
+    def told(self, answer: Answer) -> dict[str, Any]:
+        """What is compared of an answer."""
+        names = {topic.topic_id: name for name, topic in self.topics.items()}
+        assigned = (
+            None if answer.assigned is None else sorted((names[one], two) for one, two in answer.assigned)
+        )
+        return {
+            "error": answer.error.value,
+            "member": self.ids.get(answer.member_id),
+            "generation": answer.generation if answer.error is Error.NONE else None,
+            "leader": self.ids.get(answer.leader),
+            "members": sorted(self.ids.get(one[0], "") for one in answer.members),
+            "assignment": answer.assignment,
+            "assigned": assigned,
+        }
+
+    def until_written(self, count: int) -> None:
+        """Until so many more records are there, which nobody asks for."""
+        known = len(self.written())
+        self._until(lambda: len(self.written()) >= known + count)
+
+    def _until(self, condition: Any) -> None:
+        wait_until(condition)
+
+    def until_told(self, member: Member, request: Request, error: Error) -> None:
+        """Ask until this is the answer; how often does not count."""
+        while self.send(member.name, request).answer().error is not error:
+            self.pause()
+
+    def until_epoch(self, member: Member, epoch: int) -> None:
+        """Heartbeats of a member until it is at this epoch; how many does not count."""
+        while (answer := self.send(member.name, self.living(member)).answer()).generation < epoch:
+            assert answer.error is Error.NONE
+            self.pause()
+        self.note(member, answer)
+        member.epoch, member.owned = answer.generation, answer.assigned or member.owned
+
+    def log(self) -> list[tuple[str, Any, Any]]:
+        """What is compared of the log: records of one operation that may stand in any order are in one order."""
+        hashes: dict[int, str] = {0: "none"}
+        plain = [
+            (one.operation, self._plain(one.key, hashes), self._plain(one.value, hashes), one.key)
+            for one in self.written()
+        ]
+        runs = itertools.groupby(plain, key=lambda one: (one[0], one[3].KEY_TYPE, one[2] is None))
+        ordered = [one for _, run in runs for one in sorted(run, key=lambda one: repr(one[1]))]
+        return [(key["type"], key, value) for _, key, value, _ in ordered]
+
+    def operations(self) -> list[int]:
+        """How many records each operation has."""
+        return [len(list(run)) for _, run in itertools.groupby(one.operation for one in self.written())]
+
+    def _plain(self, value: Any, hashes: dict[int, str], name: str = "") -> Any:
+        """A record in words that do not depend on ids and times."""
+        if is_dataclass(value) and not isinstance(value, type):
+            told = {
+                one.name: self._plain(getattr(value, one.name), hashes, one.name) for one in fields(value)
+            }
+            return {"type": type(value).__name__, **_in_order(told)}
+        if isinstance(value, tuple):
+            all_told = [self._plain(one, hashes) for one in value]
+            return all_told if name in ("assignment_epochs", "partitions") else sorted(all_told, key=repr)
+        if name == "metadata_hash":
+            return hashes.setdefault(value, f"hash {len(hashes)}")
+        if name in _TIMES and value not in (0, -1):
+            return "time"
+        topics = {topic.topic_id: one for one, topic in self.topics.items()}
+        return {**self.ids, **topics}.get(value, value)
+
+    # -- members of the classic protocol
+
+    def join(self, member: Member, **changes: Any) -> Waiting:
+        """A JoinGroup on its way; a dynamic member without an id is given one first."""
+        request = self._joining(member, **changes)
+        if not member.member_id and member.instance_id is None and "member_id" not in changes:
+            given = self.ask(member, request)
+            member.member_id = given.member_id
+            request = replace(request, member_id=given.member_id)
+        return self.send(member.name, request)
+
+    def _joining(self, member: Member, **changes: Any) -> JoinGroup:
+        fields_: dict[str, Any] = {
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
+            "client_id": member.name,
+            "client_host": HOST,
+            "session_timeout_ms": member.session_ms,
+            "rebalance_timeout_ms": member.rebalance_ms,
+            "protocols": (Protocol("range", subscription("t")),),
+            "skips_assignment": False,
+            **changes,
+        }
+        return JoinGroup(**fields_)
+
+    def joined(self, member: Member, waiting: Waiting) -> Answer:
+        """Its answer, which tells the member's id and the generation."""
+        answer = self.note(member, waiting.answer())
+        if answer.error is Error.NONE:
+            member.member_id, member.epoch = answer.member_id, answer.generation
+        return answer
+
+    def sync(self, *members: Member) -> None:
+        """These members, the leader first, sync: partition 0 for the first, 1 for the second, and so on."""
+        shares = tuple((one.member_id, owning("t", place)) for place, one in enumerate(members))
+        for place, member in enumerate(members):
+            request = SyncGroup(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                generation=member.epoch,
+                assignments=() if place else shares,
+            )
+            self.ask(member, request)
+
+    def alone(self, member: Member) -> None:
+        """A member makes a group of its own."""
+        self.joined(member, self.join(member))
+        self.sync(member)
+
+    def together(self, first: Member, second: Member) -> None:
+        """A second member comes, the first one joins again; both are synced."""
+        waiting = self.join(second)
+        self.until_told(first, self.beat(first), Error.REBALANCE_IN_PROGRESS)
+        again = self.join(first)
+        self.joined(first, again)
+        self.joined(second, waiting)
+        self.sync(first, second)
+
+    def beat(self, member: Member) -> Heartbeat:
+        """A classic heartbeat."""
+        return Heartbeat(member_id=member.member_id, instance_id=member.instance_id, generation=member.epoch)
+
+    def leave(self, member: Member) -> Answer:
+        """A classic member leaves."""
+        return self.ask(member, LeaveGroup(member_id=member.member_id, instance_id=member.instance_id))
+
+    def commit(self, member: Member | None, *offsets: int, **changes: Any) -> Answer:
+        """Offsets of partitions 0, 1, …; by nobody in particular where there is no member."""
+        commits = tuple(Commit(topic="t", partition=number, offset=one) for number, one in enumerate(offsets))
+        who = member or Member("nobody", epoch=-1)
+        request = OffsetCommit(
+            member_id=who.member_id, instance_id=who.instance_id, generation=who.epoch, commits=commits
+        )
+        return self.ask(who, replace(request, **changes))
+
+    def delete(self) -> Answer:
+        """An administrator deletes the group."""
+        return self.ask(Member("admin"), DeleteGroup())
+
+    # -- members of the consumer protocol; their ids are their own
+
+    def enter(self, member: Member, *topics: str, **changes: Any) -> Answer:
+        """A first heartbeat."""
+        member.epoch, member.owned = 0, frozenset()
+        member.member_id = member.member_id or member.name
+        fields_: dict[str, Any] = {
+            "rebalance_timeout_ms": member.rebalance_ms,
+            "topics": topics or ("t",),
+            **changes,
+        }
+        return self.live(member, **fields_)
+
+    def live(self, member: Member, **changes: Any) -> Answer:
+        """A heartbeat of a member that does what it was told."""
+        answer = self.ask(member, self.living(member, **changes))
+        if answer.error is Error.NONE and answer.generation >= 0:
+            member.epoch = answer.generation
+            member.owned = member.owned if answer.assigned is None else answer.assigned
+        return answer
+
+    def living(self, member: Member, **changes: Any) -> ConsumerGroupHeartbeat:
+        """Its heartbeat."""
+        fields_: dict[str, Any] = {
+            "member_id": member.member_id,
+            "member_epoch": member.epoch,
+            "instance_id": member.instance_id,
+            "client_id": member.name,
+            "client_host": HOST,
+            "owned": member.owned,
+            **changes,
+        }
+        return ConsumerGroupHeartbeat(**fields_)
+
+    def go(self, member: Member, epoch: int = -1) -> Answer:
+        """It leaves, or (-2) is away."""
+        return self.live(member, member_epoch=epoch, owned=None)
+
+
+def _in_order(told: dict[str, Any]) -> dict[str, Any]:
+    """Partitions from the first on, each with its epoch."""
+    epochs = told.get("assignment_epochs")
+    if epochs is not None:
+        pairs = sorted(zip(told["partitions"], epochs, strict=True))
+        return {
+            **told,
+            "partitions": [one for one, _ in pairs],
+            "assignment_epochs": [one for _, one in pairs],
+        }
+    return {**told, "partitions": sorted(told["partitions"])} if told.get("partitions") else told
+
+
+def members(*names: str, **changes: Any) -> Iterator[Member]:
+    """New ones with these names."""
+    return (Member(name, **changes) for name in names)
+
+
+def differences(model: Iterable[Any], broker: Iterable[Any]) -> str:
+    """The first place where two lists differ, for a message."""
+    for place, (one, other) in enumerate(itertools.zip_longest(model, broker)):
+        if one != other:
+            return f"at {place}\nmodel  {one}\nbroker {other}"
+    return ""

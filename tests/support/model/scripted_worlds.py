@@ -1,0 +1,160 @@
+"""The two worlds of a script (`scripted`): the coordinator model with a time of its own, and a broker in ours."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from groupreplay.codecs import decode_key, decode_value
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.kafka_terms import partition_for
+from groupreplay.state.model.consumer_group import Topic
+from groupreplay.state.model.coordinator import Coordinator
+from groupreplay.state.model.requests import Answer, Request, Settings
+from support.model.raw_members import RawRequest
+from support.model.scripted import Waiting, World, Written
+
+_STEP_MS = 20
+
+
+class _Told(Waiting):
+    def __init__(self, world: ModelWorld, request: Request) -> None:
+        self._world, self._request = world, request
+
+    def answer(self) -> Answer:
+        self._world.pass_until(lambda: id(self._request) in self._world.replies)
+        return self._world.replies[id(self._request)]
+
+
+@dataclass
+class ModelWorld(World):
+    """The coordinator model, and a time that is its own."""
+
+    settings: Settings = field(default_factory=Settings)
+    now: int = 1_000
+    replies: dict[int, Answer] = field(default_factory=dict)
+    _log: list[Written] = field(default_factory=list)
+    _asked: list[Request] = field(default_factory=list)
+    _operation: int = 0
+
+    def __post_init__(self) -> None:
+        self.coordinator = Coordinator(self.group, self.settings, random.Random(5), self.topics)
+
+    def send(self, client_id: str, request: Request) -> Waiting:
+        """Ask, and go on."""
+        self.now += _STEP_MS
+        # Kept, so that its identity stays its own.
+        self._asked.append(request)
+        self._take(self.coordinator.handle(request, self.now))
+        return _Told(self, request)
+
+    def _take(self, outcome: Any) -> None:
+        self.replies |= {id(reply.request): reply.answer for reply in outcome.replies}
+        for operation in outcome.operations:
+            self._operation += 1
+            self._log += [Written(self._operation, key, value) for key, value in operation.records]
+
+    def written(self) -> list[Written]:
+        """The log by now."""
+        return self._log
+
+    def pause(self) -> None:
+        """What is due in a moment happens."""
+        self.now += _STEP_MS
+        self._take(self.coordinator.advance(self.now))
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """The next heartbeat finds out."""
+        self.topics[topic] = Topic(self.topics[topic].topic_id, partitions)
+
+    def pass_until(self, condition: Any) -> None:
+        """From one thing that is due to the next."""
+        while not condition():
+            due = self.coordinator.next_deadline_ms()
+            assert due is not None, "nothing will ever happen"
+            self.now = max(self.now, due)
+            self._take(self.coordinator.advance(self.now))
+
+    def _until(self, condition: Any) -> None:
+        self.pass_until(condition)
+
+
+class _Sent(Waiting):
+    def __init__(self, request: RawRequest) -> None:
+        self._request = request
+
+    def answer(self) -> Answer:
+        return self._request.answer()
+
+
+class OffsetsLog:
+    """The offsets topic of a broker, read as it grows."""
+
+    def __init__(self, server: str, partitions: int) -> None:
+        self._consumer = Consumer(
+            {"bootstrap.servers": server, "group.id": "unused", "enable.auto.commit": False}
+        )
+        self._partitions = partitions
+        self._consumer.assign(
+            [TopicPartition(OFFSETS_TOPIC, number, OFFSET_BEGINNING) for number in range(partitions)]
+        )
+        self._read = [0] * partitions
+        self._records: dict[str, list[Written]] = {}
+        self._last: dict[int, tuple[int, int]] = {}
+        self._operation = 0
+
+    def of(self, group: str) -> list[Written]:
+        """The group's records up to the end of the log at this moment."""
+        number = partition_for(group, self._partitions)
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(OFFSETS_TOPIC, number), timeout=10)
+        while self._read[number] < end:
+            for message in self._consumer.consume(500, 0.05):
+                self._take(message)
+        return self._records.get(group, [])
+
+    def _take(self, message: Any) -> None:
+        assert message.error() is None, message.error()
+        number, offset, at_ms = message.partition(), message.offset(), message.timestamp()[1]
+        self._read[number] = offset + 1
+        if self._last.get(number) != (offset - 1, at_ms):
+            self._operation += 1
+        self._last[number] = (offset, at_ms)
+        key = decode_key(message.key())
+        value = None if message.value() is None else decode_value(key, message.value())  # type: ignore[arg-type]
+        self._records.setdefault(key.group, []).append(Written(self._operation, key, value))  # type: ignore[union-attr,arg-type]
+
+    def close(self) -> None:
+        """No more."""
+        self._consumer.close()
+
+
+@dataclass
+class BrokerWorld(World):
+    """A broker; its time is ours."""
+
+    server: str = ""
+    offsets: OffsetsLog | None = None
+
+    def send(self, client_id: str, request: Request) -> Waiting:
+        """Ask, and go on."""
+        return _Sent(RawRequest(self.server, self.group, client_id, request))
+
+    def written(self) -> list[Written]:
+        """The log by now."""
+        assert self.offsets is not None
+        return self.offsets.of(self.group)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """It takes a moment until the coordinator hears of it."""
+        admin = AdminClient({"bootstrap.servers": self.server})
+        for answer in admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            answer.result(30)
+
+    def pause(self) -> None:
+        """A twentieth of a second."""
+        time.sleep(0.05)

@@ -1,0 +1,156 @@
+"""What the job has to say of each simulated scenario, and whether it has said so: nothing, or every trouble.
+
+The table is docs/simulations.md in short; ``tests/streaming/test_simulated_alarms.py`` holds the two together.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from groupreplay.state import Context
+from groupreplay.state.events.event import Severity
+from groupreplay.state.model.requests import Settings
+from groupreplay.state.simulation.acts import Verb
+from groupreplay.state.simulation.scripts import ROLLING_RESTARTS, SCENARIOS, VARIANTS
+from groupreplay.state.simulation.simulation import BEGIN_MS, Plan
+from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.inspection.capture_file import read_captures
+from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Told:
+    """A simulation and the events of its replay, under the rules as they are shipped."""
+
+    plan: Plan
+    events: list[Json]
+
+    def of(self, group_id: str, name: str) -> list[Json]:
+        """Those of one group and kind."""
+        kind = f"groupreplay.{name}.v1"
+        return [one for one in self.events if one["type"] == kind and one["data"]["group_id"] == group_id]
+
+    def groups(self) -> list[str]:
+        """Every simulated group."""
+        return [group_id for ids in self.plan.group_ids() for group_id in ids]
+
+
+def told(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int = 1) -> Told:
+    """Simulate and replay, with a prober's answers."""
+    path = folder / f"{scenario}.parquet"
+    # Offsets of a week would not expire in a day.
+    settings = Settings(retention_ms=duration_ms // 4) if scenario == "expiry" else Settings()
+    plan = Plan(
+        scenario=scenario, groups=groups, duration_ms=duration_ms, seed=seed, partitions=2, settings=settings
+    )
+    write_simulation(plan, path)
+    context = Context(
+        cluster_id=CLUSTER_ID,
+        era=ERA,
+        probing=True,
+        complete_since_ms=0,
+        retention_ms=settings.retention_ms,
+    )
+    driver = Replay(context, None)
+    events = [json.loads(one) for one in events_in_order(driver.feed(read_captures([path])), Filter())]
+    assert driver.dead_letters == 0
+    return Told(plan, events)
+
+
+def false_alarms(one: Told) -> list[tuple[str, str, str | None]]:
+    """Everything that is worse than information: time, kind, group."""
+    return [
+        (event["time"], event["type"], event["data"].get("group_id"))
+        for event in one.events
+        if event["severitynumber"] >= Severity.WARN
+    ]
+
+
+def misses(one: Told, condition: str) -> list[str]:
+    """What should have been said of some group and was not."""
+    look = EXPECTED[one.plan.scenario][1]
+    return [f"{group_id}: {miss}" for group_id in one.groups() for miss in look(one, group_id, condition)]
+
+
+def _throughout(one: Told, group_id: str, condition: str) -> Iterator[str]:
+    """It holds from its first hour on, but for pauses of a tenth of the time."""
+    start = BEGIN_MS + min(HOUR_MS, one.plan.duration_ms // 2)
+    held_ms, since_ms = 0, start
+    # It may be said of several members at a time.
+    firing = set[str]()
+    for event in one.of(group_id, condition):
+        at_ms = max(event["data"]["at_ms"] if "at_ms" in event["data"] else _ms(event["time"]), start)
+        held_ms += at_ms - since_ms if firing else 0
+        since_ms = at_ms
+        change = firing.add if event["data"]["status"] == "firing" else firing.discard
+        change(event["data"]["condition_id"])
+    held_ms += one.plan.end_ms - since_ms if firing else 0
+    if held_ms < 0.9 * (one.plan.end_ms - start):
+        yield f"{condition} held for {held_ms} of {one.plan.end_ms - start} ms"
+
+
+def _episodes(one: Told, group_id: str, condition: str) -> Iterator[str]:
+    """It is said each time that a member hangs, before the member has not polled for too long."""
+    plan = one.plan
+    # The numbers that the simulation has drawn the script from.
+    script = {**SCENARIOS, **VARIANTS}[plan.scenario](
+        random.Random(f"{plan.seed} {group_id}"), plan.duration_ms
+    )
+    fired = [
+        _ms(event["time"]) for event in one.of(group_id, condition) if event["data"]["status"] == "firing"
+    ]
+    for act in script.acts:
+        begin = BEGIN_MS + act.at_ms
+        end = begin + script.rebalance_timeout_ms
+        if act.verb is Verb.HANG and end < plan.end_ms and not any(begin < at <= end for at in fired):
+            yield f"no {condition} for the hang at {begin}"
+
+
+def _once(one: Told, group_id: str, condition: str) -> Iterator[str]:
+    """It is said once; for offsets that expire, before they do."""
+    if not one.of(group_id, condition):
+        yield f"no {condition}"
+    if condition == "offsets.expiring" and not one.of(group_id, "offsets.expired"):
+        yield "no offsets.expired"
+
+
+def _ms(time: str) -> int:
+    from groupreplay.streaming.cli.options import moment
+
+    return moment(time)
+
+
+#: Scenarios that are well.
+WELL = (
+    *ROLLING_RESTARTS,
+    "autoscale",
+    "deployment",
+    "cluster-restart",
+    "irregular",
+    "transactions",
+    "rolling-restart-10-kip848",
+    "migration",
+)
+#: Scenarios in trouble: the condition that is said, and how it is looked for.
+EXPECTED: Mapping[str, tuple[str, Callable[[Told, str, str], Iterator[str]]]] = {
+    "stuck": ("rebalance.stuck", _episodes),
+    "stuck-kip848": ("rebalance.stuck", _episodes),
+    "storm": ("rebalance.storm", _throughout),
+    "flapping": ("member.flapping", _throughout),
+    "crash-loop": ("static.crash_loop", _throughout),
+    "conflict": ("static.crash_loop", _throughout),
+    "timeouts": ("rebalance.timeouts", _throughout),
+    "idle": ("member.idle", _throughout),
+    "silent": ("owner.silent", _episodes),
+    "poison": ("partition.poison", _throughout),
+    "expiry": ("offsets.expiring", _once),
+}

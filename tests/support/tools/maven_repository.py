@@ -1,0 +1,110 @@
+"""A tiny Maven repository on loopback, over TLS or not, with settings that lead Ivy to it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import ssl
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from groupreplay.streaming.local.ivy import Coordinate
+
+
+def jar(text: str) -> bytes:
+    """A jar that holds one file with this text."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("text"), text)
+    return content.getvalue()
+
+
+@dataclass
+class MavenRepository:
+    """What is served: paths to contents, and which jars were asked for."""
+
+    settings: Path
+    files: dict[str, bytes] = field(default_factory=dict)
+    jars_served: list[str] = field(default_factory=list)
+
+    def add(self, coordinate: str, content: bytes, needs: tuple[str, ...] = ()) -> str:
+        """Puts a jar with its pom in; returns its sha256 in hex."""
+        self.files[_path(coordinate, "jar")] = content
+        self.files[_path(coordinate, "pom")] = _pom(coordinate, needs)
+        return hashlib.sha256(content).hexdigest()
+
+
+@contextlib.contextmanager
+def serve(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator[MavenRepository]:
+    """Serves an empty repository; `folder` takes the Ivy settings file."""
+    repository = MavenRepository(settings=folder / "ivysettings.xml")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(repository.files, repository.jars_served))
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    root = f"http{'s' if tls else ''}://localhost:{server.server_port}/"
+    repository.settings.write_text(
+        '<ivysettings><settings defaultResolver="mirror"/><resolvers>'
+        f'<ibiblio name="mirror" m2compatible="true" root="{root}"/></resolvers></ivysettings>',
+        encoding="utf-8",
+    )
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield repository
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _path(coordinate: str, extension: str) -> str:
+    named = Coordinate.parse(coordinate)
+    folder = f"/{named.group.replace('.', '/')}/{named.name}/{named.version}"
+    return f"{folder}/{named.name}-{named.version}.{extension}"
+
+
+def _pom(coordinate: str, needs: tuple[str, ...]) -> bytes:
+    def tags(text: str) -> str:
+        named = Coordinate.parse(text)
+        return (
+            f"<groupId>{named.group}</groupId><artifactId>{named.name}</artifactId>"
+            f"<version>{named.version}</version>"
+        )
+
+    dependencies = "".join(f"<dependency>{tags(need)}</dependency>" for need in needs)
+    return (
+        f"<project><modelVersion>4.0.0</modelVersion>{tags(coordinate)}"
+        f"<dependencies>{dependencies}</dependencies></project>"
+    ).encode()
+
+
+def _handler(files: Mapping[str, bytes], jars_served: list[str]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self._answer(body=False)
+
+        def do_GET(self) -> None:
+            self._answer(body=True)
+
+        def _answer(self, body: bool) -> None:
+            content = files.get(self.path)
+            if content is None:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            if body:
+                self.wfile.write(content)
+                if self.path.endswith(".jar"):
+                    jars_served.append(self.path.rpartition("/")[2])
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Says nothing."""
+
+    return Handler
