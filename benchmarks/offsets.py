@@ -67,8 +67,10 @@ def main() -> None:
     print(f"{asked.partitions:,} partitions of {asked.topics} topics")
     report("the first commit of all", [timed(lambda: group.apply(first, 0))])
     report("a commit of all", [timed(lambda one=one: group.apply(one, 0)) for one in later])  # type: ignore[misc]
-    saved, offsets = group._saved, group._offsets
-    report("all deadlines", [timed(lambda: deadlines(saved, offsets, _SEVEN_DAYS_MS)) for _ in later])
+    snapshot, offsets = group._snapshot, group._offsets
+    report(
+        "all deadlines", [timed(lambda: deadlines(snapshot.group, offsets, _SEVEN_DAYS_MS)) for _ in later]
+    )
     report("a snapshot", [timed(group.snapshot) for _ in later])
     blob = group.snapshot()
     report("back from it", [timed(lambda: Group.from_snapshot("big", group._context, blob)) for _ in later])

@@ -11,7 +11,6 @@ from groupreplay.state.output.catalogue import FACTS
 from groupreplay.state.output.document import DELETED, Deleted, encode_document
 from groupreplay.state.output.envelope import CloudEvent, cloud_event
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
-from groupreplay.state.snapshot.group_snapshot import SnapshotError
 from groupreplay.state.snapshot.observations import (
     COMMITS,
     DECREASES,
@@ -20,6 +19,7 @@ from groupreplay.state.snapshot.observations import (
     GroupRecord,
     Observations,
 )
+from groupreplay.state.snapshot.storage import SnapshotError
 
 __all__ = [
     "COMMITS",

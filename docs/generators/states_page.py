@@ -11,7 +11,7 @@ from inspect import getdoc
 from typing import Any, Final
 
 from groupreplay.state.kafka_terms import MemberPhase, Phase
-from groupreplay.state.replay.phases import NEXT, TransitionEvent, Seen
+from groupreplay.state.replay.phases import NEXT, Seen, TransitionEvent
 from groupreplay.state.snapshot.modern import MEMBER_STATES, STABLE_STATE, STATES
 
 _INTRO: Final = """\

@@ -59,7 +59,7 @@ def _outlook(found: Sequence[tuple[Detection, int]]) -> Evaluation:
 
 
 def _slots(view: GroupView) -> Iterator[tuple[str, Slot]]:
-    return iter(view.saved.habits.slots.items() if view.saved.habits else ())
+    return iter(view.snapshot.slot_history.slots.items() if view.snapshot.slot_history else ())
 
 
 def _member(slot: Slot) -> dict[str, Any]:
@@ -233,10 +233,10 @@ class RebalanceStormDetector:
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``alarms.Detector``."""
-        marks = view.saved.habits.marks if view.saved.habits else []
+        marks = view.snapshot.slot_history.marks if view.snapshot.slot_history else []
         recent = [mark for mark in marks if mark.at_ms > view.now_ms - self.window_ms]
         generations = sum(mark.generations for mark in recent)
-        firing = RebalanceStorm.NAME in view.saved.firing
+        firing = RebalanceStorm.NAME in view.snapshot.conditions.active
         if generations <= (self.least // 2 if firing else self.least):
             return QUIET
         slots = len({slot for mark in recent for slot in mark.slots})
@@ -266,7 +266,7 @@ class RebalanceStormDetector:
 
     def _since_ms(self, marks: Sequence[Mark], view: GroupView) -> int:
         """When the storm began: with the first of the latest generations that were too many."""
-        if RebalanceStorm.NAME in view.saved.firing:
+        if RebalanceStorm.NAME in view.snapshot.conditions.active:
             return view.now_ms  # What was said first counts.
         since_ms = view.now_ms
         for mark in reversed(marks):
@@ -283,8 +283,8 @@ class RebalanceStormDetector:
         if not all(self._stormy(marks, view.now_ms - number * self.window_ms) for number in windows):
             return False
         span_ms = self.windows * self.window_ms
-        rounds = span_ms // view.saved.probe_interval_ms if view.context.probing else 0
-        habits = view.saved.habits
+        rounds = span_ms // view.snapshot.probes.interval_ms if view.context.probing else 0
+        habits = view.snapshot.slot_history
         if rounds and habits and 2 * unsettled(habits, view.now_ms - span_ms) > rounds:
             return True
         moved_ms = view.offsets.last_move_ms()

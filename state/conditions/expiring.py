@@ -47,10 +47,10 @@ class OffsetsExpiringDetector:
         limit_ms = self.limit_ms(retention_ms)
         if not len(view.offsets):
             return Evaluation()
-        first_later = retention.first_deadline(view.saved, view.offsets, retention_ms)
+        first_later = retention.first_deadline(view.group, view.offsets, retention_ms)
         raised: tuple[Detection, ...] = ()
         if first_later is not None and first_later <= view.now_ms + limit_ms:
-            due = retention.deadlines(view.saved, view.offsets, retention_ms)
+            due = retention.deadlines(view.group, view.offsets, retention_ms)
             soon = due <= view.now_ms + limit_ms
             first_later, raised = retention.first(due[~soon]), (self._raised(view, due, soon, limit_ms),)
         if first_later is None:
@@ -64,11 +64,11 @@ class OffsetsExpiringDetector:
     ) -> Detection:
         first = int(due[soon].min())
         partitions = by_topic(view.offsets.names(np.flatnonzero(soon)))
-        missed = matters(view.saved, view.context.policy.of(view.group_id), view.now_ms)
+        missed = matters(view.snapshot, view.context.policy.of(view.group_id), view.now_ms)
         return Detection(
             kind=OffsetsExpiring,
             # An offset that was let go of late had no deadline before.
-            since_ms=max(first - limit_ms, view.saved.record_timestamp_ms or first - limit_ms),
+            since_ms=max(first - limit_ms, view.group.record_timestamp_ms or first - limit_ms),
             threshold_ms=limit_ms,
             details={
                 "partitions": partitions,

@@ -51,7 +51,7 @@ class MemberIdleDetector:
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``alarms.Detector``."""
         raised, later = [], []
-        for name, slot in view.saved.habits.slots.items() if view.saved.habits else ():
+        for name, slot in view.snapshot.slot_history.slots.items() if view.snapshot.slot_history else ():
             due_ms = slot.idle_since_ms + self.least_ms
             if slot.idle_rounds < self.rounds:
                 continue
@@ -79,22 +79,22 @@ class MemberIdleDetector:
 
 def _consuming(view: GroupView) -> bool:
     """Whether the group has consumers that commit, and no rebalance that is known to go on."""
-    saved = view.saved
-    if not len(view.offsets) or saved.in_progress is not None:
+    group = view.group
+    if not len(view.offsets) or group.in_progress is not None:
         return False
-    if saved.modern is None:
-        return saved.phase is Phase.STABLE and saved.protocol_type == CONSUMER_PROTOCOL_TYPE
-    living = modern.living(saved.modern)
-    return saved.group_type is GroupType.CONSUMER and bool(living) and modern.settled(saved.modern)
+    if group.modern is None:
+        return group.phase is Phase.STABLE and group.classic.protocol_type == CONSUMER_PROTOCOL_TYPE
+    living = modern.living(group.modern)
+    return group.group_type is GroupType.CONSUMER and bool(living) and modern.settled(group.modern)
 
 
 def _session_timeout_ms(view: GroupView) -> int:
-    return timeouts(view.saved)[1] or _SESSION_TIMEOUT_MS
+    return timeouts(view.group)[1] or _SESSION_TIMEOUT_MS
 
 
 def _told(view: GroupView, raised: Detection) -> bool:
     """Whether it was said already: what began while others were at work goes on when they rest."""
-    return raised.key in view.saved.firing
+    return raised.key in view.snapshot.conditions.active
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +115,10 @@ class RebalanceSuspectedDetector:
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``alarms.Detector``."""
-        if view.context.probing or view.saved.modern is not None or not _consuming(view):
+        if view.context.probing or view.group.modern is not None or not _consuming(view):
             return QUIET
         gap_ms = _usual_gap_ms(view, self.commits, self.repeats)
-        sign_ms = max(int(view.offsets.rows["commit_timestamp_ms"].max()), view.saved.since_ms or 0)
+        sign_ms = max(int(view.offsets.rows["commit_timestamp_ms"].max()), view.group.since_ms or 0)
         limit_ms = self._limit_ms(view, gap_ms or 0)
         if view.now_ms <= sign_ms + limit_ms:
             return Evaluation(next_ms=sign_ms + limit_ms + 1)
@@ -140,7 +140,7 @@ class RebalanceSuspectedDetector:
     def _limit_ms(self, view: GroupView, gap_ms: int) -> int:
         if self.threshold_ms is not None:
             return self.threshold_ms
-        rebalance_ms, session_ms = timeouts(view.saved)
+        rebalance_ms, session_ms = timeouts(view.group)
         return max(
             self.of_gap * gap_ms, max(rebalance_ms, 0) + (session_ms or _SESSION_TIMEOUT_MS), self.least_ms
         )
@@ -187,7 +187,7 @@ class OwnerSilentDetector:
             return QUIET
         gap_ms = _usual_gap_ms(view, self.commits, self.repeats)
         limit_ms = self.threshold_ms or max(_session_timeout_ms(view), self.of_gap * (gap_ms or 0))
-        stable_ms = view.saved.since_ms or 0
+        stable_ms = view.group.since_ms or 0
         commit_ms = view.offsets.rows["commit_timestamp_ms"].tolist()
         at_work = max(commit_ms) >= view.now_ms - limit_ms
         if gap_ms is None:
@@ -235,14 +235,14 @@ class OwnerSilentDetector:
 
 
 def _firing(view: GroupView) -> set[str]:
-    return {key.partition(" ")[0] for key in view.saved.firing}
+    return {key.partition(" ")[0] for key in view.snapshot.conditions.active}
 
 
 def _assignments(view: GroupView) -> Iterator[tuple[str, Any, Mapping[str, str]]]:
     """(member id, member, partitions by topic name) of all members."""
-    group = view.saved.modern
+    group = view.group.modern
     if group is None:
-        yield from ((one.member_id, one, one.partitions or {}) for one in view.saved.members)
+        yield from ((one.member_id, one, one.partitions or {}) for one in view.group.classic.members)
         return
     known = names(view.offsets, group, view.context.topic_names)
     for member_id, member in modern.living(group).items():
@@ -278,8 +278,8 @@ class PartitionPoisonDetector:
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``alarms.Detector``."""
-        number = view.saved.round_number
-        if number is None or view.saved.simple or not len(view.offsets) or not _peopled(view):
+        number = view.group.epoch
+        if number is None or view.group.simple or not len(view.offsets) or not _peopled(view):
             return QUIET
         moved = view.offsets.moved
         old = (moved["generation"] >= 0) & (number - moved["generation"] >= self.generations)
@@ -327,5 +327,5 @@ class PartitionPoisonDetector:
 
 
 def _peopled(view: GroupView) -> bool:
-    group = view.saved.modern
-    return bool(view.saved.members) if group is None else bool(modern.living(group))
+    group = view.group.modern
+    return bool(view.group.classic.members) if group is None else bool(modern.living(group))

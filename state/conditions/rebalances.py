@@ -37,20 +37,20 @@ class Current:
 
 def current(view: GroupView) -> Current | None:
     """The rebalance in progress, None when there is none that can be seen."""
-    saved = view.saved
-    if saved.in_progress is not None:
-        one = saved.in_progress
+    group = view.group
+    if group.in_progress is not None:
+        one = group.in_progress
         return Current(
             rebalance_id=one.rebalance_id,
             since_ms=one.since_ms,
             state=one.phase.value,
             evidence=Evidence.PROBE,
         )
-    if saved.round is not None and saved.modern is not None:
+    if group.open_rebalance is not None and group.modern is not None:
         return Current(
-            rebalance_id=saved.round.rebalance_id,
-            since_ms=saved.round.started_ms,
-            state=modern.state_of(saved.group_type, saved.modern),
+            rebalance_id=group.open_rebalance.rebalance_id,
+            since_ms=group.open_rebalance.started_ms,
+            state=modern.state_of(group.group_type, group.modern),
             evidence=Evidence.LOG,
         )
     return None
@@ -58,18 +58,18 @@ def current(view: GroupView) -> Current | None:
 
 def rebalance_timeout_ms(view: GroupView) -> int:
     """The members' largest rebalance timeout."""
-    saved = view.saved
-    known = saved.modern.members.values() if saved.modern else saved.members or saved.former
+    group = view.group
+    known = group.modern.members.values() if group.modern else group.classic.members or group.former
     return max((one.rebalance_timeout_ms for one in known), default=-1)
 
 
 def session_timeout_ms(view: GroupView) -> int:
     """The largest session timeout seen."""
-    saved = view.saved
-    if saved.modern is not None:
-        given = [one.classic_session_timeout_ms or 0 for one in saved.modern.members.values()]
+    group = view.group
+    if group.modern is not None:
+        given = [one.classic_session_timeout_ms or 0 for one in group.modern.members.values()]
     else:
-        given = [one.session_timeout_ms for one in saved.members or saved.former]
+        given = [one.session_timeout_ms for one in group.classic.members or group.former]
     return max(given, default=0) or SESSION_TIMEOUT_MS
 
 
@@ -169,12 +169,12 @@ class RebalanceStuckDetector:
     def _raised(self, view: GroupView, due: list[_Wait], since_ms: int, wedged: bool) -> Detection:
         now = current(view)
         blockers = tuple(wait.blocker for wait in due if wait.blocker is not None)
-        found, note = suspects(view) if view.saved.modern is None else (None, None)
+        found, note = suspects(view) if view.group.modern is None else (None, None)
         details: dict[str, Any] = {
             "rebalance_id": now.rebalance_id if now else None,
             "state": now.state if now else _state(view),
             "reason": due[0].reason,
-            "blockers": blockers if view.saved.modern is not None else None,
+            "blockers": blockers if view.group.modern is not None else None,
             "suspects": found,
             "suspects_note": note,
             "wedged": wedged,
@@ -199,24 +199,24 @@ class RebalanceStuckDetector:
         return 2 * timeout_ms + session_timeout_ms(view) + self.wedged_beyond_ms
 
     def _waits(self, view: GroupView) -> Iterator[_Wait]:
-        saved = view.saved
-        if saved.in_progress is not None:
-            reason = "not_synced" if saved.in_progress.phase is Phase.COMPLETING_REBALANCE else "not_joined"
+        group = view.group
+        if group.in_progress is not None:
+            reason = "not_synced" if group.in_progress.phase is Phase.COMPLETING_REBALANCE else "not_joined"
             limit_ms = self.limit_ms(view, rebalance_timeout_ms(view))
-            yield _Wait(saved.in_progress.since_ms, limit_ms, reason)
-        elif saved.modern is not None and modern.living(saved.modern):
-            if modern.assigning(saved.modern):
-                if saved.since_ms is not None:
+            yield _Wait(group.in_progress.since_ms, limit_ms, reason)
+        elif group.modern is not None and modern.living(group.modern):
+            if modern.assigning(group.modern):
+                if group.since_ms is not None:
                     # The state of a share group is Stable all the while: then it is the round that counts.
-                    began = saved.round.started_ms if saved.round else saved.since_ms
-                    since_ms = began if saved.group_type is GroupType.SHARE else saved.since_ms
+                    began = group.open_rebalance.started_ms if group.open_rebalance else group.since_ms
+                    since_ms = began if group.group_type is GroupType.SHARE else group.since_ms
                     yield _Wait(since_ms, self.threshold_ms or self.assigning_ms, "not_assigned")
             else:
-                yield from self._revocations(view, saved.modern)
+                yield from self._revocations(view, group.modern)
 
     def _revocations(self, view: GroupView, group: Modern) -> Iterator[_Wait]:
         waiting = _wanted(group)
-        started_ms = view.saved.round.started_ms if view.saved.round else None
+        started_ms = view.group.open_rebalance.started_ms if view.group.open_rebalance else None
         for member_id, member in sorted(modern.living(group).items()):
             limit_ms = self.limit_ms(view, member.rebalance_timeout_ms)
             if member.phase is MemberPhase.UNREVOKED and member.phase_since_ms is not None:
@@ -231,13 +231,13 @@ class RebalanceStuckDetector:
 
 def _reasons_said(view: GroupView) -> Sequence[str]:
     """The reasons that were given for the condition that holds, by its mark."""
-    known = view.saved.firing.get(RebalanceStuck.NAME)
+    known = view.snapshot.conditions.active.get(RebalanceStuck.NAME)
     return known.dedup_key.partition("\0")[0].split(",") if known else ()
 
 
 def _state(view: GroupView) -> str:
-    group = view.saved.modern
-    return view.saved.phase.value if group is None else modern.state_of(view.saved.group_type, group)
+    group = view.group.modern
+    return view.group.phase.value if group is None else modern.state_of(view.group.group_type, group)
 
 
 def _wanted(group: Modern) -> set[tuple[str, int]]:

@@ -27,12 +27,12 @@ _LEADER_GONE: Final = "the leader of the last generation is not in the group any
 
 def suspects(view: GroupView) -> tuple[tuple[Suspect, ...], str | None]:
     """The suspects, likeliest first, and why there are none."""
-    saved = view.saved
-    if saved.in_progress is None or not saved.members:
+    group = view.group
+    if group.in_progress is None or not group.classic.members:
         return (), _NO_GENERATION
-    seen = set(saved.in_progress.seen)
-    if saved.in_progress.phase is Phase.COMPLETING_REBALANCE:
-        leader = [member for member in saved.members if member.member_id == saved.leader]
+    seen = set(group.in_progress.seen)
+    if group.in_progress.phase is Phase.COMPLETING_REBALANCE:
+        leader = [member for member in group.classic.members if member.member_id == group.classic.leader]
         if not leader or not _present(leader[0], seen):
             return (), _LEADER_GONE
         return (_suspect(leader[0], "leader_has_not_synced", _last_commit_ms(view, leader[0])),), None
@@ -41,13 +41,13 @@ def suspects(view: GroupView) -> tuple[tuple[Suspect, ...], str | None]:
 
 def _silent(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ...], str | None]:
     """Members of the last generation that have not committed since somebody else has."""
-    saved = view.saved
-    assert saved.in_progress is not None
-    since_ms = saved.in_progress.since_ms - saved.in_progress.unseen_ms
-    commits = {member.member_id: _last_commit_ms(view, member) for member in saved.members}
+    group = view.group
+    assert group.in_progress is not None
+    since_ms = group.in_progress.since_ms - group.in_progress.unseen_ms
+    commits = {member.member_id: _last_commit_ms(view, member) for member in group.classic.members}
     if not any(at_ms is not None and at_ms > since_ms for at_ms in commits.values()):
         return (), _NO_COMMITS
-    present = [member for member in saved.members if _present(member, seen)]
+    present = [member for member in group.classic.members if _present(member, seen)]
     newest_ms = max(at_ms for at_ms in commits.values() if at_ms is not None)
     quiet = [
         member
@@ -57,7 +57,9 @@ def _silent(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ...], str |
         or _first(at_ms, commits, since_ms)
     ]
     # One that was at work until shortly before is likelier than one that has had nothing to do for hours.
-    recent_ms = since_ms - 2 * max((member.rebalance_timeout_ms for member in saved.members), default=0)
+    recent_ms = since_ms - 2 * max(
+        (member.rebalance_timeout_ms for member in group.classic.members), default=0
+    )
 
     def rank(member: Member) -> tuple[int, int]:
         at_ms = commits[member.member_id]
@@ -72,7 +74,7 @@ def _silent(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ...], str |
     ]
     absent = [
         _suspect(member, "static_member_absent", commits[member.member_id])
-        for member in saved.members
+        for member in group.classic.members
         if member.instance_id is not None and not _present(member, seen)
     ]
     return tuple([*ranked, *absent][:_MOST]), None if ranked or absent else _ALL_COMMIT

@@ -20,6 +20,7 @@ from groupreplay.state.snapshot.conditions import ActiveCondition
 if TYPE_CHECKING:
     from groupreplay.state.policy.context import Context
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+    from groupreplay.state.snapshot.group_state import GroupState
     from groupreplay.state.snapshot.offsets import Offsets
 
 _KINDS: Final = {kind.NAME: kind for kind in CONDITIONS}
@@ -32,10 +33,15 @@ class GroupView:
     """A group at one moment, as detectors see it."""
 
     group_id: str
-    saved: GroupSnapshot
+    snapshot: GroupSnapshot
     offsets: Offsets
     context: Context
     now_ms: int
+
+    @property
+    def group(self) -> GroupState:
+        """What the group's records and probes show."""
+        return self.snapshot.group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from groupreplay.state.events.event import Cause, Event, Evidence, History
 from groupreplay.state.events.group_events import RecordFact, RecordMalformed, RecordSkipped
 from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
-from groupreplay.state.snapshot.group_snapshot import SnapshotError
+from groupreplay.state.snapshot.storage import SnapshotError
 
 Kind = Literal["malformed", "skipped"]
 

@@ -21,7 +21,7 @@ from groupreplay.state.job.daily_summary import Tally, taken
 from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import Context
 from groupreplay.state.snapshot.conditions import ActiveCondition
-from groupreplay.state.snapshot.group_snapshot import SnapshotError
+from groupreplay.state.snapshot.storage import SnapshotError
 
 #: What to do about missing rights; a prober needs them for groups it has not heard of yet.
 GRANT_DESCRIBE: Final = (

@@ -23,6 +23,7 @@ from groupreplay.state.replay.topic_names import names
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.connect import Worker
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.members import Member, group_topics
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.offsets import Offsets
@@ -51,22 +52,22 @@ class Deleted:
 DELETED: Final = Deleted()
 
 
-def _head(group_id: str, saved: GroupSnapshot, seen: Picture) -> dict[str, Any]:
-    group = saved.modern
+def _head(group_id: str, group: GroupState, seen: Picture) -> dict[str, Any]:
+    known = group.modern
     return {
         "group_id": group_id,
-        "type": saved.group_type.value,
-        "simple": saved.simple,
+        "type": group.group_type.value,
+        "simple": group.simple,
         "state": seen.state,
-        "protocol_type": saved.protocol_type if group is None else _PROTOCOL_TYPES[saved.group_type],
-        "protocol": saved.protocol if group is None else _assignor(group),
-        "leader": saved.leader,
-        "generation": saved.generation,
-        "group_epoch": modern.group_epoch(group) if group else None,
-        "target_epoch": modern.target_epoch(group) if group else None,
-        "since_ms": saved.in_progress.since_ms if saved.in_progress else saved.since_ms,
-        "history": saved.history.value,
-        "topology_epoch": group.topology_epoch if group else None,
+        "protocol_type": group.classic.protocol_type if known is None else _PROTOCOL_TYPES[group.group_type],
+        "protocol": group.classic.protocol if known is None else _assignor(known),
+        "leader": group.classic.leader,
+        "generation": group.classic.generation,
+        "group_epoch": modern.group_epoch(known) if known else None,
+        "target_epoch": modern.target_epoch(known) if known else None,
+        "since_ms": group.in_progress.since_ms if group.in_progress else group.since_ms,
+        "history": group.history.value,
+        "topology_epoch": known.topology_epoch if known else None,
     }
 
 
@@ -85,10 +86,10 @@ def _ranges(held: _Held) -> dict[str, str] | None:
 
 
 def _member(
-    member: Member, saved: GroupSnapshot, topic_names: Mapping[str, str], shown: Callable[[_Held], Any]
+    member: Member, group: GroupState, topic_names: Mapping[str, str], shown: Callable[[_Held], Any]
 ) -> dict[str, Any]:
     """A member; ``shown`` is how partitions are written. What its kind of group does not have is None."""
-    known = saved.modern.members.get(member.member_id) if saved.modern else None
+    known = group.modern.members.get(member.member_id) if group.modern else None
 
     def by_name(held: _Held) -> Any:
         return shown(held and {topic_names.get(topic, topic): ranges for topic, ranges in held.items()})
@@ -103,7 +104,7 @@ def _member(
         "epoch": known.epoch if known else None,
         "partitions": by_name(member.partitions),
         "supported_protocols": list(member.supported_protocols),
-        "member_protocol": GroupType.CLASSIC.value if classic else saved.group_type.value,
+        "member_protocol": GroupType.CLASSIC.value if classic else group.group_type.value,
         "target_partitions": by_name(known.target) if known else None,
         "revoking": by_name(known.revoking) if known else None,
         "rack_id": known.rack_id if known else None,
@@ -121,28 +122,28 @@ def _worker(worker: Worker, shown: Callable[[_Held], Any]) -> dict[str, Any]:
     }
 
 
-def _topics(saved: GroupSnapshot, seen: Picture) -> list[str]:
-    if saved.modern is not None:
-        return sorted(modern.subscribed_topics(saved.group_type, saved.modern))
-    return sorted(group_topics(seen.members, saved.protocol_type) or ())
+def _topics(group: GroupState, seen: Picture) -> list[str]:
+    if group.modern is not None:
+        return sorted(modern.subscribed_topics(group.group_type, group.modern))
+    return sorted(group_topics(seen.members, group.classic.protocol_type) or ())
 
 
-def describe(group_id: str, saved: GroupSnapshot, offsets: Offsets, context: Context) -> dict[str, Any]:
+def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> dict[str, Any]:
     """``Group.describe()``: partitions as lists, every committed offset by topic and partition."""
-    seen = picture(saved)
-    known = names(offsets, saved.modern, context.topic_names)
-    members = [_member(member, saved, known, _lists) for member in seen.members]
+    seen = picture(snapshot.group)
+    known = names(offsets, snapshot.group.modern, context.topic_names)
+    members = [_member(member, snapshot.group, known, _lists) for member in seen.members]
     return {
-        **_head(group_id, saved, seen),
+        **_head(group_id, snapshot.group, seen),
         "members": [{**member, "partitions": member["partitions"] or {}} for member in members],
-        "subscribed_topics": _topics(saved, seen),
-        "offsets": _with_deadlines(saved, offsets, context),
-        "conditions": told(saved.firing),
+        "subscribed_topics": _topics(snapshot.group, seen),
+        "offsets": _with_deadlines(snapshot.group, offsets, context),
+        "conditions": told(snapshot.conditions.active),
     }
 
 
-def _with_deadlines(saved: GroupSnapshot, offsets: Offsets, context: Context) -> list[dict[str, Any]]:
-    due = retention.deadlines(saved, offsets, context.assumed_retention_ms)
+def _with_deadlines(group: GroupState, offsets: Offsets, context: Context) -> list[dict[str, Any]]:
+    due = retention.deadlines(group, offsets, context.assumed_retention_ms)
     names_ = offsets.names(np.arange(len(offsets)))
     at = dict(zip(names_, due.tolist(), strict=True))
     shown = []
@@ -153,33 +154,33 @@ def _with_deadlines(saved: GroupSnapshot, offsets: Offsets, context: Context) ->
     return shown
 
 
-def _next_expiry_ms(saved: GroupSnapshot, offsets: Offsets, context: Context) -> int | None:
+def _next_expiry_ms(group: GroupState, offsets: Offsets, context: Context) -> int | None:
     """The first deadline, rounded down: it moves with every commit, and the document shall not."""
     retention_ms = context.assumed_retention_ms
-    first = retention.first_deadline(saved, offsets, retention_ms)
+    first = retention.first_deadline(group, offsets, retention_ms)
     step_ms = max(retention_ms // _EXPIRY_STEPS, 1)
     return None if first is None else first // step_ms * step_ms
 
 
 def group_document(
-    group_id: str, saved: GroupSnapshot, offsets: Offsets, context: Context, labels: Mapping[str, str]
+    group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: Context, labels: Mapping[str, str]
 ) -> dict[str, Any]:
     """The document of ``group-states``: members with ranges (at most 200), offsets in summary."""
-    seen = picture(saved)
-    known = names(offsets, saved.modern, context.topic_names) if seen.members else {}
+    seen = picture(snapshot.group)
+    known = names(offsets, snapshot.group.modern, context.topic_names) if seen.members else {}
     return {
         "cluster_id": context.cluster_id,
-        **_head(group_id, saved, seen),
+        **_head(group_id, snapshot.group, seen),
         "member_count": len(seen.members),
-        "members": [_member(member, saved, known, _ranges) for member in seen.members[:MAX_MEMBERS]],
-        "subscribed_topics": _topics(saved, seen),
-        "offsets": {**offsets.summary(), "next_expiry_ms": _next_expiry_ms(saved, offsets, context)},
-        "conditions": told(saved.firing),
+        "members": [_member(member, snapshot.group, known, _ranges) for member in seen.members[:MAX_MEMBERS]],
+        "subscribed_topics": _topics(snapshot.group, seen),
+        "offsets": {**offsets.summary(), "next_expiry_ms": _next_expiry_ms(snapshot.group, offsets, context)},
+        "conditions": told(snapshot.conditions.active),
         "labels": {**context.labels, **labels},
         "log_position": {
-            "partition": saved.partition,
-            "offset": saved.last_offset,
-            "timestamp_ms": saved.last_timestamp_ms,
+            "partition": snapshot.log.partition,
+            "offset": snapshot.log.last_offset,
+            "timestamp_ms": snapshot.log.last_timestamp_ms,
         },
     }
 

@@ -34,6 +34,7 @@ from groupreplay.state.snapshot.losses import Change, Lost
 if TYPE_CHECKING:
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+    from groupreplay.state.snapshot.group_state import GroupState
     from groupreplay.state.snapshot.observations import CommitRun
     from groupreplay.state.snapshot.offsets import Applied, Offsets
 
@@ -48,7 +49,7 @@ SMALL_RECORDS: Final = 500
 
 
 def report_tombstones(
-    saved: GroupSnapshot,
+    snapshot: GroupSnapshot,
     offsets: Offsets,
     gone: Collection[tuple[str, int]],
     with_group: bool,
@@ -60,9 +61,9 @@ def report_tombstones(
         return
     context, at_ms = report.context, report.timestamp_ms
     named, values = offsets.names(places), offsets.rows["offset"][places].tolist()
-    due = deadlines(saved, offsets, context.assumed_retention_ms)[places]
+    due = deadlines(snapshot.group, offsets, context.assumed_retention_ms)[places]
     first = int(due.min())
-    mattered = matters(saved, report.rules, at_ms)
+    mattered = matters(snapshot, report.rules, at_ms)
     lost = tuple(
         PartitionOffset(topic=topic, partition=partition, offset=offset)
         for (topic, partition), offset in sorted(zip(named, values, strict=True))
@@ -71,7 +72,7 @@ def report_tombstones(
     evidence = context.retention_evidence
     fact: OffsetsExpired | OffsetsDeleted
     if (due <= at_ms + TOLERANCE_MS).all():
-        since_ms = max(first, saved.record_timestamp_ms or first)
+        since_ms = max(first, snapshot.group.record_timestamp_ms or first)
         fact = OffsetsExpired(
             partitions=lost,
             partition_count=len(lost),
@@ -81,24 +82,24 @@ def report_tombstones(
             check_interval_ms=context.retention_check_interval_ms,
         )
     else:
-        reason, evidence = _deleted_why(saved, offsets, named, with_group, report)
+        reason, evidence = _deleted_why(snapshot.group, offsets, named, with_group, report)
         deadline_ms = None if first == NEVER else first
         fact = OffsetsDeleted(
             partitions=lost, partition_count=len(lost), reason=reason, deadline_ms=deadline_ms
         )
     report.say(
         fact,
-        group_type=saved.group_type,
-        simple=saved.simple,
-        history=saved.history,
+        group_type=snapshot.group.group_type,
+        simple=snapshot.group.simple,
+        history=snapshot.group.history,
         evidence=evidence,
         severity=Severity.WARN if mattered else Severity.INFO,
     )
-    _remember(saved, [Lost(o.topic, o.partition, o.offset, at_ms, reason, mattered) for o in lost])
+    _remember(snapshot, [Lost(o.topic, o.partition, o.offset, at_ms, reason, mattered) for o in lost])
 
 
 def _deleted_why(
-    saved: GroupSnapshot, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool, report: Report
+    group: GroupState, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool, report: Report
 ) -> tuple[LossReason, Evidence]:
     """Who deleted them: the group's end is in the log, the end of a topic is concluded."""
     if with_group:
@@ -107,7 +108,7 @@ def _deleted_why(
     indices = [place for place, topic in enumerate(offsets.topics) if topic in topics]
     if sum(int((offsets.rows["topic"] == place).sum()) for place in indices) != len(named):
         return "admin", Evidence.INFERRED
-    if _protected(saved, topics):
+    if _protected(group, topics):
         return "topic_deleted", Evidence.LOG
     known = set(report.context.topic_names.values())
     if known and known.isdisjoint(topics):
@@ -115,25 +116,25 @@ def _deleted_why(
     return "admin", Evidence.INFERRED
 
 
-def _protected(saved: GroupSnapshot, topics: set[str]) -> bool:
+def _protected(group: GroupState, topics: set[str]) -> bool:
     """Whether the broker refuses to delete these offsets on request, because of the group's members."""
-    if saved.group_type is GroupType.CLASSIC and saved.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        return has_members(saved)
-    return topics <= subscribed_topics(saved)
+    if group.group_type is GroupType.CLASSIC and group.classic.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return has_members(group)
+    return topics <= subscribed_topics(group)
 
 
-def _remember(saved: GroupSnapshot, lost: Sequence[Lost]) -> None:
+def _remember(snapshot: GroupSnapshot, lost: Sequence[Lost]) -> None:
     again = {(one.topic, one.partition) for one in lost}
-    kept = [one for one in saved.lost if (one.topic, one.partition) not in again]
-    saved.lost = (*kept, *lost[:MOST_REMEMBERED])[-MOST_REMEMBERED:]
+    kept = [one for one in snapshot.losses.lost if (one.topic, one.partition) not in again]
+    snapshot.losses.lost = (*kept, *lost[:MOST_REMEMBERED])[-MOST_REMEMBERED:]
 
 
-def forget_before(saved: GroupSnapshot, at_ms: int) -> None:
+def forget_before(snapshot: GroupSnapshot, at_ms: int) -> None:
     """Drop what was lost more than ``MEMORY_MS`` before this moment."""
-    saved.lost = tuple(one for one in saved.lost if one.at_ms + MEMORY_MS > at_ms)
+    snapshot.losses.lost = tuple(one for one in snapshot.losses.lost if one.at_ms + MEMORY_MS > at_ms)
 
 
-def changes(saved: GroupSnapshot, run: CommitRun, applied: Applied) -> list[Change]:
+def changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> list[Change]:
     """What a run of commits did beside progress; ``applied`` is what the table found out about it.
 
     Takes what came back out of the memory of what was lost.
@@ -152,27 +153,27 @@ def changes(saved: GroupSnapshot, run: CommitRun, applied: Applied) -> list[Chan
             partition,
             old,
             new,
-            kind=_kind(saved, old - new, topic in applied.recreated),
+            kind=_kind(snapshot, old - new, topic in applied.recreated),
         )
         for row, old, new, log_offset, at_ms in falls
         for topic, partition in [(run.topics[rows["topic"][row]], int(rows["partition"][row]))]
     ]
-    return [*found, *(_found_again(saved, run) if saved.lost else ())]
+    return [*found, *(_found_again(snapshot, run) if snapshot.losses.lost else ())]
 
 
-def _kind(saved: GroupSnapshot, records: int, recreated: bool) -> RewindKind:
+def _kind(snapshot: GroupSnapshot, records: int, recreated: bool) -> RewindKind:
     if recreated:
         return "topic_recreated"
-    if saved.life.peopled and not has_members(saved):
+    if snapshot.activity.peopled and not has_members(snapshot.group):
         return "admin_while_empty"
     return "small" if records <= SMALL_RECORDS else "other"
 
 
-def _found_again(saved: GroupSnapshot, run: CommitRun) -> Iterable[Change]:
+def _found_again(snapshot: GroupSnapshot, run: CommitRun) -> Iterable[Change]:
     places = zip(run.rows["topic"].tolist(), run.rows["partition"].tolist(), strict=True)
     row_of = {(run.topics[topic], partition): row for row, (topic, partition) in enumerate(places)}
-    back = [one for one in saved.lost if (one.topic, one.partition) in row_of]
-    saved.lost = tuple(one for one in saved.lost if one not in back)
+    back = [one for one in snapshot.losses.lost if (one.topic, one.partition) in row_of]
+    snapshot.losses.lost = tuple(one for one in snapshot.losses.lost if one not in back)
     for one in back:
         row = run.rows[row_of[one.topic, one.partition]]
         place = (int(row["first_timestamp_ms"]), int(row["first_log_offset"]))
@@ -189,16 +190,16 @@ def occasions(held: Sequence[Change]) -> list[list[Change]]:
     return sorted((list(same) for _, same in groupby(ordered, sort)), key=lambda same: same[0].log_offset)
 
 
-def report_changes(saved: GroupSnapshot, same: Sequence[Change], report: Report) -> None:
+def report_changes(snapshot: GroupSnapshot, same: Sequence[Change], report: Report) -> None:
     """Say one occasion of ``occasions``."""
     lost = [one.lost for one in same if one.lost is not None]
     fact = _reset(same, lost) if lost else _rewound(same)
     heard = any(one.mattered and one.reason != "topic_deleted" for one in lost)
     report.say(
         fact,
-        group_type=saved.group_type,
-        simple=saved.simple,
-        history=saved.history,
+        group_type=snapshot.group.group_type,
+        simple=snapshot.group.simple,
+        history=snapshot.group.history,
         severity=Severity.WARN if heard else Severity.INFO,
     )
 

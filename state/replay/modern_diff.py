@@ -29,12 +29,12 @@ from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.topic_names import counted_moves, named, named_orphans, names
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_state import GroupState, OpenRebalance
 from groupreplay.state.snapshot.members import Member, Pairing, pair
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import each
-from groupreplay.state.snapshot.rebalance import OpenRound
 
 #: The session timeout of the newer kinds is in no record; this is the broker's default and its minimum.
 SESSION_TIMEOUT_MS: Final = 45_000
@@ -75,58 +75,60 @@ class Picture:
         return self.exists and (self.kind is not GroupType.CLASSIC or self.epoch is not None or self.whole)
 
 
-def is_modern(saved: GroupSnapshot, records: Sequence[GroupRecord]) -> bool:
+def is_modern(snapshot: GroupSnapshot, records: Sequence[GroupRecord]) -> bool:
     """Whether an operation concerns a group of the newer kinds, or a conversion from or to one."""
-    return saved.group_type is not GroupType.CLASSIC or any(
+    return snapshot.group.group_type is not GroupType.CLASSIC or any(
         record.key.KEY_TYPE in modern.RECORDS for record in records
     )
 
 
-def apply(saved: GroupSnapshot, records: Sequence[GroupRecord], offsets: Offsets, report: Report) -> None:
-    """Take over an operation's records, in log order, and report what it changed."""
-    before, history = picture(saved), saved.history
+def apply(snapshot: GroupSnapshot, records: Sequence[GroupRecord], offsets: Offsets, report: Report) -> None:
+    """Apply an operation's records, in log order, and report what it changed."""
+    before, history = picture(snapshot.group), snapshot.group.history
     epochs = [before.epoch]
     strange = False
     for record in records:
-        strange |= saved.modern is not None and modern.is_strange(saved.modern, record.key, record.value)
-        _take(saved, record, offsets, report)
-        if saved.modern is not None and modern.group_epoch(saved.modern) != epochs[-1]:
-            epochs.append(modern.group_epoch(saved.modern))
-    if saved.modern is not None and not saved.modern.exists:
-        classic.forget(saved)
-    after = picture(saved)
+        known = snapshot.group.modern
+        strange |= known is not None and modern.is_strange(known, record.key, record.value)
+        _take(snapshot, record, offsets, report)
+        known = snapshot.group.modern
+        if known is not None and modern.group_epoch(known) != epochs[-1]:
+            epochs.append(modern.group_epoch(known))
+    if snapshot.group.modern is not None and not snapshot.group.modern.exists:
+        classic.forget(snapshot)
+    group = snapshot.group
+    after = picture(group)
     if before.state != after.state or before.kind != after.kind:
-        saved.since_ms = report.timestamp_ms
-    saved.history, comparable = _continuity(history, saved.modern, before, after, epochs)
+        group.since_ms = report.timestamp_ms
+    group.history, comparable = _continuity(history, group.modern, before, after, epochs)
     if strange:
-        saved.history, comparable = History.PARTIAL, False
-    saved.record_offset, saved.record_timestamp_ms = report.offset, report.timestamp_ms
+        group.history, comparable = History.PARTIAL, False
+    group.record_offset, group.record_timestamp_ms = report.offset, report.timestamp_ms
     pairing = pair(before.members, after.members)
-    _Comparison(saved, before, after, pairing, comparable, offsets, report).report_all()
+    _Comparison(group, before, after, pairing, comparable, offsets, report).report_all()
     if not after.exists:
-        saved.history = History.PARTIAL
+        group.history = History.PARTIAL
 
 
-def _take(saved: GroupSnapshot, record: GroupRecord, offsets: Offsets, report: Report) -> None:
+def _take(snapshot: GroupSnapshot, record: GroupRecord, offsets: Offsets, report: Report) -> None:
     """One record, leniently: the newest value decides the kind, tombstones of another kind are nothing."""
     if isinstance(record.key, GroupMetadataKey):
         if isinstance(record.value, GroupMetadataValue):
             silent = replace(report.context, emit_since_ms=1 << 62)
             quiet = Report(report.group_id, silent, report.partition, record.offset, record.timestamp_ms)
-            if saved.group_type is not GroupType.CLASSIC:
-                classic.forget(saved)
-            classic.apply_value(saved, record.value, offsets, quiet)
-        elif saved.group_type is GroupType.CLASSIC:
-            classic.forget(saved)
+            if snapshot.group.group_type is not GroupType.CLASSIC:
+                classic.forget(snapshot)
+            classic.apply_value(snapshot, record.value, offsets, quiet)
+        elif snapshot.group.group_type is GroupType.CLASSIC:
+            classic.forget(snapshot)
         return
     kind = modern.RECORDS[record.key.KEY_TYPE][0]
-    if record.value is not None and (saved.group_type is not kind or saved.modern is None):
-        history = saved.history
-        classic.forget(saved)
-        saved.group_type, saved.modern, saved.history = kind, Modern(), history
-        saved.phase = Phase.EMPTY
-    if saved.group_type is kind and saved.modern is not None:
-        modern.apply_record(saved.modern, record.key, record.value, record.timestamp_ms)
+    if record.value is not None and (snapshot.group.group_type is not kind or snapshot.group.modern is None):
+        history = snapshot.group.history
+        snapshot.group = GroupState(group_type=kind, modern=Modern(), history=history, phase=Phase.EMPTY)
+    group = snapshot.group
+    if group.group_type is kind and group.modern is not None:
+        modern.apply_record(group.modern, record.key, record.value, record.timestamp_ms)
 
 
 def _continuity(
@@ -187,32 +189,32 @@ def _members(group: Modern) -> tuple[Member, ...]:
     )
 
 
-def picture(saved: GroupSnapshot) -> Picture:
+def picture(group: GroupState) -> Picture:
     """The group as it is now."""
-    group = saved.modern
-    if group is None:
+    known = group.modern
+    if known is None:
         return Picture(
-            kind=saved.group_type,
-            state=saved.phase.value,
-            epoch=saved.generation,
+            kind=group.group_type,
+            state=group.phase.value,
+            epoch=group.classic.generation,
             metadata_hash=None,
-            members=saved.members,
+            members=group.classic.members,
             signs={},
-            whole=saved.history is History.FULL,
+            whole=group.history is History.FULL,
             settled=True,
         )
     return Picture(
-        kind=saved.group_type,
-        state=modern.state_of(saved.group_type, group),
-        epoch=modern.group_epoch(group),
-        metadata_hash=group.metadata_hash,
-        members=_members(group),
+        kind=group.group_type,
+        state=modern.state_of(group.group_type, known),
+        epoch=modern.group_epoch(known),
+        metadata_hash=known.metadata_hash,
+        members=_members(known),
         signs={
             name: (member.phase, member.phase_since_ms, member.seen_ms)
-            for name, member in group.members.items()
+            for name, member in known.members.items()
         },
-        whole=saved.history is History.FULL,
-        settled=modern.settled(group),
+        whole=group.history is History.FULL,
+        settled=modern.settled(known),
     )
 
 
@@ -220,7 +222,7 @@ def picture(saved: GroupSnapshot) -> Picture:
 class _Comparison:
     """Two pictures, and what they say."""
 
-    saved: GroupSnapshot
+    group: GroupState
     before: Picture
     after: Picture
     pairing: Pairing
@@ -232,22 +234,22 @@ class _Comparison:
         """Every fact of the operation, in a fixed order."""
         self._existence()
         if self.before.kind is not self.after.kind is GroupType.CLASSIC:
-            self.saved.orphans = self._given_up()
+            self.group.orphans = self._given_up()
         if self.comparable:
             self._rounds_begin()
             self._members()
             self._rounds_end()
         else:
-            self.saved.round = None
+            self.group.open_rebalance = None
 
     def _say(self, fact: Fact, kind: GroupType | None = None) -> None:
-        self.report.say(fact, group_type=kind or self.after.kind, simple=False, history=self.saved.history)
+        self.report.say(fact, group_type=kind or self.after.kind, simple=False, history=self.group.history)
 
     def _named(self, member: Member) -> Member:
         return named(member, self._names())
 
     def _names(self) -> dict[str, str]:
-        return names(self.offsets, self.saved.modern, self.report.context.topic_names)
+        return names(self.offsets, self.group.modern, self.report.context.topic_names)
 
     def _existence(self) -> None:
         before, after, at_ms = self.before, self.after, self.report.timestamp_ms
@@ -259,31 +261,35 @@ class _Comparison:
             )
             if before.kind is GroupType.CLASSIC and before.members:
                 # Its generations are written when they are complete: an epoch above continues nothing.
-                self.saved.completed_epoch = before.epoch
+                self.group.completed_epoch = before.epoch
         elif before.exists and not after.exists:
             self._say(GroupDeleted(generation=before.epoch, since_ms=at_ms), before.kind)
         elif not before.exists and after.exists and self.comparable:
             self._say(GroupCreated(generation=after.epoch, since_ms=at_ms))
 
     def _rounds_begin(self) -> None:
-        if not self._rose() or not self.after.members or self.saved.round is not None:
+        if not self._rose() or not self.after.members or self.group.open_rebalance is not None:
             return
-        if self.saved.completed_epoch is None and self.before.members and not self.before.settled:
+        if self.group.completed_epoch is None and self.before.members and not self.before.settled:
             # The log begins inside a rebalance: this epoch continues it, and when it began is not known.
             return
         place = f"{self.report.context.era}-{self.report.partition}-{self.report.offset}"
-        base = self.before.members or self.saved.former
+        base = self.before.members or self.group.former
         fresh = not self.before.exists or self.before.kind is not self.after.kind
-        owners_known = fresh or self.saved.completed_epoch is not None
-        self.saved.round = OpenRound(place, self.report.timestamp_ms, self._trigger(), base, owners_known)
+        owners_known = fresh or self.group.completed_epoch is not None
+        self.group.open_rebalance = OpenRebalance(
+            place, self.report.timestamp_ms, self._trigger(), base, owners_known
+        )
         self._say(
             RebalanceStarted(
-                rebalance_id=place, generation=self.after.epoch or 0, trigger=self.saved.round.trigger
+                rebalance_id=place,
+                generation=self.after.epoch or 0,
+                trigger=self.group.open_rebalance.trigger,
             )
         )
 
     def _rose(self) -> bool:
-        if self.saved.modern is None:
+        if self.group.modern is None:
             return False
         # An emptied group that is converted begins anew: its generation says nothing about the epoch.
         anew = self.before.kind is not self.after.kind and not self.before.members
@@ -317,7 +323,7 @@ class _Comparison:
         for change in generation_diff.changes(self.pairing):
             self._say(change)
         if self.before.members and not self.after.members:
-            self.saved.former = self.before.members
+            self.group.former = self.before.members
 
     def _departure(self, member: Member, emptied: bool) -> tuple[int | None, LeaveReason]:
         phase, since_ms, seen_ms = self.before.signs.get(member.member_id, _NO_SIGN)
@@ -341,13 +347,13 @@ class _Comparison:
         return member.session_timeout_ms - (_HEARTBEAT_MS if by_commit else 0)
 
     def _rounds_end(self) -> None:
-        group, open_round = self.saved.modern, self.saved.round
+        group, open_round = self.group.modern, self.group.open_rebalance
         if group is None or not self.after.members:
-            self.saved.round = None
+            self.group.open_rebalance = None
         elif open_round is not None and self.after.state == "Stable" and modern.settled(group):
             self._completed(open_round)
-            self.saved.round = None
-            self.saved.completed_epoch = self.after.epoch
+            self.group.open_rebalance = None
+            self.group.completed_epoch = self.after.epoch
 
     def _given_up(self) -> dict[str, dict[str, str]]:
         """What the members had that are no more in a group that became a classic one: its next round deals it."""
@@ -355,22 +361,22 @@ class _Comparison:
         now = generation_diff.owners(self.after.members, {})
         return generation_diff.by_owner({place: owner for place, owner in last.items() if place not in now})
 
-    def _completed(self, open_round: OpenRound) -> None:
+    def _completed(self, open_round: OpenRebalance) -> None:
         old_members = tuple(map(self._named, open_round.members))
         members = tuple(map(self._named, self.after.members))
         pairing = pair(old_members, members)
-        previous, epoch = self.saved.completed_epoch, self.after.epoch or 0
+        previous, epoch = self.group.completed_epoch, self.after.epoch or 0
         round_ = generation_diff.GenerationDiff(
             old=old_members,
             new=members,
             pairing=pairing,
             protocol_type=CONSUMER_PROTOCOL_TYPE,
-            last_owners=generation_diff.owners(old_members, named_orphans(self.saved.orphans, self._names())),
+            last_owners=generation_diff.owners(old_members, named_orphans(self.group.orphans, self._names())),
             owners_known=open_round.owners_known,
             first=not old_members,
         )
         moved = counted_moves(round_, pairing, self.after.kind)
-        self.saved.orphans = moved.orphans if moved else {}
+        self.group.orphans = moved.orphans if moved else {}
         present = bool(self.before.members) or open_round.trigger != "first_join"
         old = pairing if present else Pairing((), (), members)
         self._say(

@@ -22,7 +22,7 @@ from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.members import group_topics
 
 if TYPE_CHECKING:
-    from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+    from groupreplay.state.snapshot.group_state import GroupState
     from groupreplay.state.snapshot.offsets import Offsets
 
 #: What no clock reaches: the offset does not expire as things are.
@@ -45,64 +45,64 @@ class Rule:
     """For groups of which ``holds`` is true; ``base`` None: nothing of them expires."""
 
     name: str
-    holds: Callable[[GroupSnapshot], bool]
+    holds: Callable[[GroupState], bool]
     base: Base | None
 
 
 #: The first that holds counts. Whatever the rule, the offsets of a subscribed topic stay, and an offset with an
 #: expiry of its own (a v1 record) has that in place of base and retention.
 RULES: Final = (
-    Rule("share group", lambda saved: saved.group_type is GroupType.SHARE, None),
-    Rule("consumer group", lambda saved: saved.group_type is GroupType.CONSUMER, Base.COMMITTED),
-    Rule("streams group", lambda saved: saved.group_type is GroupType.STREAMS, Base.COMMITTED),
-    Rule("classic, no protocol type", lambda saved: not saved.protocol_type, Base.COMMITTED),
-    Rule("classic, Empty", lambda saved: saved.phase is Phase.EMPTY, Base.EMPTIED),
+    Rule("share group", lambda group: group.group_type is GroupType.SHARE, None),
+    Rule("consumer group", lambda group: group.group_type is GroupType.CONSUMER, Base.COMMITTED),
+    Rule("streams group", lambda group: group.group_type is GroupType.STREAMS, Base.COMMITTED),
+    Rule("classic, no protocol type", lambda group: not group.classic.protocol_type, Base.COMMITTED),
+    Rule("classic, Empty", lambda group: group.phase is Phase.EMPTY, Base.EMPTIED),
     Rule(
         "classic consumers, Stable",
-        lambda saved: saved.phase is Phase.STABLE and _classic_topics(saved) is not None,
+        lambda group: group.phase is Phase.STABLE and _classic_topics(group) is not None,
         Base.COMMITTED,
     ),
     Rule("classic, members of another type or in a rebalance", lambda _: True, None),
 )
 
 
-def _classic_topics(saved: GroupSnapshot) -> frozenset[str] | None:
-    return group_topics(saved.members, saved.protocol_type)
+def _classic_topics(group: GroupState) -> frozenset[str] | None:
+    return group_topics(group.classic.members, group.classic.protocol_type)
 
 
-def rule_of(saved: GroupSnapshot) -> Rule:
+def rule_of(group: GroupState) -> Rule:
     """The rule for a group as it is now."""
-    return next(rule for rule in RULES if rule.holds(saved))
+    return next(rule for rule in RULES if rule.holds(group))
 
 
-def subscribed_topics(saved: GroupSnapshot) -> frozenset[str]:
+def subscribed_topics(group: GroupState) -> frozenset[str]:
     """Topics whose offsets stay: those of a group's members, none when nobody is in it."""
-    if saved.modern is not None:
-        return modern.subscribed_topics(saved.group_type, saved.modern)
-    return _classic_topics(saved) or frozenset()
+    if group.modern is not None:
+        return modern.subscribed_topics(group.group_type, group.modern)
+    return _classic_topics(group) or frozenset()
 
 
-def _emptied_ms(saved: GroupSnapshot, base: Base) -> int | None:
+def _emptied_ms(group: GroupState, base: Base) -> int | None:
     """From when the retention of all offsets counts; None: each from its own commit."""
-    return saved.emptied_ms if base is Base.EMPTIED else None
+    return group.classic.emptied_ms if base is Base.EMPTIED else None
 
 
-def deadlines(saved: GroupSnapshot, offsets: Offsets, retention_ms: int) -> Times:
+def deadlines(group: GroupState, offsets: Offsets, retention_ms: int) -> Times:
     """For each row of the table the first moment at which the broker may remove it, ``NEVER`` for none.
 
     At that moment it may: the broker compares with ``>=``.
     """
-    base = rule_of(saved).base
+    base = rule_of(group).base
     if base is None or not len(offsets):
         return np.full(len(offsets), NEVER, np.int64)
     since = offsets.rows["commit_timestamp_ms"]
-    if (emptied_ms := _emptied_ms(saved, base)) is not None:
+    if (emptied_ms := _emptied_ms(group, base)) is not None:
         since = np.full(len(offsets), emptied_ms, np.int64)
     due: Times = np.minimum(np.maximum(since, -_LATEST), _LATEST) + min(retention_ms, _LATEST)
     places, expiries = offsets.own_expiries()
     if places:
         due[places] = expiries
-    subscribed = subscribed_topics(saved)
+    subscribed = subscribed_topics(group)
     kept = [place for place, topic in enumerate(offsets.topics) if topic in subscribed] if subscribed else []
     if kept:
         due[np.isin(offsets.rows["topic"], kept)] = NEVER
@@ -115,16 +115,16 @@ def first(due: Times) -> int | None:
     return None if earliest == NEVER else earliest
 
 
-def first_deadline(saved: GroupSnapshot, offsets: Offsets, retention_ms: int) -> int | None:
+def first_deadline(group: GroupState, offsets: Offsets, retention_ms: int) -> int | None:
     """The earliest of ``deadlines``; asked for in every call, and in most of them no table is needed for it."""
     if not len(offsets):
         return None
-    base = rule_of(saved).base
+    base = rule_of(group).base
     if base is None:
         return None
-    if offsets.expire_timestamps_ms or subscribed_topics(saved):
-        return first(deadlines(saved, offsets, retention_ms))
-    since_ms = _emptied_ms(saved, base)
+    if offsets.expire_timestamps_ms or subscribed_topics(group):
+        return first(deadlines(group, offsets, retention_ms))
+    since_ms = _emptied_ms(group, base)
     if since_ms is None:
         since_ms = offsets.oldest_commit_ms()
     return min(max(since_ms, -_LATEST), _LATEST) + min(retention_ms, _LATEST)

@@ -31,6 +31,7 @@ from groupreplay.state.snapshot.slot_history import Mark, Slot, SlotHistory, Tak
 if TYPE_CHECKING:
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+    from groupreplay.state.snapshot.group_state import GroupState
 
 #: No rule can look back further.
 KEPT_MS: Final = 2 * 3_600_000
@@ -43,32 +44,37 @@ _LEAST_SLACK_MS: Final = 10_000
 _MINUTE_MS: Final = 60_000
 
 
-def learn(saved: GroupSnapshot, report: Report) -> None:
+def learn(snapshot: GroupSnapshot, report: Report) -> None:
     """Take over what one operation's facts say; a group that is gone leaves nothing."""
-    if saved.phase is Phase.DEAD:
-        saved.habits = None
+    if snapshot.group.phase is Phase.DEAD:
+        snapshot.slot_history = None
         return
-    if saved.habits is None:
-        saved.habits = SlotHistory()
-    habits, at_ms = saved.habits, report.timestamp_ms
+    if snapshot.slot_history is None:
+        snapshot.slot_history = SlotHistory()
+    habits, at_ms = snapshot.slot_history, report.timestamp_ms
     _forget(habits, at_ms - KEPT_MS)
     lesson = _Lesson(
-        saved, habits, at_ms, _shared_places(saved, report.facts), *timeouts(saved), report.context.probing
+        snapshot,
+        habits,
+        at_ms,
+        _shared_places(snapshot.group, report.facts),
+        *timeouts(snapshot.group),
+        report.context.probing,
     )
     # A round is told before its members; what they have now is counted when it is known who they are.
     facts = sorted(report.facts, key=lambda fact: isinstance(fact, RebalanceCompleted))
     changed = [lesson.take(fact) for fact in facts]
     slots = tuple(sorted({crc32(name.encode()) for name in changed if name is not None}))
-    generations = _generations(saved, habits)
+    generations = _generations(snapshot.group, habits)
     if generations or slots:
         habits.marks.append(Mark(at_ms, generations, slots))
 
 
-def learn_probe(saved: GroupSnapshot, taken_ms: int) -> None:
+def learn_probe(snapshot: GroupSnapshot, taken_ms: int) -> None:
     """Count an answer of the prober while a rebalance is in progress."""
-    if saved.habits is not None and saved.in_progress is not None:
+    if snapshot.slot_history is not None and snapshot.group.in_progress is not None:
         minute = taken_ms // _MINUTE_MS
-        counts = saved.habits.unsettled
+        counts = snapshot.slot_history.unsettled
         counts[minute] = counts.get(minute, 0) + 1
 
 
@@ -77,14 +83,16 @@ def unsettled(habits: SlotHistory, since_ms: int) -> int:
     return sum(count for minute, count in habits.unsettled.items() if minute >= since_ms // _MINUTE_MS)
 
 
-def timeouts(saved: GroupSnapshot) -> tuple[int, int]:
+def timeouts(group: GroupState) -> tuple[int, int]:
     """The members' largest rebalance timeout (-1: unknown) and largest session timeout (0: unknown)."""
-    former = [(one.rebalance_timeout_ms, one.session_timeout_ms) for one in saved.members or saved.former]
+    former = [
+        (one.rebalance_timeout_ms, one.session_timeout_ms) for one in group.classic.members or group.former
+    ]
     known = former
-    if saved.modern is not None:
+    if group.modern is not None:
         known = [
             (one.rebalance_timeout_ms, one.classic_session_timeout_ms or 0)
-            for one in modern.living(saved.modern).values()
+            for one in modern.living(group.modern).values()
         ] or former
     return max((one for one, _ in known), default=-1), max((one for _, one in known), default=0)
 
@@ -110,13 +118,13 @@ def _recent(times_ms: tuple[int, ...], until_ms: int) -> tuple[int, ...]:
     return tuple(at_ms for at_ms in times_ms if at_ms > until_ms)[-MOST_TIMES:]
 
 
-def _generations(saved: GroupSnapshot, habits: SlotHistory) -> int:
+def _generations(group: GroupState, habits: SlotHistory) -> int:
     """Generations made since the last operation, those of a Connect group's new configuration left out."""
-    former, habits.number = habits.number, saved.round_number
-    if saved.history is not History.FULL or former is None or habits.number is None:
+    former, habits.number = habits.number, group.epoch
+    if group.history is not History.FULL or former is None or habits.number is None:
         return 0
     made = habits.number - former
-    offsets = [one.worker.config_offset for one in saved.members if one.worker is not None]
+    offsets = [one.worker.config_offset for one in group.classic.members if one.worker is not None]
     if made > 0 and offsets:
         # The round after it moves the tasks that the first one has only taken away.
         former_offset, habits.config_offset = habits.config_offset, max(offsets)
@@ -131,16 +139,16 @@ def _place(client_id: str, client_host: str) -> str:
     return f"{client_id}@{client_host}"
 
 
-def _holders(saved: GroupSnapshot) -> Iterable[tuple[str, Any]]:
+def _holders(group: GroupState) -> Iterable[tuple[str, Any]]:
     """(member id, member) of all that are in the group."""
-    if saved.modern is not None:
-        return modern.living(saved.modern).items()
-    return ((one.member_id, one) for one in saved.members)
+    if group.modern is not None:
+        return modern.living(group.modern).items()
+    return ((one.member_id, one) for one in group.classic.members)
 
 
-def _shared_places(saved: GroupSnapshot, facts: Iterable[Fact]) -> frozenset[str]:
+def _shared_places(group: GroupState, facts: Iterable[Fact]) -> frozenset[str]:
     """Places of several dynamic members, those that have just left among them: they make no slot."""
-    here = [_place(one.client_id, one.client_host) for _, one in _holders(saved) if one.instance_id is None]
+    here = [_place(one.client_id, one.client_host) for _, one in _holders(group) if one.instance_id is None]
     gone = [
         _place(one.client_id, one.client_host)
         for one in facts
@@ -153,7 +161,7 @@ def _shared_places(saved: GroupSnapshot, facts: Iterable[Fact]) -> frozenset[str
 class _Lesson:
     """The facts of one operation, one after the other."""
 
-    saved: GroupSnapshot
+    snapshot: GroupSnapshot
     habits: SlotHistory
     at_ms: int
     shared: frozenset[str]
@@ -215,8 +223,8 @@ class _Lesson:
 
     def _would_have_been_seen(self) -> bool:
         """A prober asks often enough to see every rebalance that somebody is too late for, so it would be told."""
-        classic = self.saved.group_type is GroupType.CLASSIC
-        return self.probing and classic and self.rebalance_timeout_ms >= 3 * self.saved.probe_interval_ms
+        classic = self.snapshot.group.group_type is GroupType.CLASSIC
+        return self.probing and classic and self.rebalance_timeout_ms >= 3 * self.snapshot.probes.interval_ms
 
     def updated(self, fact: MemberUpdated) -> str | None:
         """A dynamic member with a new member id in its old slot was started again."""
@@ -229,7 +237,7 @@ class _Lesson:
 
     def replaced(self, fact: StaticReplaced) -> str | None:
         """A static member came back, perhaps at another place."""
-        member = dict(_holders(self.saved)).get(fact.new_member_id)
+        member = dict(_holders(self.snapshot.group)).get(fact.new_member_id)
         if member is None:
             return None
         client_id = member.client_id

@@ -1,21 +1,16 @@
-"""A condition that was reported and has not been resolved, as the snapshot keeps it."""
+"""Conditions that were reported and have not been resolved."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from groupreplay.state.events.event import Evidence
 
-if TYPE_CHECKING:
-    pass
-
 
 class ActiveCondition(msgspec.Struct, array_like=True):
-    """A condition that was said and not resolved. ``condition`` is its last form, as JSON.
+    """A condition that was reported and not resolved. ``condition`` is the last one reported, as JSON.
 
-    ``late``: when it was said, it was too late for anybody to be alerted.
+    ``late``: it was reported too late for an alert.
     """
 
     severity: int
@@ -23,3 +18,10 @@ class ActiveCondition(msgspec.Struct, array_like=True):
     evidence: Evidence
     condition: bytes
     late: bool = False
+
+
+class Conditions(msgspec.Struct, array_like=True):
+    """The active conditions, and when the detectors are to evaluate the group next (None: at its next change)."""
+
+    active: dict[str, ActiveCondition] = {}
+    next_evaluation_ms: int | None = None

@@ -1,22 +1,14 @@
-"""Committed offsets that were lost or moved, as the snapshot keeps them."""
+"""Committed offsets that were lost, and commits that were more than progress."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-from groupreplay.state.events.offset_events import (
-    LossReason,
-    RewindKind,
-)
-
-if TYPE_CHECKING:
-    pass
+from groupreplay.state.events.offset_events import LossReason, RewindKind
 
 
 class Lost(msgspec.Struct, frozen=True, array_like=True):
-    """A committed offset that is gone; ``mattered`` says so of its group at that time."""
+    """A committed offset that was deleted; ``mattered``: its group was significant at that time."""
 
     topic: str
     partition: int
@@ -27,7 +19,7 @@ class Lost(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
-    """A commit that is more than progress: below the one before (``kind``), or the first after a loss (``lost``)."""
+    """A commit below the one before (``kind``), or the first commit after a loss (``lost``)."""
 
     timestamp_ms: int
     log_offset: int
@@ -37,3 +29,10 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     new_offset: int
     kind: RewindKind | None = None
     lost: Lost | None = None
+
+
+class Losses(msgspec.Struct, array_like=True):
+    """Offsets that were lost lately, and ``changes`` that are not reported yet, because their moment is not over."""
+
+    lost: tuple[Lost, ...] = ()
+    changes: tuple[Change, ...] = ()

@@ -80,7 +80,7 @@ def test_cuts_and_restarts_do_not_matter(records: list[Raw], data: st.DataObject
     events += group.expire(end_ms)
     assert facts(events) == expected
     assert group.describe()["offsets"] == whole.describe()["offsets"]
-    assert group._saved.lost == whole._saved.lost
+    assert group._snapshot.losses.lost == whole._snapshot.losses.lost
 
 
 @given(histories())

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from groupreplay.codecs import decode_key, decode_value
-from groupreplay.state import DELETED, Group, SnapshotError
+from groupreplay.state import DELETED, Group
 from support.histories.builders import (
     CONTEXT,
     GROUP,
@@ -99,13 +97,6 @@ def test_a_recreated_topic_is_another_era() -> None:
     (raw,) = placed([generation(1, member("a", [0]), at=50)], first=5)
     events = again.apply(observed([raw]), 0)
     assert names(events) == ["rebalance.completed", "member.joined"]
-
-
-@pytest.mark.parametrize("blob", [b"", b"\x63abc", b"\x01\xff\xff"])
-def test_a_foreign_snapshot_is_refused(blob: bytes) -> None:
-    """Another version or damaged bytes are an error that names the version."""
-    with pytest.raises(SnapshotError, match="version"):
-        Group.from_snapshot(GROUP, CONTEXT, blob)
 
 
 def test_a_document_is_taken_when_something_changed() -> None:

@@ -98,8 +98,8 @@ def two_static_members(rebalance_ms: int) -> dict[str, Any]:
         for n in range(2)
     ]
     group, _ = replay([generation(1, *members, at=9)])
-    kept = group._saved  # the timeouts are in no picture of the group
-    return {**group.describe(), "timeouts_ms": [one.rebalance_timeout_ms for one in kept.members]}
+    kept = group._snapshot.group.classic.members  # the timeouts are in no picture of the group
+    return {**group.describe(), "timeouts_ms": [one.rebalance_timeout_ms for one in kept]}
 
 
 def test_02_a_record_without_a_rebalance_timeout() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
-from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.coordinator import MIXED_COMMITS
 from groupreplay.state.model.requests import (
     Commit,
@@ -20,7 +20,7 @@ from groupreplay.state.model.requests import (
     Settings,
 )
 from groupreplay.state.replay import retention
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
 from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.offsets import Offsets
 from support.histories.builders import observed
@@ -307,14 +307,13 @@ def test_what_expires_is_what_the_replay_says_is_due(
     group.state, group.protocol_type, group.current_state_timestamp_ms = phase, protocol_type, emptied
     topics = (subscribed,) if phase is not Phase.EMPTY and subscribed else ()
     group.subscribed_topics = frozenset(topics) if protocol_type == "consumer" else None
-    saved = GroupSnapshot(
-        group_type=GroupType.CLASSIC, phase=phase, protocol_type=protocol_type, emptied_ms=emptied
-    )
-    saved.members = (Member("m", None, "c", "/h", 1, 1, (), topics, {}),) if phase is not Phase.EMPTY else ()
+    members = (Member("m", None, "c", "/h", 1, 1, (), topics, {}),) if phase is not Phase.EMPTY else ()
+    classic = ClassicGeneration(protocol_type=protocol_type, emptied_ms=emptied, members=members)
+    state = GroupState(phase=phase, classic=classic)
     offsets = Offsets()
     for run in observed(clients.log).items:
         offsets.apply(run)  # type: ignore[arg-type]
-    due = retention.deadlines(saved, offsets, 500)
+    due = retention.deadlines(state, offsets, 500)
     overdue = {
         place for place, at in zip(offsets.names(range(len(offsets))), due.tolist(), strict=True) if at <= now
     }

@@ -16,7 +16,7 @@ DAY = 24 * 3_600_000
 def missed(history: list[Raw], at: int, rules: Rules | None = None) -> bool:
     """Whether the group matters at a moment after its history."""
     group, _ = replay(history)
-    return matters(group._saved, rules or Rules(), at)
+    return matters(group._snapshot, rules or Rules(), at)
 
 
 BACK = [asked_for(at=0), generation(1, member("a"), at=1), emptied(2, at=2), generation(3, member("b"), at=3)]
@@ -63,4 +63,4 @@ def test_a_life_survives_a_restart() -> None:
 
     group, _ = replay(BACK)
     again = Group.from_snapshot(GROUP, CONTEXT, group.snapshot())
-    assert again._saved.life == group._saved.life
+    assert again._snapshot.activity == group._snapshot.activity

@@ -14,6 +14,7 @@ from groupreplay.state.replay import retention
 from groupreplay.state.replay.classic import apply_value
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
 from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.modern import Modern, ModernMember
 from groupreplay.state.snapshot.offsets import Offsets
@@ -51,37 +52,41 @@ def simple_member(topics: tuple[str, ...] | None) -> Member:
     return Member("m", None, "c", "/h", 1, 1, (), topics, {})
 
 
-def due(saved: GroupSnapshot, offsets: Offsets) -> dict[tuple[str, int], int | None]:
+def due(group: GroupState, offsets: Offsets) -> dict[tuple[str, int], int | None]:
     """Every deadline by topic partition; the first of them is also told without the others."""
-    times = retention.deadlines(saved, offsets, RETENTION_MS).tolist()
+    times = retention.deadlines(group, offsets, RETENTION_MS).tolist()
     earliest = min(times, default=retention.NEVER)
-    told = retention.first_deadline(saved, offsets, RETENTION_MS)
+    told = retention.first_deadline(group, offsets, RETENTION_MS)
     assert told == (None if earliest == retention.NEVER else earliest)
     named = offsets.names(np.arange(len(offsets)))
     return {name: None if at == retention.NEVER else at for name, at in zip(named, times, strict=True)}
 
 
 def expired_in_kafka(
-    saved: GroupSnapshot, subscribed: tuple[str, ...] | None, topic: str, at: int, own: int, now: int
+    group: GroupState, subscribed: tuple[str, ...] | None, topic: str, at: int, own: int, now: int
 ) -> bool:
     """One offset at one moment, as the coordinator's classes decide it, written out.
 
     ``subscribed`` None: a subscription that cannot be read.
     """
-    if saved.group_type is GroupType.SHARE:
+    if group.group_type is GroupType.SHARE:
         return False
-    if saved.group_type is GroupType.CLASSIC:
+    if group.group_type is GroupType.CLASSIC:
         # ClassicGroup.offsetExpirationCondition
-        if saved.protocol_type is None:
+        if group.classic.protocol_type is None:
             base = at
-        elif saved.phase is Phase.EMPTY:
-            base = at if saved.emptied_ms is None else saved.emptied_ms
-        elif saved.phase is Phase.STABLE and saved.protocol_type == "consumer" and subscribed is not None:
+        elif group.phase is Phase.EMPTY:
+            base = at if group.classic.emptied_ms is None else group.classic.emptied_ms
+        elif (
+            group.phase is Phase.STABLE
+            and group.classic.protocol_type == "consumer"
+            and subscribed is not None
+        ):
             base = at
         else:
             return False
         # ClassicGroup.isSubscribedToTopic
-        if saved.protocol_type == "consumer" and topic in (subscribed or ()):
+        if group.classic.protocol_type == "consumer" and topic in (subscribed or ()):
             return False
     else:
         base = at
@@ -92,7 +97,7 @@ def expired_in_kafka(
 
 
 @st.composite
-def groups(draw: Any) -> tuple[GroupSnapshot, tuple[str, ...] | None]:
+def groups(draw: Any) -> tuple[GroupState, tuple[str, ...] | None]:
     """A group of any kind in any state, and what its members are subscribed to."""
     kind = draw(st.sampled_from(list(GroupType)))
     subscribed = draw(st.none() | st.lists(st.sampled_from(TOPICS), max_size=3).map(tuple))
@@ -101,15 +106,17 @@ def groups(draw: Any) -> tuple[GroupSnapshot, tuple[str, ...] | None]:
         protocol_type = draw(st.sampled_from([None, "consumer", "connect"]))
         peopled = phase in (Phase.STABLE, Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE)
         readable = subscribed if protocol_type == "consumer" else None
-        saved = GroupSnapshot(
+        group = GroupState(
             phase=phase,
-            protocol_type=protocol_type,
-            members=(simple_member(readable),) if peopled and protocol_type else (),
-            emptied_ms=draw(st.none() | st.integers(0, 2_000)) if phase is Phase.EMPTY else None,
+            classic=ClassicGeneration(
+                protocol_type=protocol_type,
+                members=(simple_member(readable),) if peopled and protocol_type else (),
+                emptied_ms=draw(st.none() | st.integers(0, 2_000)) if phase is Phase.EMPTY else None,
+            ),
         )
-        if not saved.members:
+        if not group.classic.members:
             subscribed = ()
-        return saved, subscribed
+        return group, subscribed
     group = Modern(exists=True)
     if draw(st.booleans()):
         topics = subscribed or ()
@@ -118,7 +125,7 @@ def groups(draw: Any) -> tuple[GroupSnapshot, tuple[str, ...] | None]:
         group.source_topics = topics
     else:
         subscribed = ()
-    return GroupSnapshot(group_type=kind, modern=group, phase=Phase.EMPTY), subscribed
+    return GroupState(group_type=kind, modern=group, phase=Phase.EMPTY), subscribed
 
 
 @given(
@@ -130,50 +137,54 @@ def groups(draw: Any) -> tuple[GroupSnapshot, tuple[str, ...] | None]:
     ),
 )
 def test_as_the_coordinator_decides(
-    group: tuple[GroupSnapshot, tuple[str, ...] | None], commits: dict[tuple[str, int], tuple[int, int]]
+    group: tuple[GroupState, tuple[str, ...] | None], commits: dict[tuple[str, int], tuple[int, int]]
 ) -> None:
     """Every kind, state, subscription and base: due at its deadline, not a millisecond before, never without."""
-    saved, subscribed = group
-    times = due(saved, table(commits))
+    state, subscribed = group
+    times = due(state, table(commits))
     for (topic, partition), (at, own) in commits.items():
         deadline = times[topic, partition]
         moments = (0, 10_000) if deadline is None else (deadline - 1, deadline)
-        decided = [expired_in_kafka(saved, subscribed, topic, at, own, now) for now in moments]
+        decided = [expired_in_kafka(state, subscribed, topic, at, own, now) for now in moments]
         assert decided == ([False, False] if deadline is None else [False, True])
 
 
 @pytest.mark.parametrize(("since", "expected"), [(1_000, 1_500), (-1, 550)])
 def test_an_empty_group_whose_record_tells_since_when(since: int, expected: int) -> None:
     """Records of versions 0 and 1 do not: then each offset's own commit counts."""
-    saved = GroupSnapshot()
+    snapshot = GroupSnapshot()
     value = generation(2, at=1_010, since=since).value
-    apply_value(saved, value, Offsets(), _silent())
-    assert due(saved, table({("t", 0): (50, -1)})) == {("t", 0): expected}
+    apply_value(snapshot, value, Offsets(), _silent())
+    assert due(snapshot.group, table({("t", 0): (50, -1)})) == {("t", 0): expected}
 
 
 def test_a_group_that_gets_members_again() -> None:
     """The moment at which it had become Empty is forgotten."""
-    saved = GroupSnapshot()
+    snapshot = GroupSnapshot()
     for raw in (emptied(2, at=1_000), generation(3, member("a"), at=1_200)):
-        apply_value(saved, raw.value, Offsets(), _silent())
-    assert saved.emptied_ms is None
-    assert due(saved, table({("t", 0): (50, -1), ("u", 0): (60, -1)})) == {("t", 0): None, ("u", 0): 560}
+        apply_value(snapshot, raw.value, Offsets(), _silent())
+    assert snapshot.group.classic.emptied_ms is None
+    assert due(snapshot.group, table({("t", 0): (50, -1), ("u", 0): (60, -1)})) == {
+        ("t", 0): None,
+        ("u", 0): 560,
+    }
 
 
 def test_a_rebalance_that_a_prober_has_seen() -> None:
     """While it lasts nothing expires."""
-    saved = GroupSnapshot(
-        protocol_type="consumer", members=(simple_member(("t",)),), phase=Phase.PREPARING_REBALANCE
+    group = GroupState(
+        phase=Phase.PREPARING_REBALANCE,
+        classic=ClassicGeneration(protocol_type="consumer", members=(simple_member(("t",)),)),
     )
-    assert retention.rule_of(saved).base is None
-    assert due(saved, table({("u", 0): (50, -1)})) == {("u", 0): None}
+    assert retention.rule_of(group).base is None
+    assert due(group, table({("u", 0): (50, -1)})) == {("u", 0): None}
 
 
 def test_the_end_of_time() -> None:
     """A hostile commit time or retention neither overflows nor comes true."""
     offsets = table({("t", 0): ((1 << 63) - 1, -1), ("t", 1): (-(1 << 63), -1)})
-    late, early = retention.deadlines(GroupSnapshot(), offsets, 1 << 62).tolist()
-    assert retention.first_deadline(GroupSnapshot(), offsets, 1 << 62) == early < late < retention.NEVER
+    late, early = retention.deadlines(GroupState(), offsets, 1 << 62).tolist()
+    assert retention.first_deadline(GroupState(), offsets, 1 << 62) == early < late < retention.NEVER
 
 
 def _silent() -> Report:

@@ -8,9 +8,10 @@ from groupreplay.codecs import MemberMetadata
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES, learn, learn_probe, unsettled
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, read
-from groupreplay.state.snapshot.rebalance import RebalanceInProgress
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_state import GroupState, RebalanceInProgress
 from groupreplay.state.snapshot.slot_history import SlotHistory
+from groupreplay.state.snapshot.storage import read
 from support.histories.builders import (
     CONTEXT,
     GROUP,
@@ -31,7 +32,7 @@ MINUTE = 60_000
 def memory(history: list[Raw]) -> SlotHistory | None:
     """What a group remembers, as it is written down."""
     group, _ = replay(history)
-    return read(group.snapshot()).habits
+    return read(group.snapshot()).slot_history
 
 
 def learned(
@@ -114,12 +115,12 @@ def test_generations_for_a_new_configuration_of_connect_do_not_count() -> None:
 @pytest.mark.parametrize(("minutes", "count"), [(1, 3), (2, 1), (3, 0)])
 def test_answers_of_the_prober_by_minute(minutes: int, count: int) -> None:
     """Only while a rebalance is in progress."""
-    saved = GroupSnapshot(phase=Phase.PREPARING_REBALANCE)
-    learn_probe(saved, MINUTE)
-    learn(saved, Report(GROUP, CONTEXT, PARTITION, 1, 1))
-    learn_probe(saved, MINUTE)
-    saved.in_progress = RebalanceInProgress("r", 0, Phase.PREPARING_REBALANCE)
+    snapshot = GroupSnapshot(group=GroupState(phase=Phase.PREPARING_REBALANCE))
+    learn_probe(snapshot, MINUTE)
+    learn(snapshot, Report(GROUP, CONTEXT, PARTITION, 1, 1))
+    learn_probe(snapshot, MINUTE)
+    snapshot.group.in_progress = RebalanceInProgress("r", 0, Phase.PREPARING_REBALANCE)
     for taken_ms in (MINUTE, MINUTE + 1, 2 * MINUTE):
-        learn_probe(saved, taken_ms)
-    assert saved.habits is not None
-    assert unsettled(saved.habits, minutes * MINUTE) == count
+        learn_probe(snapshot, taken_ms)
+    assert snapshot.slot_history is not None
+    assert unsettled(snapshot.slot_history, minutes * MINUTE) == count

@@ -160,7 +160,7 @@ def test_failures_count_anew_after_a_finished_batch() -> None:
         ),
         ("Some data may have been lost because", "a part of the log is gone", None, ExitCode.DATA),
         (
-            "groupreplay.state.snapshot.group_snapshot.SnapshotError: version 9",
+            "groupreplay.state.snapshot.storage.SnapshotError: version 9",
             "another release",
             "/checkpoint",
             ExitCode.DATA,

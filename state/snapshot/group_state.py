@@ -1,0 +1,95 @@
+"""What a group's records and the prober's answers show of the group at one moment.
+
+Deleting the group replaces the whole ``GroupState``, so that no field outlives its group.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from groupreplay.state.events.event import History, Trigger
+from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.modern import Modern, group_epoch
+
+
+class ClassicGeneration(msgspec.Struct, frozen=True, array_like=True):
+    """The last record of a classic group; each record replaces it. Blank for the newer kinds.
+
+    ``emptied_ms`` is when the group became Empty according to the record, None where the record has no such time.
+    """
+
+    generation: int | None = None
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: tuple[Member, ...] = ()
+    emptied_ms: int | None = None
+
+
+class RebalanceInProgress(msgspec.Struct, array_like=True):
+    """A classic rebalance that the prober has seen. ``seen``: member and instance ids of the last answer.
+
+    The rebalance may have begun up to ``unseen_ms`` before ``since_ms``: after the probe before the first one
+    that showed it.
+    """
+
+    rebalance_id: str
+    since_ms: int
+    phase: Phase
+    seen: tuple[str, ...] = ()
+    unseen_ms: int = 10_000
+
+
+class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):
+    """A rebalance in progress in a group of a newer kind; ``members`` are those at its start.
+
+    ``owners_known``: the last owner of every partition is known, because the rebalance before was replayed or
+    there was none.
+    """
+
+    rebalance_id: str
+    started_ms: int
+    trigger: Trigger
+    members: tuple[Member, ...]
+    owners_known: bool = False
+
+
+class GroupState(msgspec.Struct, array_like=True):
+    """One group of one kind. ``classic`` or ``modern`` describes its members, by ``group_type``.
+
+    ``phase`` is the state of a classic group; a group of a newer kind is only Dead or not.
+    ``since_ms`` is the beginning of the present state; ``record_offset`` and ``record_timestamp_ms`` are those of
+    the last group record. ``former`` are the members of the last generation while the group is Empty, ``orphans``
+    the last owners of partitions without an owner (member id -> ranges by topic).
+    ``in_progress`` is a classic rebalance that the prober has seen, ``open_rebalance`` one of the newer kinds, and
+    ``completed_epoch`` the group epoch at which all members of a newer kind were last reconciled.
+    """
+
+    phase: Phase = Phase.DEAD
+    group_type: GroupType = GroupType.CLASSIC
+    history: History = History.PARTIAL
+    since_ms: int | None = None
+    record_offset: int = -1
+    record_timestamp_ms: int | None = None
+    classic: ClassicGeneration = ClassicGeneration()
+    modern: Modern | None = None
+    former: tuple[Member, ...] = ()
+    orphans: dict[str, dict[str, str]] = {}
+    in_progress: RebalanceInProgress | None = None
+    open_rebalance: OpenRebalance | None = None
+    completed_epoch: int | None = None
+
+    @property
+    def simple(self) -> bool:
+        """Whether the group is classic and without a protocol type: it has offsets and never had members."""
+        return (
+            self.group_type is GroupType.CLASSIC
+            and not self.classic.protocol_type
+            and not self.classic.members
+        )
+
+    @property
+    def epoch(self) -> int | None:
+        """The generation of a classic group, the group epoch of a newer kind; None when there is none known."""
+        return self.classic.generation if self.modern is None else group_epoch(self.modern)

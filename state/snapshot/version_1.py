@@ -1,0 +1,113 @@
+"""Snapshots of version 1: one flat array of fields, which older releases have written into checkpoints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from groupreplay.state.events.event import History
+from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.snapshot.conditions import ActiveCondition, Conditions
+from groupreplay.state.snapshot.group_snapshot import GroupActivity, GroupSnapshot
+from groupreplay.state.snapshot.group_state import (
+    ClassicGeneration,
+    GroupState,
+    OpenRebalance,
+    RebalanceInProgress,
+)
+from groupreplay.state.snapshot.log_position import LogPosition, PendingRecord, ProbeQueue
+from groupreplay.state.snapshot.losses import Change, Losses, Lost
+from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.modern import Modern
+from groupreplay.state.snapshot.observations import Probe
+from groupreplay.state.snapshot.offsets import OffsetsSnapshot
+from groupreplay.state.snapshot.slot_history import SlotHistory
+
+VERSION: Final = 1
+
+
+class _FlatSnapshot(msgspec.Struct, array_like=True):
+    """The fields of version 1 in their order, with the defaults for the shorter arrays of its first releases."""
+
+    era: str = "0"
+    partition: int = -1
+    last_offset: int = -1
+    last_timestamp_ms: int = -1
+    phase: Phase = Phase.DEAD
+    group_type: GroupType = GroupType.CLASSIC
+    history: History = History.PARTIAL
+    generation: int | None = None
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    since_ms: int | None = None
+    record_offset: int = -1
+    record_timestamp_ms: int | None = None
+    members: tuple[Member, ...] = ()
+    former: tuple[Member, ...] = ()
+    orphans: dict[str, dict[str, str]] = {}
+    pending: tuple[PendingRecord, ...] = ()
+    document: bytes = b""
+    offsets: OffsetsSnapshot | None = None
+    modern: Modern | None = None
+    round: OpenRebalance | None = None
+    completed_epoch: int | None = None
+    clock_ms: int = -1
+    alarm_ms: int | None = None
+    probes: tuple[Probe, ...] = ()
+    probed_ms: int = -1
+    in_progress: RebalanceInProgress | None = None
+    firing: dict[str, ActiveCondition] = {}
+    emptied_ms: int | None = None
+    life: GroupActivity = msgspec.field(default_factory=GroupActivity)
+    lost: tuple[Lost, ...] = ()
+    changes: tuple[Change, ...] = ()
+    habits: SlotHistory | None = None
+    probe_interval_ms: int = 10_000
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(_FlatSnapshot)
+
+
+def read(body: bytes | memoryview) -> GroupSnapshot:
+    """The snapshot behind the version byte, in today's parts. Raises ``msgspec.DecodeError``."""
+    flat = _DECODER.decode(body)
+    return GroupSnapshot(
+        log=LogPosition(
+            flat.era, flat.partition, flat.last_offset, flat.last_timestamp_ms, flat.clock_ms, flat.pending
+        ),
+        probes=ProbeQueue(flat.probes, flat.probed_ms, flat.probe_interval_ms),
+        group=_group(flat),
+        offsets=flat.offsets,
+        losses=Losses(flat.lost, flat.changes),
+        activity=flat.life,
+        slot_history=flat.habits,
+        conditions=Conditions(flat.firing, flat.alarm_ms),
+        document_digest=flat.document,
+    )
+
+
+def _group(flat: _FlatSnapshot) -> GroupState:
+    return GroupState(
+        phase=flat.phase,
+        group_type=flat.group_type,
+        history=flat.history,
+        since_ms=flat.since_ms,
+        record_offset=flat.record_offset,
+        record_timestamp_ms=flat.record_timestamp_ms,
+        classic=ClassicGeneration(
+            generation=flat.generation,
+            protocol_type=flat.protocol_type,
+            protocol=flat.protocol,
+            leader=flat.leader,
+            members=flat.members,
+            emptied_ms=flat.emptied_ms,
+        ),
+        modern=flat.modern,
+        former=flat.former,
+        orphans=flat.orphans,
+        in_progress=flat.in_progress,
+        open_rebalance=flat.round,
+        completed_epoch=flat.completed_epoch,
+    )

@@ -1,0 +1,100 @@
+"""Snapshots as bytes, of this version and of the one before."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from groupreplay.state import Context, Group
+from groupreplay.state.events.event import Evidence, History
+from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.snapshot.conditions import ActiveCondition, Conditions
+from groupreplay.state.snapshot.group_snapshot import GroupActivity, GroupSnapshot
+from groupreplay.state.snapshot.group_state import (
+    ClassicGeneration,
+    GroupState,
+    OpenRebalance,
+    RebalanceInProgress,
+)
+from groupreplay.state.snapshot.log_position import LogPosition, PendingRecord, ProbeQueue
+from groupreplay.state.snapshot.losses import Change, Losses, Lost
+from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.modern import Modern
+from groupreplay.state.snapshot.observations import Probe
+from groupreplay.state.snapshot.offsets import OffsetsSnapshot
+from groupreplay.state.snapshot.slot_history import SlotHistory
+from groupreplay.state.snapshot.storage import SnapshotError, read, write
+
+MEMBER = Member("m", "i", "c", "/h", 1, 2, ("range",), ("t",), {"t": "0"})
+FORMER = Member("n", None, "c", "/h", 1, 2, (), None, None)
+LOST = Lost("t", 1, 2, 3, "retention", True)
+
+#: Every field has a value that no other field and no default has.
+SNAPSHOT = GroupSnapshot(
+    log=LogPosition("e", 1, 2, 3, 4, (PendingRecord(5, 6, b"k", None),)),
+    probes=ProbeQueue((Probe(7, "Stable", "p", 8, 9),), 10, 11),
+    group=GroupState(
+        phase=Phase.STABLE,
+        group_type=GroupType.STREAMS,
+        history=History.FULL,
+        since_ms=12,
+        record_offset=13,
+        record_timestamp_ms=14,
+        classic=ClassicGeneration(15, "consumer", "range", "leader", (MEMBER,), 16),
+        modern=Modern(group_epoch=17),
+        former=(FORMER,),
+        orphans={"o": {"t": "1"}},
+        in_progress=RebalanceInProgress("r", 18, Phase.PREPARING_REBALANCE),
+        open_rebalance=OpenRebalance("q", 19, "member_left", (FORMER, MEMBER)),
+        completed_epoch=20,
+    ),
+    offsets=OffsetsSnapshot(["t"], b"rows", {}, {}, {}),
+    losses=Losses((LOST,), (Change(21, 22, "t", 1, 23, 24, "small"),)),
+    activity=GroupActivity(25, True, True, 26, 27, 28),
+    slot_history=SlotHistory(number=29),
+    conditions=Conditions({"K s": ActiveCondition(13, "d", Evidence.LOG, b"{}")}, 30),
+    document_digest=b"digest",
+)
+
+#: The same as the releases with version 1 wrote it: the parts in one flat array.
+VERSION_1 = (
+    *("e", 1, 2, 3, Phase.STABLE, GroupType.STREAMS, History.FULL, 15, "consumer", "range", "leader"),
+    *(12, 13, 14, (MEMBER,), (FORMER,), {"o": {"t": "1"}}, SNAPSHOT.log.pending, b"digest"),
+    *(SNAPSHOT.offsets, SNAPSHOT.group.modern, SNAPSHOT.group.open_rebalance, 20, 4, 30),
+    *(SNAPSHOT.probes.waiting, 10, SNAPSHOT.group.in_progress, SNAPSHOT.conditions.active, 16),
+    *(SNAPSHOT.activity, (LOST,), SNAPSHOT.losses.changes, SNAPSHOT.slot_history, 11),
+)
+
+
+def version_1(*fields: object) -> bytes:
+    """A snapshot with these first fields."""
+    return b"\x01" + msgspec.msgpack.encode(fields)
+
+
+def test_what_was_written_is_read() -> None:
+    """Every field comes back."""
+    assert read(write(SNAPSHOT)) == SNAPSHOT
+
+
+def test_version_1_is_read() -> None:
+    """Every field of the flat array has its place in a part."""
+    assert read(version_1(*VERSION_1)) == SNAPSHOT
+
+
+def test_a_short_array_of_version_1_is_read() -> None:
+    """Its first releases wrote fewer fields; those that are missing are blank."""
+    assert read(version_1("e", 7)) == GroupSnapshot(log=LogPosition("e", 7))
+
+
+@pytest.mark.parametrize("blob", [b"", b"\x63abc", b"\x01\xff\xff", b"\x02\xff\xff", version_1("e", "?")])
+def test_a_foreign_snapshot_is_refused(blob: bytes) -> None:
+    """Another version or damaged bytes are an error that names the version."""
+    with pytest.raises(SnapshotError, match="version"):
+        Group.from_snapshot("g", Context(cluster_id="c"), blob)
+
+
+def test_neither_version_is_read_as_the_other() -> None:
+    """A wrong version byte is found out, because the first field is text in one version and an array in the other."""
+    for blob in (b"\x01" + write(SNAPSHOT)[1:], b"\x02" + version_1(*VERSION_1)[1:]):
+        with pytest.raises(SnapshotError, match="damaged"):
+            read(blob)
