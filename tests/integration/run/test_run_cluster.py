@@ -17,6 +17,7 @@ import psutil
 import pyspark
 import pytest
 
+import groupreplay
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.probe_messages import RoundSummary, decode_message
 from groupreplay.streaming.local.broker import EmbeddedBroker
@@ -37,11 +38,12 @@ def shipped(tmp_path: Path) -> Path:
     """The package as it goes to workers: what a wheel is, renamed to .zip, which is what Spark takes."""
     place = tmp_path / "groupreplay.zip"
     with zipfile.ZipFile(place, "w") as archive:
-        for package in ("groupreplay", "groupreplay.codecs", "groupreplay.state", "groupreplay.streaming"):
-            for folder in sys.modules[package].__path__ if package in sys.modules else ():
-                for file in Path(folder).iterdir():
-                    if file.is_file():
-                        archive.write(file, f"{package.replace('.', '/')}/{file.name}")
+        (package,) = groupreplay.__path__
+        # Links are followed, because in a checkout the rooms are links.
+        for folder, _, names in os.walk(package, followlinks=True):
+            for name in names:
+                file = Path(folder, name)
+                archive.write(file, Path("groupreplay", file.relative_to(package)))
     return place
 
 

@@ -147,7 +147,7 @@ def test_proxy_variables_become_java_properties() -> None:
 
 SESSION = """
 from pyspark.sql import SparkSession
-from groupreplay.streaming.java import find_java
+from groupreplay.streaming.local.java import find_java
 import os
 import shlex
 os.environ["JAVA_HOME"] = str(find_java().home)
