@@ -32,7 +32,7 @@ def main() -> None:
     for page, module in PAGES.items():
         printed = subprocess.run([sys.executable, "-m", module], cwd=DOCS, capture_output=True, check=True)
         (DOCS / page).write_bytes(printed.stdout)
-    replace_part(DOCS / "monitoring.md", r"## Metrics\n\n", metrics_table(), r"\n\n## Notes")
+    replace_part(DOCS / "monitoring.md", r"## Metrics\n\n", metrics_table(), r"\n\n## Good to know")
 
 
 if __name__ == "__main__":
