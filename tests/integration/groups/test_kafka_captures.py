@@ -1,4 +1,4 @@
-"""What real brokers write, against the classes of a 4.3.1 broker: the same values, the same bytes."""
+"""Records of real brokers decode to the same values as with Kafka 4.3.1's classes, and encode to the same bytes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Record = tuple[bytes, "bytes | None"]
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[KafkaClasses]:
-    """The classes of 4.3.1, which also read what older brokers wrote."""
+    """The classes of 4.3.1, which also read records of older brokers."""
     with kafka_classes(jar_paths("broker-4.3.1")) as classes:
         yield classes
 
 
 def read_all(servers: str) -> list[Record]:
-    """Every record of the offsets topic, transactional ones included, whatever became of them."""
+    """Every record of the offsets topic, including those of open and aborted transactions."""
     reader = Consumer(
         {
             "bootstrap.servers": servers,
@@ -61,7 +61,7 @@ def read_all(servers: str) -> list[Record]:
 
 
 def member(servers: str, group: str, topics: str = TOPIC, **settings: Any) -> Consumer:
-    """A consumer that is about to join."""
+    """A subscribed consumer."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -77,7 +77,7 @@ def member(servers: str, group: str, topics: str = TOPIC, **settings: Any) -> Co
 
 
 def joined(*members: Consumer) -> None:
-    """Polls until all own something and together own every partition."""
+    """Polls until each consumer has partitions and together they have all partitions."""
 
     def settled() -> bool:
         for each in members:
@@ -89,14 +89,14 @@ def joined(*members: Consumer) -> None:
 
 
 def commit(consumer: Consumer, offset: int) -> None:
-    """Commits an offset with metadata for one owned partition."""
+    """Commits an offset with metadata for one assigned partition."""
     partition = consumer.assignment()[0].partition
     place = TopicPartition(TOPIC, partition, offset, "é metadata", 0)
     consumer.commit(offsets=[place], asynchronous=False)
 
 
 def make_busy(servers: str, *, modern: bool) -> None:
-    """Classic groups that grow, shrink, commit and go; with `modern`, consumer groups and upgrades, too."""
+    """Classic groups that grow, shrink, commit and are deleted; with ``modern`` also consumer groups and upgrades."""
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
     classic_group(servers, admin)
@@ -118,12 +118,12 @@ def classic_group(servers: str, admin: AdminClient) -> None:
         commit(second, 2)
         second.close()
         first.close()
-    # A static member that closes stays until its session ends.
+    # A static member that closes stays until its session expires.
     wait_until(lambda: deleted(admin, "eager"))
 
 
 def deleted(admin: AdminClient, group: str) -> bool:
-    """Whether the group could be deleted, and its offsets with it."""
+    """Deletes a group and its offsets; returns False while it has members."""
     try:
         admin.delete_consumer_groups([group])[group].result()
     except KafkaException as error:
@@ -134,7 +134,7 @@ def deleted(admin: AdminClient, group: str) -> bool:
 
 
 def transactions(servers: str) -> None:
-    """Offsets committed and aborted inside transactions."""
+    """Commits offsets in a transaction that is committed and in one that is aborted."""
     consumer = member(servers, "transactional")
     joined(consumer)
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "codec-tests"})
@@ -148,7 +148,7 @@ def transactions(servers: str) -> None:
 
 
 def consumer_group(servers: str) -> None:
-    """KIP-848 members by name and by regular expression, one of them static."""
+    """KIP-848 members that subscribe by name and by regular expression; one of them is static."""
     first = member(servers, "modern", group_protocol="consumer", client_rack="r1")
     second = member(servers, "modern", f"^{TOPIC}.*", group_protocol="consumer", group_instance_id="static")
     joined(first, second)
@@ -160,7 +160,7 @@ def consumer_group(servers: str) -> None:
 
 
 def upgrade(servers: str) -> None:
-    """A classic group that a member of the consumer protocol joins, and that goes back when it leaves."""
+    """A classic group is converted when a member of the consumer protocol joins, and back when it leaves."""
     classic = member(servers, "upgraded", partition_assignment_strategy="cooperative-sticky")
     joined(classic)
     modern = member(servers, "upgraded", group_protocol="consumer")
@@ -171,7 +171,7 @@ def upgrade(servers: str) -> None:
 
 
 def compare(kafka: KafkaClasses, records: Sequence[Record]) -> set[int]:
-    """Asserts that each record means the same to Kafka and to us; returns the types seen."""
+    """Asserts that each record is equal in Kafka's classes and in ours; returns the record types."""
     distinct = sorted(set(records), key=repr)
     seen = set()
     for (key_bytes, value_bytes), reading in zip(distinct, kafka.read(distinct), strict=True):
@@ -187,7 +187,7 @@ def compare(kafka: KafkaClasses, records: Sequence[Record]) -> set[int]:
 
 
 def test_a_busy_4_3_broker(kafka: KafkaClasses) -> None:
-    """Classic, transactional, consumer and upgraded groups of 4.3.1: no difference in any record."""
+    """All records of classic, transactional, consumer and upgraded groups of 4.3.1 are equal."""
     with EmbeddedBroker(overrides={"group.consumer.heartbeat.interval.ms": 500}) as broker:
         make_busy(broker.bootstrap_servers, modern=True)
         records = read_all(broker.bootstrap_servers)
@@ -196,7 +196,7 @@ def test_a_busy_4_3_broker(kafka: KafkaClasses) -> None:
 
 
 def test_a_busy_3_9_broker(kafka: KafkaClasses) -> None:
-    """What 3.9.1 wrote reads the same in 4.3.1 and here."""
+    """All records of 3.9.1 are equal in 4.3.1's classes and in ours."""
     with EmbeddedBroker("3.9.1") as broker:
         make_busy(broker.bootstrap_servers, modern=False)
         records = read_all(broker.bootstrap_servers)
