@@ -123,6 +123,15 @@ TODAY: dict[Check, list[str]] = {
         "streaming/exporter/server.py look",
         "streaming/inspection/fail_on.py _told",
     ],
+    checks.stale_paths: [
+        "docs/design.md names tests/test_architecture.py",
+        "docs/performance.md names streaming/allocator.py",
+        "docs/performance.md names streaming/group_worker.py",
+        "docs/performance.md names streaming/query.py",
+        "docs/performance.md names streaming/session.py",
+        "docs/scaling.md names streaming/session.py",
+        "docs/scaling.md names streaming/source.py",
+    ],
 }
 
 LONG_MODULE = '"""A list."""\n' + "1\n" * 400
@@ -169,6 +178,14 @@ PLANTED: list[tuple[Check, dict[str, str], list[str]]] = [
         checks.repeated_class_names,
         {"codecs/deep/a.py": "class A: ...", "state/b.py": "def f():\n    class A: ..."},
         ["A: codecs/deep/a.py, state/b.py"],
+    ),
+    (
+        checks.stale_paths,
+        {
+            "docs/a.md": "[a](state/a.py) [b](https://x.org/state/b.py)",
+            "state/deep/a.py": "# docs/a.md, docs/b.md",
+        },
+        ["docs/a.md names state/a.py", "state/deep/a.py names docs/b.md"],
     ),
     (checks.old_names, {"state/deep/a.py": "class Saved: ..."}, ["state/deep/a.py Saved"]),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -35,6 +36,10 @@ OLD_NAMES = frozenset(
         *("Alarms", "Audience", "Books", "Firing", "Habits", "Leashed", "Outlook", "Raised", "Said", "Saved"),
         *("View", "look", "said", "told"),
     }
+)
+
+_PATH = re.compile(
+    rf"(?<![\w/.*-])((?:{'|'.join(EVERYTHING)}|deploy)/[\w/.-]*\.(?:py|md|json|toml|yml|xml|xz))\b"
 )
 
 
@@ -163,6 +168,20 @@ def old_names(root: Path) -> list[str]:
         for module in modules(root, *ROOMS)
         for node in ast.walk(module.tree)
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name.strip("_") in OLD_NAMES
+    ]
+
+
+def stale_paths(root: Path) -> list[str]:
+    """Paths of files in the text of sources and pages that do not exist; ``tests/project`` plants such paths."""
+    pages = [path for folder in (root, *(root / name for name in EVERYTHING)) for path in folder.glob("*.md")]
+    texts = {path.relative_to(root).as_posix(): path.read_text("utf-8") for path in sorted(pages)}
+    texts |= {module.path: module.text for module in modules(root, *EVERYTHING)}
+    return [
+        f"{place} names {path}"
+        for place, text in texts.items()
+        if not place.startswith("tests/project/")
+        for path in sorted(set(_PATH.findall(text)))
+        if not (root / path).exists()
     ]
 
 
