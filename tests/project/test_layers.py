@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from support.paths import ROOT
-from support.tools.source_checks import ROOMS
+from support.tools.project_copy import copy_project
 
 LAYERS = "imports go one way: codecs, state, streaming"
 PURE = "codecs and state know no Spark, no frames, no Kafka client, no terminal"
@@ -56,10 +54,8 @@ def test_planted_offences_break_their_contracts(
     tmp_path: Path, planted: dict[str, str], contracts: set[str]
 ) -> None:
     """Imports and packages that are not allowed, in a copy of the project, break these contracts and no others."""
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for folder in ("src", *ROOMS):
-        shutil.copytree(ROOT / folder, tmp_path / folder, symlinks=True)
+    project = copy_project(tmp_path / "project")
     for path, text in planted.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(text)
-    assert broken(tmp_path) == contracts
+        (project / path).parent.mkdir(exist_ok=True)
+        (project / path).write_text(text)
+    assert broken(project) == contracts

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 from support.paths import ROOT
+from support.tools.project_copy import copy_project
 from support.tools.source_checks import ROOMS
 
 DATA = {
@@ -36,17 +37,6 @@ for name in sys.stdin.read().split():
         print("starts something:", name, *started)
         started.clear()
 """
-
-
-def copied(folder: Path) -> Path:
-    """A copy of everything that the wheel is built from, because setuptools writes beside its sources."""
-    folder.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    for name in ("src", *ROOMS):
-        leave_out = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=leave_out)
-    return folder
 
 
 def built(project: Path) -> Path:
@@ -84,12 +74,12 @@ def offences(project: Path) -> list[str]:
 
 def test_the_wheel_is_whole(tmp_path: Path) -> None:
     """Every module of the rooms and the three files of data are in it; each module imports and starts nothing."""
-    assert offences(copied(tmp_path / "project")) == []
+    assert offences(copy_project(tmp_path / "project")) == []
 
 
 def test_planted_offences_are_found(tmp_path: Path) -> None:
     """Missing files of data, a page generator, a module that fails, one that starts a process."""
-    project = copied(tmp_path / "project")
+    project = copy_project(tmp_path / "project")
     for room in ("state", "streaming"):
         shutil.rmtree(project / room)
         (project / room).mkdir()
@@ -115,7 +105,7 @@ def test_the_rooms_are_links() -> None:
 
 def test_an_editable_install_is_a_path(tmp_path: Path) -> None:
     """What ``make dev`` installs is a line with the path of ``src``, which editors and type checkers follow."""
-    project = copied(tmp_path / "project")
+    project = copy_project(tmp_path / "project")
     (tmp_path / "editable").mkdir()
     script = "import sys; from setuptools import build_meta; build_meta.build_editable(sys.argv[1])"
     command = [sys.executable, "-c", script, str(tmp_path / "editable")]
