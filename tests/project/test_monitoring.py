@@ -19,10 +19,10 @@ from groupreplay.streaming.job.heartbeat import JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck
+from support.paths import ROOT
 from support.tools.monitoring_files import (
     GRAFANA,
     PROMETHEUS,
-    ROOT,
     RULES,
     RULES_TEST,
     alerts,
@@ -37,11 +37,11 @@ from support.tools.prometheus_tools import promtool
 def exported() -> dict[str, set[str]]:
     """The exporter's output for a job that has a value for every metric: labels by metric."""
     picture = TopicsSnapshot()
-    (calm, told), (sick, alarmed) = stable(), stuck(for_ms=700_000)
+    (calm, calm_report), (sick, sick_report) = stable(), stuck(for_ms=700_000)
     expiring = {**msgspec.json.decode(document(calm)), "offsets": {"next_expiry_ms": START}}
     picture.take_state(b"calm", msgspec.json.encode(expiring))
     picture.take_state(b"sick", document(sick, "sick"))
-    for value in [*events(told, "calm"), *events(alarmed, "sick")]:
+    for value in [*events(calm_report, "calm"), *events(sick_report, "sick")]:
         picture.take_event(value, START)
     picture.take_job(JOB_KEY, job_document(SINCE_MS))
     blind = [{"condition": "job.blind", "severity": "ERROR", "what": "no_rights"}]
