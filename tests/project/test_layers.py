@@ -24,7 +24,7 @@ CONTRACTS = {LAYERS, PURE, STATE, STREAMING, MODEL, REPLAY}
 def broken(root: Path) -> set[str]:
     """The contracts that are broken in a copy of the project; the modules are read, not imported."""
     program = Path(sys.executable).with_name("lint-imports")
-    command = [program, "--config", root / "pyproject.toml", "--no-cache", "--no-logo"]
+    command = [str(program), "--config", str(root / "pyproject.toml"), "--no-cache", "--no-logo"]
     # Names of contracts are wrapped at the width of the terminal.
     wide = {**os.environ, "COLUMNS": "300"}
     done = subprocess.run(command, cwd=root / "src", env=wide, capture_output=True, text=True, check=False)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.watched import Heard, Watch, watching
+from support.kafka.clients import new_consumer
 from support.kafka.live_groups import Story, World
 from support.kafka.polled_members import ignore
 
@@ -109,16 +110,8 @@ def flapping(world: World, group: str) -> Story:
 
 def timeouts(world: World, group: str) -> Story:
     """A member exceeds its rebalance timeout whenever another one joins, and is removed three times."""
-    settings = {name.replace("_", "."): value for name, value in QUICK.items() if name != "protocol"}
-    slow = Consumer(
-        {
-            **settings,
-            "bootstrap.servers": world.servers,
-            "group.id": group,
-            "client.id": "slow",
-            "log_level": 0,
-        }
-    )
+    settings = {name: value for name, value in QUICK.items() if name != "protocol"}
+    slow = new_consumer(world.servers, group, client_id="slow", **settings)
     world.exit.callback(slow.close)
     slow.subscribe([TOPIC], on_assign=ignore, on_revoke=ignore)
 

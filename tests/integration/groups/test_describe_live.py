@@ -8,19 +8,21 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.captures import invoke
+from support.kafka.clients import new_consumer
 from support.kafka.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -44,42 +46,29 @@ def java(*words: object) -> list[str]:
 def server(broker: EmbeddedBroker) -> Iterator[str]:
     """A broker with a classic group, a consumer group (KIP-848) with a commit, and a share group, all stable."""
     address = broker.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic(TOPIC, 3, 1)])[TOPIC].result(30)
+    create_topics(AdminClient({"bootstrap.servers": address}), {TOPIC: 3})
     with ExitStack() as stack:
         consumers = [
-            stack.enter_context(
-                closing(
-                    Consumer(
-                        {
-                            "bootstrap.servers": address,
-                            "group.id": group,
-                            "group.protocol": protocol,
-                            "client.id": f"{group}-client",
-                            "enable.auto.commit": False,
-                        }
-                    )
-                )
-            )
+            new_consumer(address, group, TOPIC, group_protocol=protocol, client_id=f"{group}-client")
             for group, protocol in ((CLASSIC, "classic"), (NEW, "consumer"))
         ]
+        for member in consumers:
+            stack.callback(member.close)
         command = java(
             *(f"{TOOLS}.ConsoleShareConsumer", "--bootstrap-server", address),
             *("--topic", TOPIC, "--group", SHARE),
         )
-        member = GuardedProcess(command, subprocess.DEVNULL)
-        stack.callback(member.end, 10)
-        for consumer in consumers:
-            consumer.subscribe([TOPIC])
+        share_member = GuardedProcess(command, subprocess.DEVNULL)
+        stack.callback(share_member.end, 10)
         wait_until(lambda: [one.poll(0.1) for one in consumers] and all(map(len, map(assigned, consumers))))
         consumers[1].commit(offsets=[TopicPartition(TOPIC, 1, 5)], asynchronous=False)
         wait_until(lambda: [one.poll(0.1) for one in consumers] and shared(address))
         yield address
 
 
-def assigned(consumer: Consumer) -> list[TopicPartition]:
+def assigned(member: Consumer) -> list[TopicPartition]:
     """The partitions that are assigned to a consumer."""
-    found: list[TopicPartition] = consumer.assignment()
+    found: list[TopicPartition] = member.assignment()
     return found
 
 

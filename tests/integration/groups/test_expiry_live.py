@@ -18,18 +18,20 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.state import Context
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.config.retention import RetentionFlags
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.inspection import pictures
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.kafka.clients import new_consumer
 from support.kafka.waiting import wait_until
 from support.model.raw_requests import commit_with_retention, delete_offsets
 
@@ -52,28 +54,13 @@ class Clients:
         self.server = server
         self.admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
         self.alive: list[Consumer] = []
-        made = self.admin.create_topics([NewTopic(topic, 2, 1) for topic in TOPICS])
-        for one in made.values():
-            one.result(60)
-
-    def consumer(self, group: str, **more: object) -> Consumer:
-        """A consumer that commits only explicitly."""
-        return Consumer(
-            {
-                "bootstrap.servers": self.server,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "log_level": 0,
-                **{name.replace("_", "."): value for name, value in more.items()},
-            }
-        )
+        create_topics(self.admin, dict.fromkeys(TOPICS, 2))
 
     def member(self, group: str, *topics: str, **more: object) -> Consumer:
         """A member to which all partitions of these topics are assigned."""
-        consumer = self.consumer(group, **more)
-        consumer.subscribe(list(topics))
-        self.until(consumer, lambda: len(consumer.assignment()) == 2 * len(topics))
-        return consumer
+        member = new_consumer(self.server, group, *topics, **more)
+        self.until(member, lambda: len(member.assignment()) == 2 * len(topics))
+        return member
 
     def until(self, consumer: Consumer, condition: Callable[[], object]) -> None:
         """Polls one consumer until the condition holds."""
@@ -92,9 +79,9 @@ class Clients:
 
     def simple(self, group: str, *topics: str) -> None:
         """Commits without group membership."""
-        consumer = self.consumer(group)
-        self.commit(consumer, *topics)
-        consumer.close()
+        client = new_consumer(self.server, group)
+        self.commit(client, *topics)
+        client.close()
 
     def emptied(self, group: str, *topics: str, **more: object) -> None:
         """Commits as a member, which then leaves."""
@@ -218,11 +205,15 @@ def test_a_minute_of_retention(world: Clients) -> None:
     world.simple(held, "a")
     predicted_held = world.predicted()
 
-    producer = Producer({"bootstrap.servers": world.server, "transactional.id": "t", "log_level": 0})
+    # With the default of 60 s the broker might abort the transaction before the last deadline.
+    patient = {"transactional.id": "t", "transaction.timeout.ms": 300_000}
+    producer = Producer({"bootstrap.servers": world.server, "log_level": 0, **patient})
     producer.init_transactions(30)
     producer.begin_transaction()
     open_one = [TopicPartition("a", 0, 9)]
-    producer.send_offsets_to_transaction(open_one, world.consumer(held).consumer_group_metadata(), 30)
+    producer.send_offsets_to_transaction(
+        open_one, new_consumer(world.server, held).consumer_group_metadata(), 30
+    )
 
     world.poll_until(lambda: time.monotonic() - begun > 20, 60)
     later = ConsumerGroupTopicPartitions("admin-set", [TopicPartition("b", 0, 3)])

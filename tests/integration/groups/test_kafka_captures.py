@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value, to_json
+from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
+from support.kafka.clients import new_consumer
 from support.kafka.kafka_classes import KafkaClasses, kafka_classes
 from support.kafka.waiting import wait_until
 
@@ -33,15 +35,7 @@ def kafka() -> Iterator[KafkaClasses]:
 
 def read_all(servers: str) -> list[Record]:
     """Every record of the offsets topic, including those of open and aborted transactions."""
-    reader = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "unused",
-            "enable.auto.commit": False,
-            "isolation.level": "read_uncommitted",
-            "enable.partition.eof": True,
-        }
-    )
+    reader = new_consumer(servers, "unused", isolation_level="read_uncommitted", enable_partition_eof=True)
     partitions = reader.list_topics(OFFSETS_TOPIC, timeout=30).topics[OFFSETS_TOPIC].partitions
     reader.assign([TopicPartition(OFFSETS_TOPIC, number, 0) for number in partitions])
     records: list[Record] = []
@@ -62,18 +56,8 @@ def read_all(servers: str) -> list[Record]:
 
 def member(servers: str, group: str, topics: str = TOPIC, **settings: Any) -> Consumer:
     """A subscribed consumer."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": group,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            **({} if "group_protocol" in settings else {"heartbeat.interval.ms": 200}),
-            **{name.replace("_", "."): value for name, value in settings.items()},
-        }
-    )
-    consumer.subscribe([topics])
-    return consumer
+    classic = {} if "group_protocol" in settings else {"heartbeat_interval_ms": 200}
+    return new_consumer(servers, group, topics, auto_offset_reset="earliest", **classic, **settings)
 
 
 def joined(*members: Consumer) -> None:
@@ -98,7 +82,7 @@ def commit(consumer: Consumer, offset: int) -> None:
 def make_busy(servers: str, *, modern: bool) -> None:
     """Classic groups that grow, shrink, commit and are deleted; with ``modern`` also consumer groups and upgrades."""
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
+    create_topics(admin, {TOPIC: PARTITIONS})
     classic_group(servers, admin)
     transactions(servers)
     if modern:

@@ -6,9 +6,8 @@ import csv
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupreplay.state.kafka_terms import partition_for
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import (
     GroupAnswer,
@@ -34,6 +34,7 @@ from groupreplay.streaming.prober.service import open_prober
 from support.job.captures import invoke
 from support.job.jobs import read_topic
 from support.job.watched import Watch
+from support.kafka.clients import new_consumer
 from support.kafka.live_groups import World
 from support.kafka.waiting import wait_until
 
@@ -47,41 +48,19 @@ CLASSIC = {
 }
 
 
-def now_ms() -> int:
-    """The current time."""
-    return time.time_ns() // 1_000_000
-
-
-class Member:
-    """A consumer that polls only in ``poll``."""
-
-    def __init__(self, broker: EmbeddedBroker, group: str, topic: str, name: str) -> None:
-        self.consumer = Consumer(
-            {
-                "bootstrap.servers": broker.bootstrap_servers,
-                "group.id": group,
-                "client.id": name,
-                "session.timeout.ms": 30_000,
-                # Not polling must not end its membership during the test.
-                "max.poll.interval.ms": 600_000,
-            }
-        )
-        self.consumer.subscribe([topic])
-
-    def poll(self) -> bool:
-        """Polls once; returns whether partitions are assigned."""
-        self.consumer.poll(0.05)
-        return bool(self.consumer.assignment())
-
-
 @contextmanager
-def joined(broker: EmbeddedBroker, group: str, topic: str, name: str) -> Iterator[Member]:
-    """A subscribed member, which is closed at the end."""
-    member = Member(broker, group, topic, name)
-    try:
+def joined(broker: EmbeddedBroker, group: str, topic: str, name: str) -> Iterator[Consumer]:
+    """A subscribed consumer, which is closed at the end."""
+    # Not polling must not end its membership during the test.
+    patient = {"session_timeout_ms": 30_000, "max_poll_interval_ms": 600_000}
+    with closing(new_consumer(broker.bootstrap_servers, group, topic, client_id=name, **patient)) as member:
         yield member
-    finally:
-        member.consumer.close()
+
+
+def is_assigned(member: Consumer) -> bool:
+    """Polls once; returns whether partitions are assigned."""
+    member.poll(0.05)
+    return bool(member.assignment())
 
 
 def test_a_blocked_rebalance_is_reported_until_it_ends(
@@ -120,12 +99,12 @@ def test_a_blocked_rebalance_is_reported_until_it_ends(
     asking = prober()
     with ExitStack() as stack:
         blocker = stack.enter_context(joined(broker, group, topic, "blocker"))
-        wait_until(blocker.poll)
+        wait_until(lambda: is_assigned(blocker))
         assert mine(asking) == []
         joiner = stack.enter_context(joined(broker, group, topic, "joiner"))
 
         def is_blocked() -> bool:
-            joiner.poll()
+            joiner.poll(0.05)
             return bool(mine(asking))
 
         wait_until(is_blocked, pause=0.2)
@@ -138,7 +117,7 @@ def test_a_blocked_rebalance_is_reported_until_it_ends(
         once = invoke("probe", "--bootstrap-server", broker.bootstrap_servers, "--once", "-o", "jsonl")
         printed = [json.loads(line) for line in once.stdout.splitlines()]
         assert [one["state"] for one in printed if one["group_id"] == group] == ["PreparingRebalance"]
-        wait_until(lambda: all([blocker.poll(), joiner.poll()]))
+        wait_until(lambda: all([is_assigned(blocker), is_assigned(joiner)]))
         after = prober()
         (ended,) = mine(after)
         assert (ended.state, len(ended.members)) == ("Stable", 2)
@@ -167,12 +146,12 @@ def test_an_open_transaction_holds_its_partition(
         return high - stable
 
     with joined(broker, group, topic, "a") as member:
-        wait_until(member.poll)
+        wait_until(lambda: is_assigned(member))
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": unique("x")})
         producer.init_transactions(30)
         producer.begin_transaction()
         place = TopicPartition(topic, 0, 5)
-        producer.send_offsets_to_transaction([place], member.consumer.consumer_group_metadata(), 30)
+        producer.send_offsets_to_transaction([place], member.consumer_group_metadata(), 30)
         assert held() > 0
         producer.abort_transaction(30)
         wait_until(lambda: held() == 0)

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.jars import jar_paths
@@ -124,10 +125,7 @@ class Churn:
 def churn(broker: EmbeddedBroker, prefix: str, seed: int) -> Iterator[Churn]:
     """Groups on the broker, and topics with messages for their commits."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    known = admin.list_topics(timeout=10).topics
-    missing = [NewTopic(name, count, 1) for name, count in TOPICS.items() if name not in known]
-    for answer in admin.create_topics(missing).values() if missing else ():
-        answer.result(30)
+    create_topics(admin, TOPICS)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     for topic, count in TOPICS.items():
         for number in range(200):

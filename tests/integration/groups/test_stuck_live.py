@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
@@ -219,11 +220,6 @@ class StuckGroups:
 def world(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> StuckGroups:
     """Two blocked groups, one without commits, one whose leader sleeps, one with a member that never revokes."""
     return StuckGroups(broker, tmp_path_factory.mktemp("stuck"), "stuck", 2).play()
-
-
-def now_ms() -> int:
-    """The time by this machine's clock, which the broker uses, too."""
-    return time.time_ns() // 1_000_000
 
 
 def check_blocked(world: StuckGroups, one: Blocked) -> list[str]:

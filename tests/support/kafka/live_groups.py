@@ -31,6 +31,7 @@ from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw, observed
+from support.kafka.clients import new_consumer
 from support.kafka.group_configs import set_group_configs
 from support.kafka.kafka_admin import SOURCE as ADMIN_SOURCE
 from support.kafka.kafka_admin import KafkaAdmin
@@ -89,25 +90,14 @@ class World:
         self, group: str, name: str, *topics: str, protocol: str = "consumer", **more: object
     ) -> Consumer:
         """A consumer that the loop polls; in the names of settings ``_`` stands for a dot."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": group,
-                "client.id": name,
-                "group.protocol": protocol,
-                "enable.auto.commit": False,
-                "log_level": 0,
-                **{setting.replace("_", "."): value for setting, value in more.items()},
-            }
-        )
-        consumer.subscribe(list(topics))
-        self._consumers.append(consumer)
-        return consumer
+        joining = new_consumer(self.servers, group, *topics, client_id=name, group_protocol=protocol, **more)
+        self._consumers.append(joining)
+        return joining
 
-    def leave(self, consumer: Consumer) -> None:
+    def leave(self, member: Consumer) -> None:
         """Closes a consumer; a static member stays in the group."""
-        self._consumers.remove(consumer)
-        consumer.close()
+        self._consumers.remove(member)
+        member.close()
 
     def process(self, group: str, name: str, topic: str) -> GuardedProcess:
         """A member in a process that can be killed."""
@@ -183,8 +173,8 @@ class World:
     def _turn(self, kinds: dict[str, str]) -> None:
         end = time.monotonic() + _TURN_SECONDS
         while time.monotonic() < end:
-            for consumer in self._consumers:
-                consumer.poll(0)
+            for member in self._consumers:
+                member.poll(0)
             time.sleep(0.01)
         self._seen = self.admin.describe(kinds)
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer
 
+from support.kafka.clients import new_consumer
+
 
 def ignore(*_: object) -> None:
     """A rebalance callback that does nothing; a consumer with callbacks takes part in a rebalance only in poll()."""
@@ -23,29 +25,26 @@ class PolledMembers:
 
     def join(self, name: str, group: str, topic: str, *, commits: bool = True) -> None:
         """Adds a consumer to a classic group."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": group,
-                "client.id": name,
-                "session.timeout.ms": 6_000,
-                "heartbeat.interval.ms": 300,
-                "max.poll.interval.ms": self.timeout_ms,
-                "enable.auto.commit": commits,
-                "auto.commit.interval.ms": 400,
-                "auto.offset.reset": "earliest",
-                "partition.assignment.strategy": "range",
-                "log_level": 0,
-            }
+        member = new_consumer(
+            self.servers,
+            group,
+            client_id=name,
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=300,
+            max_poll_interval_ms=self.timeout_ms,
+            enable_auto_commit=commits,
+            auto_commit_interval_ms=400,
+            auto_offset_reset="earliest",
+            partition_assignment_strategy="range",
         )
-        consumer.subscribe([topic], on_assign=ignore, on_revoke=ignore)
-        self.consumers[name] = consumer
+        member.subscribe([topic], on_assign=ignore, on_revoke=ignore)
+        self.consumers[name] = member
 
     def poll(self) -> None:
         """Polls each consumer once, except those that are stuck."""
-        for name, consumer in self.consumers.items():
+        for name, member in self.consumers.items():
             if name not in self.stuck:
-                consumer.poll(0)
+                member.poll(0)
         time.sleep(0.005)
 
     def owned(self, *names: str) -> list[int]:
@@ -54,5 +53,5 @@ class PolledMembers:
 
     def close(self) -> None:
         """Closes all consumers."""
-        for consumer in self.consumers.values():
-            consumer.close()
+        for member in self.consumers.values():
+            member.close()
