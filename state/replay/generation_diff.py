@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.state.events.event import LeaveReason, MemberPicture, Trigger
-from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
 from groupreplay.state.snapshot.members import Member, Pairing, group_topics, rebalance_timeout_ms
 from groupreplay.state.snapshot.partitions import by_topic, each
 
@@ -36,33 +35,33 @@ class GenerationDiff:
     first: bool
 
 
-def _subscription_changed(round_: GenerationDiff) -> bool:
-    old = group_topics(round_.old, round_.protocol_type)
-    return old is not None and old != group_topics(round_.new, round_.protocol_type)
+def _subscription_changed(diff: GenerationDiff) -> bool:
+    old = group_topics(diff.old, diff.protocol_type)
+    return old is not None and old != group_topics(diff.new, diff.protocol_type)
 
 
-def _metadata_changed(round_: GenerationDiff) -> bool:
+def _metadata_changed(diff: GenerationDiff) -> bool:
     # A partition that never had an owner. One without an owner just now may be a cooperative second round.
-    return round_.owners_known and any(owned not in round_.last_owners for owned in owners(round_.new, {}))
+    return diff.owners_known and any(owned not in diff.last_owners for owned in owners(diff.new, {}))
 
 
-def _static_replaced(round_: GenerationDiff) -> bool:
+def _static_replaced(diff: GenerationDiff) -> bool:
     return any(
-        new.instance_id is not None and old.member_id != new.member_id for old, new in round_.pairing.kept
+        new.instance_id is not None and old.member_id != new.member_id for old, new in diff.pairing.kept
     )
 
 
-def _dynamic_replaced(round_: GenerationDiff) -> bool:
-    return any(new.instance_id is None and old.member_id != new.member_id for old, new in round_.pairing.kept)
+def _dynamic_replaced(diff: GenerationDiff) -> bool:
+    return any(new.instance_id is None and old.member_id != new.member_id for old, new in diff.pairing.kept)
 
 
 #: Tried in order; the first that holds names the trigger. A round in which one slot left and another one
 #: joined has no single cause. ``leader_rejoined`` cannot be told from a cooperative second round by the log.
 _TRIGGERS: Final[Sequence[tuple[Trigger, Callable[[GenerationDiff], bool]]]] = (
-    ("first_join", lambda round_: round_.first),
-    ("unknown", lambda round_: bool(round_.pairing.joined and round_.pairing.left)),
-    ("member_joined", lambda round_: bool(round_.pairing.joined)),
-    ("member_left", lambda round_: bool(round_.pairing.left)),
+    ("first_join", lambda diff: diff.first),
+    ("unknown", lambda diff: bool(diff.pairing.joined and diff.pairing.left)),
+    ("member_joined", lambda diff: bool(diff.pairing.joined)),
+    ("member_left", lambda diff: bool(diff.pairing.left)),
     ("static_member_replaced", _static_replaced),
     ("member_joined", _dynamic_replaced),
     ("subscription_changed", _subscription_changed),
@@ -70,9 +69,9 @@ _TRIGGERS: Final[Sequence[tuple[Trigger, Callable[[GenerationDiff], bool]]]] = (
 )
 
 
-def trigger(round_: GenerationDiff) -> Trigger:
+def trigger(diff: GenerationDiff) -> Trigger:
     """What began the rebalance, as far as two generations can show it."""
-    return next((name for name, holds in _TRIGGERS if holds(round_)), "unknown")
+    return next((name for name, holds in _TRIGGERS if holds(diff)), "unknown")
 
 
 def leave_reason(emptied: bool, elapsed_ms: int | None, shortest_ms: int) -> LeaveReason:
@@ -115,27 +114,27 @@ class Moves:
     orphans: dict[str, dict[str, str]]
 
 
-def moves(round_: GenerationDiff, former: Pairing, topics: frozenset[str] | None) -> Moves | None:
+def moves(diff: GenerationDiff, former: Pairing, topics: frozenset[str] | None) -> Moves | None:
     """Partitions whose owner differs from the last one; None when assignments cannot be read.
 
     ``former`` pairs the last members that owned anything with the new ones: a restarted member in the same
     slot is the same owner. ``topics`` are those whose partitions somebody ought to own, None when unknown.
     """
-    if topics is None or any(member.partitions is None for member in round_.new):
+    if topics is None or any(member.partitions is None for member in diff.new):
         return None
     renamed = {old.member_id: new.member_id for old, new in former.kept}
-    last = {owned: renamed.get(owner, owner) for owned, owner in round_.last_owners.items()}
-    now = owners(round_.new, {})
+    last = {owned: renamed.get(owner, owner) for owned, owner in diff.last_owners.items()}
+    now = owners(diff.new, {})
     free = {owned: owner for owned, owner in last.items() if owned not in now and owned[0] in topics}
-    traced = round_.owners_known or all(owned in last for owned in now)
+    traced = diff.owners_known or all(owned in last for owned in now)
     return Moves(
         moved=sum(last.get(owned, owner) != owner for owned, owner in now.items()) if traced else None,
-        unassigned=len(free) if round_.owners_known else None,
+        unassigned=len(free) if diff.owners_known else None,
         orphans=by_owner(free),
     )
 
 
-def picture(member: Member) -> MemberPicture:
+def member_picture(member: Member) -> MemberPicture:
     """A member as events show it."""
     return MemberPicture(
         member_id=member.member_id,
@@ -144,65 +143,3 @@ def picture(member: Member) -> MemberPicture:
         instance_id=member.instance_id,
         partitions=member.partitions,
     )
-
-
-def joined(member: Member) -> MemberJoined:
-    """The fact that a member is in a new slot."""
-    return MemberJoined(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        instance_id=member.instance_id,
-    )
-
-
-def left(member: Member, reason: LeaveReason, elapsed_ms: int | None) -> MemberLeft:
-    """The fact that a member's slot is gone."""
-    return MemberLeft(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        instance_id=member.instance_id,
-        reason=reason,
-        elapsed_ms=elapsed_ms,
-    )
-
-
-#: What ``member.updated`` watches. A static member's new id and host are ``static.replaced``.
-_WATCHED: Final = (
-    "member_id",
-    "client_id",
-    "client_host",
-    "rebalance_timeout_ms",
-    "session_timeout_ms",
-    "topics",
-)
-
-
-def changes(pairing: Pairing) -> list[StaticReplaced | MemberUpdated]:
-    """What changed in the slots that stayed."""
-    facts: list[StaticReplaced | MemberUpdated] = []
-    for old, new in pairing.kept:
-        changed = [name for name in _WATCHED if getattr(old, name) != getattr(new, name)]
-        if new.instance_id is not None and old.member_id != new.member_id:
-            facts.append(
-                StaticReplaced(
-                    instance_id=new.instance_id,
-                    old_member_id=old.member_id,
-                    new_member_id=new.member_id,
-                    old_host=old.client_host,
-                    new_host=new.client_host,
-                )
-            )
-            changed = [name for name in changed if name not in ("member_id", "client_host")]
-        if changed:
-            facts.append(
-                MemberUpdated(
-                    member_id=new.member_id,
-                    client_id=new.client_id,
-                    client_host=new.client_host,
-                    instance_id=new.instance_id,
-                    changed=tuple(changed),
-                )
-            )
-    return facts

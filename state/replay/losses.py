@@ -27,7 +27,7 @@ from groupreplay.state.events.offset_events import (
     RewoundOffset,
 )
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
-from groupreplay.state.replay.group_activity import has_members, matters
+from groupreplay.state.replay.group_activity import has_members, is_significant
 from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
 from groupreplay.state.snapshot.losses import Change, Lost
 
@@ -63,7 +63,7 @@ def report_tombstones(
     named, values = offsets.names(places), offsets.rows["offset"][places].tolist()
     due = deadlines(snapshot.group, offsets, context.assumed_retention_ms)[places]
     first = int(due.min())
-    mattered = matters(snapshot, report.rules, at_ms)
+    mattered = is_significant(snapshot, report.rules, at_ms)
     lost = tuple(
         PartitionOffset(topic=topic, partition=partition, offset=offset)
         for (topic, partition), offset in sorted(zip(named, values, strict=True))
@@ -87,7 +87,7 @@ def report_tombstones(
         fact = OffsetsDeleted(
             partitions=lost, partition_count=len(lost), reason=reason, deadline_ms=deadline_ms
         )
-    report.say(
+    report.emit(
         fact,
         group_type=snapshot.group.group_type,
         simple=snapshot.group.simple,
@@ -180,13 +180,16 @@ def _found_again(snapshot: GroupSnapshot, run: CommitRun) -> Iterable[Change]:
         yield Change(*place, one.topic, one.partition, one.offset, int(row["first_offset"]), lost=one)
 
 
-def occasions(held: Sequence[Change]) -> list[list[Change]]:
-    """Changes of one moment and one sort together, in the order of the log."""
+def take_occasions(snapshot: GroupSnapshot, at_ms: int) -> list[list[Change]]:
+    """Remove the changes before this moment; those of one moment and one sort together, in the order of the log."""
 
     def sort(one: Change) -> tuple[int, str]:
         return one.timestamp_ms, one.kind or f"lost by {one.lost.reason if one.lost else None}"
 
-    ordered = sorted(held, key=lambda one: (sort(one), one.log_offset))
+    held = snapshot.losses.changes
+    snapshot.losses.changes = tuple(one for one in held if one.timestamp_ms >= at_ms)
+    over = [one for one in held if one.timestamp_ms < at_ms]
+    ordered = sorted(over, key=lambda one: (sort(one), one.log_offset))
     return sorted((list(same) for _, same in groupby(ordered, sort)), key=lambda same: same[0].log_offset)
 
 
@@ -195,7 +198,7 @@ def report_changes(snapshot: GroupSnapshot, same: Sequence[Change], report: Repo
     lost = [one.lost for one in same if one.lost is not None]
     fact = _reset(same, lost) if lost else _rewound(same)
     heard = any(one.mattered and one.reason != "topic_deleted" for one in lost)
-    report.say(
+    report.emit(
         fact,
         group_type=snapshot.group.group_type,
         simple=snapshot.group.simple,

@@ -17,7 +17,7 @@ from typing import Final
 from groupreplay.state.kafka_terms import Phase
 
 
-class Seen(str, Enum):
+class Observed(str, Enum):
     """What an observation proves about a classic group."""
 
     NO_MEMBERS = "a record without members"
@@ -43,61 +43,61 @@ class TransitionEvent(str, Enum):
     DELETED = "group.deleted"
 
 
-_PROBED: Final[Mapping[Seen, tuple[Phase, TransitionEvent]]] = {
-    Seen.PROBED_PREPARING: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
-    Seen.PROBED_COMPLETING: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
-    Seen.PROBED_STABLE: (Phase.STABLE, TransitionEvent.NOTHING),
-    Seen.PROBED_EMPTY: (Phase.EMPTY, TransitionEvent.NOTHING),
-    Seen.PROBED_DEAD: (Phase.DEAD, TransitionEvent.NOTHING),
+_PROBED: Final[Mapping[Observed, tuple[Phase, TransitionEvent]]] = {
+    Observed.PROBED_PREPARING: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
+    Observed.PROBED_COMPLETING: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
+    Observed.PROBED_STABLE: (Phase.STABLE, TransitionEvent.NOTHING),
+    Observed.PROBED_EMPTY: (Phase.EMPTY, TransitionEvent.NOTHING),
+    Observed.PROBED_DEAD: (Phase.DEAD, TransitionEvent.NOTHING),
 }
 
 
-def _at_rest(phase: Phase) -> Mapping[Seen, tuple[Phase, TransitionEvent]]:
+def _at_rest(phase: Phase) -> Mapping[Observed, tuple[Phase, TransitionEvent]]:
     """What a probe says of a group at rest: only that a rebalance began. How it rests, the log knows best."""
-    rest = (Seen.PROBED_STABLE, Seen.PROBED_EMPTY, Seen.PROBED_DEAD)
+    rest = (Observed.PROBED_STABLE, Observed.PROBED_EMPTY, Observed.PROBED_DEAD)
     return {**_PROBED, **dict.fromkeys(rest, (phase, TransitionEvent.NOTHING))}
 
 
-_WITH_MEMBERS: Final[Mapping[Seen, tuple[Phase, TransitionEvent]]] = {
-    Seen.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.EMPTIED),
-    Seen.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+_WITH_MEMBERS: Final[Mapping[Observed, tuple[Phase, TransitionEvent]]] = {
+    Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.EMPTIED),
+    Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
     # A member replaced under its instance id, or the leader's sync written twice: no rebalance.
-    Seen.SAME_GENERATION: (Phase.STABLE, TransitionEvent.REPLACED),
-    Seen.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
+    Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.REPLACED),
+    Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
 }
 
 #: State and proof -> next state and what to report. Total: every state has every proof.
-NEXT: Final[Mapping[Phase, Mapping[Seen, tuple[Phase, TransitionEvent]]]] = {
+NEXT: Final[Mapping[Phase, Mapping[Observed, tuple[Phase, TransitionEvent]]]] = {
     Phase.DEAD: {
-        Seen.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.CREATED),
-        Seen.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-        Seen.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-        Seen.TOMBSTONE: (Phase.DEAD, TransitionEvent.NOTHING),
+        Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.CREATED),
+        Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+        Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+        Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.NOTHING),
         # The coordinator makes a simple group of offsets whose group it does not know.
-        Seen.COMMIT: (Phase.EMPTY, TransitionEvent.CREATED),
+        Observed.COMMIT: (Phase.EMPTY, TransitionEvent.CREATED),
         **_at_rest(Phase.DEAD),
     },
     Phase.EMPTY: {
         # Members came and went without an assignment: a generation passed, the group is as empty as before.
-        Seen.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.NOTHING),
-        Seen.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-        Seen.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-        Seen.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
-        Seen.COMMIT: (Phase.EMPTY, TransitionEvent.NOTHING),
+        Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.NOTHING),
+        Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+        Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+        Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
+        Observed.COMMIT: (Phase.EMPTY, TransitionEvent.NOTHING),
         **_at_rest(Phase.EMPTY),
     },
     Phase.STABLE: {
-        Seen.COMMIT: (Phase.STABLE, TransitionEvent.NOTHING),
+        Observed.COMMIT: (Phase.STABLE, TransitionEvent.NOTHING),
         **_WITH_MEMBERS,
         **_at_rest(Phase.STABLE),
     },
     Phase.PREPARING_REBALANCE: {
-        Seen.COMMIT: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
+        Observed.COMMIT: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
         **_WITH_MEMBERS,
         **_PROBED,
     },
     Phase.COMPLETING_REBALANCE: {
-        Seen.COMMIT: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
+        Observed.COMMIT: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
         **_WITH_MEMBERS,
         **_PROBED,
     },
@@ -105,10 +105,10 @@ NEXT: Final[Mapping[Phase, Mapping[Seen, tuple[Phase, TransitionEvent]]]] = {
 
 #: A state as the broker spells it -> what an answer with it proves. Other answers (an unknown state, one of
 #: another kind of group) prove nothing about a classic group.
-PROBED: Final[Mapping[str, Seen]] = {
-    Phase.PREPARING_REBALANCE.value: Seen.PROBED_PREPARING,
-    Phase.COMPLETING_REBALANCE.value: Seen.PROBED_COMPLETING,
-    Phase.STABLE.value: Seen.PROBED_STABLE,
-    Phase.EMPTY.value: Seen.PROBED_EMPTY,
-    Phase.DEAD.value: Seen.PROBED_DEAD,
+PROBED: Final[Mapping[str, Observed]] = {
+    Phase.PREPARING_REBALANCE.value: Observed.PROBED_PREPARING,
+    Phase.COMPLETING_REBALANCE.value: Observed.PROBED_COMPLETING,
+    Phase.STABLE.value: Observed.PROBED_STABLE,
+    Phase.EMPTY.value: Observed.PROBED_EMPTY,
+    Phase.DEAD.value: Observed.PROBED_DEAD,
 }

@@ -47,19 +47,19 @@ def _nameless(topic: str) -> bool:
     return True
 
 
-def counted_moves(round_: GenerationDiff, former: Pairing, kind: GroupType) -> Moves | None:
+def counted_moves(diff: GenerationDiff, former: Pairing, kind: GroupType) -> Moves | None:
     """``rounds.moves`` for members whose topics have names as far as those are known.
 
     An id that turns up where a name has vanished may be the same topic, and an id that nobody holds any more
     may still be subscribed to: then the numbers are not known.
     """
-    last = {topic for topic, _ in round_.last_owners}
-    now = {topic for member in round_.new for topic in member.partitions or ()}
+    last = {topic for topic, _ in diff.last_owners}
+    now = {topic for member in diff.new for topic in member.partitions or ()}
     if kind is GroupType.STREAMS:
-        return moves(round_, former, frozenset(last | now))  # tasks, which have names of their own
+        return moves(diff, former, frozenset(last | now))  # tasks, which have names of their own
     lost = {topic for topic in last - now if _nameless(topic)}
-    subscribed = group_topics(round_.new, round_.protocol_type) or frozenset()
-    found = moves(round_, former, subscribed | now | lost)
+    subscribed = group_topics(diff.new, diff.protocol_type) or frozenset()
+    found = moves(diff, former, subscribed | now | lost)
     mixed = any(map(_nameless, now - last)) and bool(last - now - lost)
     if found is None or not (mixed or lost):
         return found

@@ -6,7 +6,7 @@ import pytest
 
 from groupreplay.state import Group
 from groupreplay.state.policy.rules import Rules
-from groupreplay.state.replay.group_activity import matters
+from groupreplay.state.replay.group_activity import is_significant
 from support.histories.builders import GROUP, Raw, asked_for, commit, emptied, generation, member, replay
 from support.histories.modern_builders import described, first_join, left, operation
 
@@ -16,7 +16,7 @@ DAY = 24 * 3_600_000
 def missed(history: list[Raw], at: int, rules: Rules | None = None) -> bool:
     """Whether the group matters at a moment after its history."""
     group, _ = replay(history)
-    return matters(group._snapshot, rules or Rules(), at)
+    return is_significant(group._snapshot, rules or Rules(), at)
 
 
 BACK = [asked_for(at=0), generation(1, member("a"), at=1), emptied(2, at=2), generation(3, member("b"), at=3)]

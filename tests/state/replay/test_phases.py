@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from groupreplay.state.kafka_terms import REBALANCING, Phase
-from groupreplay.state.replay.phases import NEXT, PROBED, Seen, TransitionEvent
+from groupreplay.state.replay.phases import NEXT, PROBED, Observed, TransitionEvent
 
 
 def test_every_state_has_every_proof() -> None:
     """No transition may be refused: the log is compacted and may begin in the middle."""
-    assert {phase: set(cells) for phase, cells in NEXT.items()} == {phase: set(Seen) for phase in Phase}
+    assert {phase: set(cells) for phase, cells in NEXT.items()} == {phase: set(Observed) for phase in Phase}
 
 
 def test_every_state_and_every_report_is_reached() -> None:
@@ -34,9 +34,9 @@ def test_states_are_spelled_as_kafka_spells_them() -> None:
 @pytest.mark.parametrize("phase", list(Phase))
 def test_a_record_decides_whatever_was_known(phase: Phase) -> None:
     """A record with members means Stable, one without means Empty, a tombstone means Dead."""
-    assert NEXT[phase][Seen.NEW_GENERATION] == (Phase.STABLE, TransitionEvent.COMPLETED)
-    assert NEXT[phase][Seen.NO_MEMBERS][0] is Phase.EMPTY
-    assert NEXT[phase][Seen.TOMBSTONE][0] is Phase.DEAD
+    assert NEXT[phase][Observed.NEW_GENERATION] == (Phase.STABLE, TransitionEvent.COMPLETED)
+    assert NEXT[phase][Observed.NO_MEMBERS][0] is Phase.EMPTY
+    assert NEXT[phase][Observed.TOMBSTONE][0] is Phase.DEAD
 
 
 @pytest.mark.parametrize("phase", list(Phase))

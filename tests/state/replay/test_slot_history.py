@@ -6,6 +6,7 @@ import pytest
 
 from groupreplay.codecs import MemberMetadata
 from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.replay.membership_change import MembershipChange
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES, learn, learn_probe, unsettled
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
@@ -117,7 +118,7 @@ def test_answers_of_the_prober_by_minute(minutes: int, count: int) -> None:
     """Only while a rebalance is in progress."""
     snapshot = GroupSnapshot(group=GroupState(phase=Phase.PREPARING_REBALANCE))
     learn_probe(snapshot, MINUTE)
-    learn(snapshot, Report(GROUP, CONTEXT, PARTITION, 1, 1))
+    learn(snapshot, MembershipChange(), Report(GROUP, CONTEXT, PARTITION, 1, 1))
     learn_probe(snapshot, MINUTE)
     snapshot.group.in_progress = RebalanceInProgress("r", 0, Phase.PREPARING_REBALANCE)
     for taken_ms in (MINUTE, MINUTE + 1, 2 * MINUTE):
