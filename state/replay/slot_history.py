@@ -94,8 +94,8 @@ def _forget(history: SlotHistory, until_ms: int) -> None:
         minute: count for minute, count in history.unsettled.items() if minute > until_ms // _MINUTE_MS
     }
     for name, slot in list(history.slots.items()):
-        slot.returned_ms = _recent(slot.returned_ms, until_ms)
-        slot.dropped_ms = _recent(slot.dropped_ms, until_ms)
+        slot.returned_ms = _newer(slot.returned_ms, until_ms)
+        slot.dropped_ms = _newer(slot.dropped_ms, until_ms)
         slot.takeovers = tuple(one for one in slot.takeovers if one.at_ms > until_ms)[-MOST_TIMES:]
         away = slot.left_ms is not None and slot.left_ms > until_ms
         if not (away or slot.returned_ms or slot.dropped_ms or slot.takeovers or slot.idle_rounds):
@@ -105,7 +105,7 @@ def _forget(history: SlotHistory, until_ms: int) -> None:
         del history.slots[name]
 
 
-def _recent(times_ms: tuple[int, ...], until_ms: int) -> tuple[int, ...]:
+def _newer(times_ms: tuple[int, ...], until_ms: int) -> tuple[int, ...]:
     return tuple(at_ms for at_ms in times_ms if at_ms > until_ms)[-MOST_TIMES:]
 
 
