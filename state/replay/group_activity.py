@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
     from groupreplay.state.snapshot.group_state import GroupState
 
-_GROWN_UP_MS: Final = 24 * 3_600_000
-#: Commits for each partition, on the average, that tell a group without members from a single write.
+_LONG_LIVED_MS: Final = 24 * 3_600_000
+#: Commits for each partition, on the average, that distinguish a group without members from a single write.
 _COMMITS: Final = 3
 
 
@@ -53,4 +53,4 @@ def is_significant(snapshot: GroupSnapshot, rules: Rules, now_ms: int) -> bool:
     activity = snapshot.activity
     if snapshot.group.simple and not activity.peopled:
         return activity.commits >= _COMMITS * max(1, activity.widest)
-    return activity.returns > 0 and now_ms - activity.born_ms >= _GROWN_UP_MS
+    return activity.returns > 0 and now_ms - activity.born_ms >= _LONG_LIVED_MS

@@ -50,12 +50,12 @@ SMALL_RECORDS: Final = 500
 def report_tombstones(
     snapshot: GroupSnapshot,
     offsets: Offsets,
-    gone: Collection[tuple[str, int]],
+    removed: Collection[tuple[str, int]],
     with_group: bool,
     report: Report,
 ) -> None:
     """Report an operation's offset tombstones before they are applied; ``with_group``: the group's is among them."""
-    places = offsets.places(gone)
+    places = offsets.places(removed)
     if not len(places):
         return
     context, at_ms = report.context, report.timestamp_ms

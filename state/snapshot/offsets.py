@@ -205,10 +205,10 @@ class Offsets:
                 if text := run.metadata.get(place):
                     self.metadata[key] = text
 
-    def remove(self, gone: Iterable[tuple[str, int]]) -> None:
+    def remove(self, removed: Iterable[tuple[str, int]]) -> None:
         """Remove topic partitions; unknown ones are ignored (compaction may have removed the value of a tombstone)."""
         index = {topic: place for place, topic in enumerate(self.topics)}
-        keys = [(index[topic] << 32) | partition for topic, partition in gone if topic in index]
+        keys = [(index[topic] << 32) | partition for topic, partition in removed if topic in index]
         if not keys:
             return
         self._oldest_ms = None

@@ -1,4 +1,4 @@
-"""The transition table is total, and reaches what it should."""
+"""The transition table is total, and reaches every state and event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_every_state_has_every_proof() -> None:
 
 
 def test_every_state_and_every_report_is_reached() -> None:
-    """Nothing in the enums is dead."""
+    """Every state and every event of the enums is used."""
     cells = [cell for row in NEXT.values() for cell in row.values()]
     assert {phase for phase, _ in cells} == set(Phase)
     assert {said for _, said in cells} == set(TransitionEvent)
@@ -41,14 +41,14 @@ def test_a_record_decides_whatever_was_known(phase: Phase) -> None:
 
 @pytest.mark.parametrize("phase", list(Phase))
 def test_a_live_answer_is_never_a_fact(phase: Phase) -> None:
-    """The prober moves the state; what has happened is said by the log alone."""
+    """The prober changes the state; only the log causes events."""
     answers = {seen: cell for seen, cell in NEXT[phase].items() if seen.name.startswith("PROBED")}
     assert {said for _, said in answers.values()} == {TransitionEvent.NOTHING}
 
 
 @pytest.mark.parametrize("phase", list(Phase))
 def test_a_live_answer_begins_and_ends_a_rebalance_and_no_more(phase: Phase) -> None:
-    """A group at rest stays as the log has left it; from a rebalance every state can be reached."""
+    """Without a rebalance the state is that of the log; from a rebalance every state can be reached."""
     to = {name: NEXT[phase][PROBED[name]][0] for name in PROBED}
     begins = {one.value: one for one in REBALANCING}
     rest = {Phase(name) for name in PROBED} - REBALANCING
