@@ -59,7 +59,10 @@ class GroupType(str, Enum):
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
+#: The default of ``offsets.topic.num.partitions``.
 DEFAULT_PARTITIONS = 50
+#: The default session timeout, of all kinds of groups.
+DEFAULT_SESSION_TIMEOUT_MS = 45_000
 
 
 _INT_MIN = -(2**31)

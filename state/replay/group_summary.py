@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from groupreplay.state.events.event import History
-from groupreplay.state.kafka_terms import GroupType, MemberPhase, Phase
+from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, Phase
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.modern import Modern
-
-#: The session timeout of the newer kinds is in no record; this is the broker's default and its minimum.
-SESSION_TIMEOUT_MS: Final = 45_000
 
 
 class LastSign(NamedTuple):
@@ -68,7 +65,8 @@ def _members(group: Modern) -> tuple[Member, ...]:
             client_id=member.client_id,
             client_host=member.client_host,
             rebalance_timeout_ms=member.rebalance_timeout_ms,
-            session_timeout_ms=member.classic_session_timeout_ms or SESSION_TIMEOUT_MS,
+            # No record has the session timeout of the newer kinds; the default is also the minimum.
+            session_timeout_ms=member.classic_session_timeout_ms or DEFAULT_SESSION_TIMEOUT_MS,
             supported_protocols=member.supported_protocols,
             topics=tuple(sorted({*member.topics, *group.regexes.get(member.regex or "", ())})),
             partitions=member.assigned,
