@@ -1,4 +1,4 @@
-"""A model of Kafka's group coordinator: requests and time in, answers and records out.
+"""A model of Kafka's group coordinator: takes requests and the time, returns answers and records.
 
-Shares no code with the replay.
+Shares only `kafka_terms` and the codecs with the replay.
 """

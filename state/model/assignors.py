@@ -1,9 +1,8 @@
-"""The two assignors that a broker has for consumer groups: ``uniform`` and ``range``.
+"""The broker's two assignors for consumer groups: ``uniform`` and ``range``.
 
-Know members, what each is subscribed to, and how many partitions there are; must not know epochs or what
-anybody owns yet. Where all members are subscribed alike both decide as Kafka's do, in its order of members
-(``UniformHomogeneousAssignmentBuilder``, ``RangeAssignor``). Where they are not, ``range`` still does, and
-``uniform`` is a simpler one: topics with the fewest readers first, each partition to the reader that has least.
+With equal subscriptions both assign exactly as Kafka's, with its order of members
+(``UniformHomogeneousAssignmentBuilder``, ``RangeAssignor``). With different subscriptions ``range`` still does;
+``uniform`` is simplified: topics with the fewest subscribers first, each partition to the subscriber with the fewest.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from itertools import islice
 from typing import Final
 
 from groupreplay.state.kafka_terms import hash_map_order
-from groupreplay.state.model.requests import Place
+from groupreplay.state.model.requests import TopicIdPartition
 
-Target = frozenset[Place]
+Target = frozenset[TopicIdPartition]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedMember:
-    """What an assignor knows of a member; ``topics`` are ids, ``target`` is the assignment that it had."""
+    """A member as an assignor sees it; ``topics`` are ids, ``target`` is its previous target assignment."""
 
     instance_id: str | None
     topics: frozenset[bytes]
@@ -30,30 +29,30 @@ class AssignedMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignable:
-    """What is to be assigned: members by id, numbers of partitions by topic id.
+class AssignorInput:
+    """The input of an assignor: members by id, numbers of partitions by topic id.
 
-    ``alike``: all members are subscribed to the same names. ``assigned``: what is in any target already.
+    ``homogeneous``: all members have the same subscription. ``assigned``: the partitions of all previous targets.
     """
 
     members: Mapping[str, AssignedMember]
     partitions: Mapping[bytes, int]
-    alike: bool
-    assigned: frozenset[Place]
+    homogeneous: bool
+    assigned: frozenset[TopicIdPartition]
 
 
-def uniform(group: Assignable) -> dict[str, Target]:
-    """As even as possible, then as few moves as possible."""
-    return _uniform_alike(group) if group.alike else _uniform_unlike(group)
+def uniform(group: AssignorInput) -> dict[str, Target]:
+    """Assign as evenly as possible, then with as few moves as possible."""
+    return _uniform_homogeneous(group) if group.homogeneous else _uniform_heterogeneous(group)
 
 
-def _uniform_alike(group: Assignable) -> dict[str, Target]:
+def _uniform_homogeneous(group: AssignorInput) -> dict[str, Target]:
     names = hash_map_order(group.members)
     topics = sorted(group.members[names[0]].topics) if names else []
     everything = [(topic, number) for topic in topics for number in range(group.partitions[topic])]
-    free = [place for place in everything if place not in group.assigned]
+    free = [partition for partition in everything if partition not in group.assigned]
     least, extra = divmod(len(everything), len(names)) if names else (0, 0)
-    kept: dict[str, set[Place]] = {}
+    kept: dict[str, set[TopicIdPartition]] = {}
     room: dict[str, int] = {}
     for index, name in enumerate(names):
         quota = least + (extra > 0)
@@ -63,7 +62,7 @@ def _uniform_alike(group: Assignable) -> dict[str, Target]:
         left = quota - len(kept[name])
         takes_extra = extra > 0
         if left and takes_extra and len(names) - index > extra:
-            # Somebody else may have the one more, unless only those are left who must.
+            # Leave the extra partition to a later member, unless each remaining member has to take one.
             left, takes_extra = left - 1, False
         extra -= takes_extra
         if left:
@@ -71,46 +70,46 @@ def _uniform_alike(group: Assignable) -> dict[str, Target]:
     waiting = iter(free)
     for name, left in room.items():
         kept[name].update(islice(waiting, left))
-    return {name: frozenset(places) for name, places in kept.items()}
+    return {name: frozenset(partitions) for name, partitions in kept.items()}
 
 
-def _by_topic(target: Target, topics: set[bytes]) -> list[Place]:
-    return sorted(place for place in target if place[0] in topics)
+def _by_topic(target: Target, topics: set[bytes]) -> list[TopicIdPartition]:
+    return sorted(partition for partition in target if partition[0] in topics)
 
 
-def _uniform_unlike(group: Assignable) -> dict[str, Target]:
-    kept: dict[str, set[Place]] = {
-        name: {place for place in member.target if place[0] in member.topics}
+def _uniform_heterogeneous(group: AssignorInput) -> dict[str, Target]:
+    kept: dict[str, set[TopicIdPartition]] = {
+        name: {partition for partition in member.target if partition[0] in member.topics}
         for name, member in group.members.items()
     }
     readers = Counter(topic for member in group.members.values() for topic in member.topics)
-    places = [
+    partitions = [
         (topic, number)
         for topic in sorted(readers, key=lambda topic: (readers[topic], topic))
         for number in range(group.partitions[topic])
     ]
-    owned = {place for mine in kept.values() for place in mine}
-    for place in places:
-        able = sorted(name for name, member in group.members.items() if place[0] in member.topics)
+    owned = {partition for mine in kept.values() for partition in mine}
+    for partition in partitions:
+        able = sorted(name for name, member in group.members.items() if partition[0] in member.topics)
         least = min(able, key=lambda name: len(kept[name]))
-        owner = next((name for name in able if place in kept[name]), None)
-        if place not in owned:
-            kept[least].add(place)
+        owner = next((name for name in able if partition in kept[name]), None)
+        if partition not in owned:
+            kept[least].add(partition)
         elif owner is not None and len(kept[owner]) > len(kept[least]) + 1:
-            kept[owner].discard(place)
-            kept[least].add(place)
+            kept[owner].discard(partition)
+            kept[least].add(partition)
     return {name: frozenset(mine) for name, mine in kept.items()}
 
 
-def by_range(group: Assignable) -> dict[str, Target]:
-    """Of each topic a run of neighbours to each of its members, static ones first."""
+def by_range(group: AssignorInput) -> dict[str, Target]:
+    """Assign a contiguous range of each topic's partitions to each subscriber, static members first."""
     names = sorted(group.members, key=lambda name: _rank(name, group.members[name]))
-    targets: dict[str, set[Place]] = {name: set() for name in names}
+    targets: dict[str, set[TopicIdPartition]] = {name: set() for name in names}
     for topic in sorted({topic for member in group.members.values() for topic in member.topics}):
         readers = [name for name in names if topic in group.members[name].topics]
         for name, numbers in zip(readers, _runs(group.partitions[topic], len(readers)), strict=True):
             targets[name].update((topic, number) for number in numbers)
-    return {name: frozenset(places) for name, places in targets.items()}
+    return {name: frozenset(partitions) for name, partitions in targets.items()}
 
 
 def _rank(name: str, member: AssignedMember) -> tuple[bool, str]:
@@ -119,12 +118,12 @@ def _rank(name: str, member: AssignedMember) -> tuple[bool, str]:
 
 def _runs(partitions: int, members: int) -> Sequence[range]:
     least, extra = divmod(partitions, members)
-    ends = [least * (place + 1) + min(place + 1, extra) for place in range(members)]
+    ends = [least * (index + 1) + min(index + 1, extra) for index in range(members)]
     return [range(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-#: Name -> assignor, the broker's default first (``group.consumer.assignors``).
-ASSIGNORS: Final[Mapping[str, Callable[[Assignable], dict[str, Target]]]] = {
+#: Assignors by name; the first one is the broker's default (``group.consumer.assignors``).
+ASSIGNORS: Final[Mapping[str, Callable[[AssignorInput], dict[str, Target]]]] = {
     "uniform": uniform,
     "range": by_range,
 }

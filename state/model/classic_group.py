@@ -1,8 +1,6 @@
-"""A classic group as its coordinator holds it (``ClassicGroup``): members, leader, protocol, state.
+"""The classic group (Kafka's ``ClassicGroup``): members, leader, protocol, state and its legal transitions.
 
-Knows what a group is and which changes of state are legal; must not know when they are made (`coordinator_rebalance`)
-nor what was asked (`coordinator`). Kafka keeps members in hash order; here they stand in the order in which they
-came, so that a history can be repeated.
+Kafka keeps members in hash order. Here they are in the order in which they joined, so that a history can be repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _VERSION: Final = 3
 
 @dataclass(slots=True, kw_only=True)
 class GroupMember:
-    """A member; ``joining`` and ``syncing`` are the requests that it waits to be answered."""
+    """A member; ``joining`` and ``syncing`` are its unanswered JoinGroup and SyncGroup."""
 
     member_id: str
     instance_id: str | None
@@ -56,26 +54,26 @@ class GroupMember:
 
     @property
     def satisfied(self) -> bool:
-        """Whether it need not heartbeat now; a new member that waits may be expired all the same."""
+        """Whether the member keeps its session without heartbeats; a new member that waits does not."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
     def update(self, request: JoinGroup) -> None:
-        """Take over what a member may change by joining again."""
+        """Take over the fields that a member may change when it rejoins."""
         self.protocols = request.protocols
         self.rebalance_timeout_ms = request.rebalance_timeout_ms
         self.session_timeout_ms = request.session_timeout_ms
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Its metadata for a protocol."""
+        """The member's metadata for a protocol; empty when it does not support the protocol."""
         return next((one.metadata for one in self.protocols if one.name == protocol), b"")
 
 
 @dataclass(slots=True, kw_only=True)
 class ClassicGroup:
-    """One group. ``previous_state`` is Empty for as long as a new group's first rebalance lasts.
+    """One group. ``previous_state`` is Empty during the first rebalance of an empty group.
 
-    ``changes`` is where changes of its state are noted. ``subscribed_topics`` None: not known, since a member's
-    subscription cannot be read or the group is none of consumers.
+    State changes are appended to ``changes``. ``subscribed_topics`` is None when a member's subscription cannot be
+    decoded or the protocol type is not ``consumer``.
     """
 
     group_id: str
@@ -90,7 +88,7 @@ class ClassicGroup:
     members: dict[str, GroupMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
     pending_joins: set[str] = field(default_factory=set)
-    #: In the order in which they will be removed.
+    #: Member ids, in the order in which the sync timeout removes them.
     pending_syncs: dict[str, None] = field(default_factory=dict)
     new_member_added: bool = False
     subscribed_topics: frozenset[str] | None = None
@@ -105,12 +103,15 @@ class ClassicGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is Empty; somebody may have been given an id all the same."""
+        """Whether the state is Empty; there may still be pending members."""
         return self.state is Phase.EMPTY
 
     @property
     def may_expire(self) -> bool:
-        """Offsets stay in a rebalance, and while others than consumers are members (``offsetExpirationCondition``)."""
+        """Whether offsets may expire in this state (``offsetExpirationCondition``).
+
+        They may not during a rebalance, nor while the group has members of another protocol type than ``consumer``.
+        """
         if self.protocol_type is None or self.is_empty:
             return True
         known = self.protocol_type == CONSUMER_PROTOCOL_TYPE and self.subscribed_topics is not None
@@ -118,7 +119,7 @@ class ClassicGroup:
 
     @property
     def emptied_ms(self) -> int | None:
-        """Since when retention counts; None: from each commit."""
+        """The time from which retention is counted; None for the time of each commit."""
         since_emptied = self.protocol_type is not None and self.is_empty
         return self.current_state_timestamp_ms if since_emptied else None
 
@@ -129,26 +130,26 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The members' largest."""
+        """The largest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
     def awaiting_join(self) -> int:
-        """How many members wait for the join phase to end."""
+        """Number of members with an unanswered JoinGroup."""
         return sum(member.joining is not None for member in self.members.values())
 
     @property
     def all_members_joined(self) -> bool:
-        """Whether nobody is missing: also those who were given an id and have not come back."""
+        """Whether all members have joined and there are no pending members."""
         return self.awaiting_join == len(self.members) and not self.pending_joins
 
     @property
     def supported_protocols(self) -> Counter[str]:
-        """How many members support each protocol."""
+        """Number of members that support each protocol."""
         return Counter(one.name for member in self.members.values() for one in member.protocols)
 
     def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
-        """Whether somebody with these protocols may come in (``supportsProtocols``)."""
+        """Whether a member with these protocols may join (``supportsProtocols``)."""
         names = [one.name for one in protocols]
         if self.state is Phase.EMPTY:
             return bool(protocol_type and names)
@@ -158,14 +159,14 @@ class ClassicGroup:
         )
 
     def accepts(self, member_id: str, max_size: int) -> bool:
-        """Whether there is room (``acceptJoiningMember``): in a rebalance those count that have joined."""
+        """Whether the group has room (``acceptJoiningMember``); a rebalance only counts members that have joined."""
         member = self.members.get(member_id)
         if self.state is Phase.PREPARING_REBALANCE:
             return (member is not None and member.joining is not None) or self.awaiting_join < max_size
         return self.state in (Phase.EMPTY, Phase.DEAD) or member is not None or len(self.members) < max_size
 
     def validate_member(self, member_id: str, instance_id: str | None) -> GroupMember:
-        """The member. Raises ``Refused`` for one that is unknown, or fenced by another of its instance id."""
+        """The member. Raises ``Refused`` for one that is unknown, or fenced by another member with its instance id."""
         if instance_id is not None:
             holder = self.static_members.get(instance_id)
             if holder is None:
@@ -177,7 +178,7 @@ class ClassicGroup:
         return self.members[member_id]
 
     def validate_commit(self, request: OffsetCommit) -> None:
-        """Raises ``Refused`` for offsets that may not be committed now (``validateOffsetCommit``)."""
+        """Raises ``Refused`` for offsets that may not be committed in this state (``validateOffsetCommit``)."""
         transactional = request.producer_id is not None
         if request.generation < 0 and self.state is Phase.EMPTY:
             return
@@ -191,7 +192,7 @@ class ClassicGroup:
             raise Refused(Error.REBALANCE_IN_PROGRESS)
 
     def add(self, member: GroupMember, protocol_type: str) -> None:
-        """Take a member in; the first one leads, and gives the group its protocol type."""
+        """Add a member. The first one becomes the leader and sets the group's protocol type."""
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader is None:
@@ -202,7 +203,7 @@ class ClassicGroup:
         self.pending_joins.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member, or one that was only given an id; the next in order leads."""
+        """Remove a member or a pending member. After the leader the next member leads."""
         member = self.members.pop(member_id, None)
         if member is not None and member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
@@ -212,7 +213,7 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def replace_static_member(self, old_id: str, new_id: str) -> GroupMember:
-        """The member under its new id, in its old place."""
+        """Give a static member a new member id, and move it to the end of the members."""
         old = self.members.pop(old_id)
         new = replace(old, member_id=new_id, is_new=False, joining=None, syncing=None)
         self.members[new_id] = new
@@ -223,7 +224,7 @@ class ClassicGroup:
         return new
 
     def elect_joined_leader(self) -> bool:
-        """See to it that the leader is one who has joined; False when nobody has."""
+        """Replace a leader that has not joined by a member that has; False when no member has joined."""
         leader = self.members.get(self.leader or "")
         if leader is None:
             return False
@@ -236,12 +237,12 @@ class ClassicGroup:
         return True
 
     def selected_protocol(self) -> str:
-        """The protocol that the members choose now."""
+        """The protocol that the members would choose now."""
         supported = {name: [one.name for one in member.protocols] for name, member in self.members.items()}
         return select_protocol(supported)
 
     def next_generation(self, now_ms: int) -> None:
-        """The join phase is over."""
+        """Start the next generation at the end of the join phase."""
         self.generation += 1
         self.protocol = self.selected_protocol() if self.members else None
         self.subscribed_topics = self._subscribed_topics()
@@ -249,7 +250,7 @@ class ClassicGroup:
         self.pending_syncs.clear()
 
     def resume(self, protocol: str) -> None:
-        """Go on in a generation that was made elsewhere."""
+        """Set the protocol of a generation that the group did not start itself."""
         self.protocol = protocol
         self.subscribed_topics = self._subscribed_topics()
 
@@ -265,13 +266,13 @@ class ClassicGroup:
         return frozenset(topics)
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether offsets of the topic must stay; where it is not known, those of consumers stay."""
+        """Whether offsets of the topic are protected from expiry; with unknown topics those of consumers are."""
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in self.subscribed_topics
 
     def record(self) -> GroupMetadataValue:
-        """The group as it is written, with the assignments that its members have."""
+        """The group's record, with the members' assignments."""
         return GroupMetadataValue(
             version=_VERSION,
             protocol_type=self.protocol_type or "",
@@ -295,7 +296,7 @@ class ClassicGroup:
         )
 
     def first_record(self) -> GroupMetadataValue:
-        """What is written of a group that is first asked for, whatever has become of it meanwhile."""
+        """The record that is written at the first JoinGroup for a group, whatever the group's state is by then."""
         return GroupMetadataValue(
             version=_VERSION,
             protocol_type="",
@@ -307,9 +308,9 @@ class ClassicGroup:
         )
 
     def reloaded(self, written: GroupMetadataValue | None) -> ClassicGroup:
-        """The group as another broker finds it in the log: rebalances in progress are not written.
+        """The group as another broker loads it from its newest record; a rebalance in progress is not written.
 
-        None: of a group that is made of offsets alone nothing is.
+        ``written`` is None for a group that only consists of offsets.
         """
         group = ClassicGroup(
             group_id=self.group_id,
@@ -328,7 +329,7 @@ class ClassicGroup:
         return group
 
     def summary(self) -> GroupSummary:
-        """The answer to DescribeGroups."""
+        """The group's part of a DescribeGroups answer."""
         stable = self.state is Phase.STABLE
         return GroupSummary(
             state=self.state,
@@ -349,7 +350,7 @@ class ClassicGroup:
 
 
 def _loaded(record: MemberMetadata, protocol: str) -> GroupMember:
-    """A member as the log has it: of its protocols only the one that was chosen."""
+    """A member as its record has it: only with the chosen protocol."""
     return GroupMember(
         member_id=record.member_id,
         instance_id=record.group_instance_id,

@@ -1,8 +1,4 @@
-"""A consumer group of KIP-848 as its coordinator holds it (``ConsumerGroup``): epochs, members, targets.
-
-Knows what a group is, which state follows from it and which changes of state there are; must not know when they
-are made (`coordinator_consumer`) nor how they are written (`coordinator_consumer_records`).
-"""
+"""The consumer group of KIP-848 (Kafka's ``ConsumerGroup``): epochs, members, target assignments, state."""
 
 from __future__ import annotations
 
@@ -13,12 +9,19 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase, hash_map_order
-from groupreplay.state.model.assignors import ASSIGNORS, Assignable, AssignedMember, Target
-from groupreplay.state.model.requests import Error, OffsetCommit, Place, Protocol, Refused, StateChange
+from groupreplay.state.model.assignors import ASSIGNORS, AssignedMember, AssignorInput, Target
+from groupreplay.state.model.requests import (
+    Error,
+    OffsetCommit,
+    Protocol,
+    Refused,
+    StateChange,
+    TopicIdPartition,
+)
 
-#: State of a consumer group -> the states, of a classic group too, that an operation may find it in before.
-#: Kafka has no such table, the state follows from epochs and members: a first member is assigned at once and alone,
-#: so it leads to Stable, unless the group was assigned something within the assignment interval.
+#: State -> the states before it at the end of an operation; they include the states of the classic group that a
+#: consumer group replaces. Kafka has no such table: the state follows from epochs and members. A first member gets its
+#: target assignment at once, which makes the group Stable, unless the assignment interval delays the assignment.
 VALID_PREVIOUS: Final[Mapping[ConsumerPhase | Phase, frozenset[ConsumerPhase | Phase]]] = {
     ConsumerPhase.EMPTY: frozenset(
         {ConsumerPhase.STABLE, ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING}
@@ -30,7 +33,7 @@ VALID_PREVIOUS: Final[Mapping[ConsumerPhase | Phase, frozenset[ConsumerPhase | P
         {
             ConsumerPhase.STABLE,
             ConsumerPhase.ASSIGNING,
-            # Who was in a classic group is at its generation, a new member that converts it one above.
+            # Members of the classic group are at its generation; the member that upgrades it is one epoch above.
             Phase.STABLE,
             Phase.PREPARING_REBALANCE,
             Phase.COMPLETING_REBALANCE,
@@ -43,39 +46,39 @@ VALID_PREVIOUS: Final[Mapping[ConsumerPhase | Phase, frozenset[ConsumerPhase | P
             ConsumerPhase.ASSIGNING,
             ConsumerPhase.RECONCILING,
             Phase.EMPTY,
-            # Its only member was a static one, and has come back with the new protocol.
+            # The only member was static and has rejoined with the consumer protocol.
             Phase.STABLE,
             Phase.PREPARING_REBALANCE,
             Phase.COMPLETING_REBALANCE,
         }
     ),
     ConsumerPhase.DEAD: frozenset({ConsumerPhase.EMPTY}),
-    # What a consumer group becomes when it is none any more.
+    # The state of the classic group that replaces a consumer group.
     Phase.EMPTY: frozenset({ConsumerPhase.EMPTY}),
     Phase.STABLE: frozenset({ConsumerPhase.STABLE, ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING}),
 }
-#: Epochs with which a member leaves, and is away for a while.
+#: The epoch with which a member leaves, and the one with which a static member leaves for a while.
 LEFT: Final = -1
 AWAY: Final = -2
-#: Before anything is written; the first one in the log is 2 (since Kafka 4.3).
-_FIRST_EPOCH: Final = 1
+#: The epoch before the first record; the first epoch in the log is 2 (since Kafka 4.3).
+_INITIAL_EPOCH: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of the cluster."""
+    """A topic of the cluster: its id and its number of partitions."""
 
     topic_id: bytes
     partitions: int
 
 
-#: The cluster's topics by name; whoever holds it may change it.
+#: The cluster's topics by name. The owner of the mapping may change it.
 Topics: TypeAlias = Mapping[str, Topic]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicPart:
-    """What a member told that uses the classic protocol."""
+    """The session timeout and the protocols of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[Protocol, ...]
@@ -83,7 +86,7 @@ class ClassicPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
-    """A member (``ConsumerGroupMember``); what it has and must give up, and since which epoch it has each."""
+    """A member (``ConsumerGroupMember``); ``assigned`` and ``revoking`` have the assignment epoch by partition."""
 
     member_id: str
     epoch: int = 0
@@ -94,28 +97,28 @@ class ConsumerMember:
     client_id: str = ""
     client_host: str = ""
     rebalance_timeout_ms: int = -1
-    #: Names in order.
+    #: Subscribed topic names, sorted.
     topics: tuple[str, ...] = ()
     assignor: str | None = None
-    assigned: Mapping[Place, int] = field(default_factory=dict)
-    revoking: Mapping[Place, int] = field(default_factory=dict)
+    assigned: Mapping[TopicIdPartition, int] = field(default_factory=dict)
+    revoking: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     classic: ClassicPart | None = None
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether it has what it shall have (``isReconciledTo``)."""
+        """Whether the member has its whole target assignment of this epoch (``isReconciledTo``)."""
         return self.phase is MemberPhase.STABLE and self.epoch == epoch
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerGroup:
-    """One group. ``told`` is its state, or that of the classic group it was, at the end of the last operation."""
+    """One group. ``last_state``: its state, or that of the classic group it replaces, after the last operation."""
 
     group_id: str
     changes: list[StateChange]
-    told: ConsumerPhase | Phase = ConsumerPhase.DEAD
-    epoch: int = _FIRST_EPOCH
-    target_epoch: int = _FIRST_EPOCH
-    #: 0: not known, and no reason to wait with the next one.
+    last_state: ConsumerPhase | Phase = ConsumerPhase.DEAD
+    epoch: int = _INITIAL_EPOCH
+    target_epoch: int = _INITIAL_EPOCH
+    #: 0: unknown; the next assignment is not delayed.
     target_timestamp_ms: int = 0
     metadata_hash: int = 0
     members: dict[str, ConsumerMember] = field(default_factory=dict)
@@ -123,7 +126,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerPhase:
-        """As ConsumerGroupDescribe tells it (``maybeUpdateGroupState``)."""
+        """The state as ConsumerGroupDescribe reports it (``maybeUpdateGroupState``)."""
         if not self.members:
             return ConsumerPhase.EMPTY
         if self.epoch > self.target_epoch:
@@ -134,37 +137,37 @@ class ConsumerGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is in it."""
+        """Whether the group has no members."""
         return not self.members
 
-    def become(self, state: ConsumerPhase | Phase, now_ms: int) -> None:
-        """An operation is over, or has ended the group.
+    def transition_to(self, state: ConsumerPhase | Phase, now_ms: int) -> None:
+        """Note the state after an operation, or after the end of the group.
 
         Raises ValueError where ``VALID_PREVIOUS`` does not allow the change.
         """
-        if state == self.told:
+        if state == self.last_state:
             return
-        if self.told not in VALID_PREVIOUS[state]:
-            raise ValueError(f"group {self.group_id!r} cannot go from {self.told} to {state}")
-        self.changes.append(StateChange(now_ms, self.told, state, self.epoch))
-        self.told = state
+        if self.last_state not in VALID_PREVIOUS[state]:
+            raise ValueError(f"group {self.group_id!r} cannot go from {self.last_state} to {state}")
+        self.changes.append(StateChange(now_ms, self.last_state, state, self.epoch))
+        self.last_state = state
 
     # -- members
 
     def member(self, member_id: str) -> ConsumerMember:
-        """A member. Raises ``Refused`` for one that is unknown."""
+        """The member. Raises ``Refused`` for one that is unknown."""
         if member_id not in self.members:
             raise Refused(Error.UNKNOWN_MEMBER_ID)
         return self.members[member_id]
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """Who has an instance id."""
+        """The member with an instance id."""
         if instance_id is None:
             return None
         return next((one for one in self.members.values() if one.instance_id == instance_id), None)
 
     def validate_member(self, member_id: str, instance_id: str | None) -> ConsumerMember:
-        """The member. Raises ``Refused`` for one that is unknown, or fenced by another of its instance id."""
+        """The member. Raises ``Refused`` for one that is unknown, or fenced by another member with its instance id."""
         if instance_id is None:
             return self.member(member_id)
         holder = self.static_member(instance_id)
@@ -175,37 +178,37 @@ class ConsumerGroup:
         return holder
 
     def all_classic_but(self, member: ConsumerMember) -> bool:
-        """Whether everybody else uses the classic protocol, and somebody else there is."""
+        """Whether there are other members and all of them use the classic protocol."""
         others = [one for one in self.members.values() if one.member_id != member.member_id]
         return bool(others) and all(one.classic is not None for one in others)
 
     def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
-        """Whether somebody of the classic protocol may come in (``supportsClassicProtocols``)."""
+        """Whether a member of the classic protocol may join (``supportsClassicProtocols``)."""
         classic = [one.classic for one in self.members.values() if one.classic is not None]
         supported = Counter(protocol.name for one in classic for protocol in one.protocols)
         return protocol_type == "consumer" and any(supported[one.name] == len(classic) for one in protocols)
 
     # -- assignments
 
-    def taken(self) -> set[Place]:
-        """Partitions that a member has, or has to give up."""
-        return {place for one in self.members.values() for place in (*one.assigned, *one.revoking)}
+    def taken(self) -> set[TopicIdPartition]:
+        """Partitions that a member owns or has not revoked yet."""
+        return {partition for one in self.members.values() for partition in (*one.assigned, *one.revoking)}
 
     def target_of(self, member: ConsumerMember) -> Target:
-        """What a member shall have; one that has come back under its instance id inherits."""
+        """A member's target assignment; a static member that rejoined inherits that of its instance id."""
         holder = self.static_member(member.instance_id)
         if member.instance_id is not None and holder is None:
             return frozenset()
         return self.targets.get(member.member_id if holder is None else holder.member_id, frozenset())
 
     def assign(self, members: Mapping[str, ConsumerMember], topics: Topics) -> dict[str, Target]:
-        """New targets for these members, by the assignor that most of them prefer."""
+        """New target assignments for these members, by the assignor that most of them prefer."""
         votes = Counter(one.assignor for one in members.values() if one.assignor is not None)
         names = hash_map_order(votes)
         chosen = max(names, key=lambda name: votes[name]) if names else next(iter(ASSIGNORS))
         known = {topic.topic_id: topic.partitions for topic in topics.values()}
         return ASSIGNORS[chosen](
-            Assignable(
+            AssignorInput(
                 members={
                     name: AssignedMember(
                         instance_id=one.instance_id,
@@ -215,8 +218,8 @@ class ConsumerGroup:
                     for name, one in members.items()
                 },
                 partitions=known,
-                alike=len({one.topics for one in members.values()}) <= 1,
-                assigned=frozenset(place for target in self.targets.values() for place in target),
+                homogeneous=len({one.topics for one in members.values()}) <= 1,
+                assigned=frozenset(partition for target in self.targets.values() for partition in target),
             )
         )
 
@@ -224,20 +227,20 @@ class ConsumerGroup:
 
     @property
     def may_expire(self) -> bool:
-        """Offsets may go in any state."""
+        """Whether offsets may expire: in any state."""
         return True
 
     @property
     def emptied_ms(self) -> int | None:
-        """Retention counts from each commit."""
+        """None: retention is counted from the time of each commit."""
         return None
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether offsets of the topic must stay."""
+        """Whether offsets of the topic are protected from expiry."""
         return any(topic in member.topics for member in self.members.values())
 
     def validate_commit(self, request: OffsetCommit, topics: Topics) -> None:
-        """Raises ``Refused`` for offsets that may not be committed now (``validateOffsetCommit``)."""
+        """Raises ``Refused`` for offsets that may not be committed in this state (``validateOffsetCommit``)."""
         if request.generation < 0 and not self.members:
             return
         anonymous = request.generation < 0 and not request.member_id and request.instance_id is None
@@ -249,7 +252,7 @@ class ConsumerGroup:
         stale = Error.STALE_MEMBER_EPOCH if member.classic is None else Error.ILLEGAL_GENERATION
         if request.generation > member.epoch:
             raise Refused(stale)
-        # An older epoch will do for what the member has had since then (KIP-1251).
+        # An older epoch is accepted for partitions that the member has owned since then (KIP-1251).
         held = {**member.revoking, **member.assigned}
         for one in request.commits:
             topic = topics.get(one.topic)
@@ -259,14 +262,14 @@ class ConsumerGroup:
 
 
 def topic_ids(member: ConsumerMember, topics: Topics) -> frozenset[bytes]:
-    """The topics of its subscription that there are."""
+    """Ids of the subscribed topics that exist."""
     return frozenset(topics[name].topic_id for name in member.topics if name in topics)
 
 
 def metadata_hash(members: Iterable[ConsumerMember], topics: Topics) -> int:
-    """A number that changes with the topics that members are subscribed to; 0 where there are none.
+    """A hash of the existing topics to which members are subscribed; 0 without any.
 
-    Kafka's is another one (XXH3): of either only its changing says something.
+    Kafka uses another hash (XXH3); only a change of the hash has a meaning.
     """
     names = {name for member in members for name in member.topics if name in topics}
     if not names:

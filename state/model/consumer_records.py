@@ -1,7 +1,4 @@
-"""Records of a consumer group as its coordinator writes them (``GroupCoordinatorRecordHelpers``).
-
-Knows which record says what of a group; must not know when it is written.
-"""
+"""The records of a consumer group (``GroupCoordinatorRecordHelpers``)."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from groupreplay.codecs.consumer import (
 )
 from groupreplay.state.kafka_terms import MemberPhase
 from groupreplay.state.model.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.state.model.requests import Place
+from groupreplay.state.model.requests import TopicIdPartition
 
 Record: TypeAlias = tuple[Key, Value | None]
 _VERSION: Final = 0
@@ -39,8 +36,8 @@ _STATES: Final[Mapping[MemberPhase, int]] = {
 }
 
 
-def described(group_id: str, member: ConsumerMember) -> Record:
-    """Type 5: what a member told of itself."""
+def member_metadata(group_id: str, member: ConsumerMember) -> Record:
+    """Type 5: a member's metadata."""
     value = ConsumerGroupMemberMetadataValue(
         version=_VERSION,
         instance_id=member.instance_id,
@@ -61,31 +58,32 @@ def _classic(part: ClassicPart) -> ClassicMemberMetadata:
     return ClassicMemberMetadata(session_timeout_ms=part.session_timeout_ms, supported_protocols=protocols)
 
 
-def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Record:
+def group_metadata(group_id: str, epoch: int, metadata_hash: int) -> Record:
     """Type 3: the group epoch."""
     value = ConsumerGroupMetadataValue(version=_VERSION, epoch=epoch, metadata_hash=metadata_hash)
     return ConsumerGroupMetadataKey(group=group_id), value
 
 
-def target(group_id: str, member_id: str, places: Iterable[Place]) -> Record:
-    """Type 7: what a member shall have."""
+def target_assignment(group_id: str, member_id: str, partitions: Iterable[TopicIdPartition]) -> Record:
+    """Type 7: a member's target assignment."""
     topics = tuple(
-        TopicIdPartitions(topic_id=topic, partitions=tuple(numbers)) for topic, numbers in _by_topic(places)
+        TopicIdPartitions(topic_id=topic, partitions=tuple(numbers))
+        for topic, numbers in _by_topic(partitions)
     )
     value = ConsumerGroupTargetAssignmentMemberValue(version=_VERSION, topic_partitions=topics)
     return ConsumerGroupTargetAssignmentMemberKey(group=group_id, member_id=member_id), value
 
 
-def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> Record:
-    """Type 6: the epoch of the targets, and when they were made."""
+def target_assignment_metadata(group_id: str, epoch: int, timestamp_ms: int) -> Record:
+    """Type 6: the epoch of the target assignments, and the time of their computation."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         version=_VERSION, assignment_epoch=epoch, assignment_timestamp_ms=timestamp_ms
     )
     return ConsumerGroupTargetAssignmentMetadataKey(group=group_id), value
 
 
-def current(group_id: str, member: ConsumerMember) -> Record:
-    """Type 8: what a member has, and must give up."""
+def current_assignment(group_id: str, member: ConsumerMember) -> Record:
+    """Type 8: a member's current assignment, and the partitions that it has to revoke."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         version=_VERSION,
         member_epoch=member.epoch,
@@ -97,7 +95,7 @@ def current(group_id: str, member: ConsumerMember) -> Record:
     return ConsumerGroupCurrentMemberAssignmentKey(group=group_id, member_id=member.member_id), value
 
 
-def _owned(held: Mapping[Place, int]) -> tuple[OwnedTopicPartitions, ...]:
+def _owned(held: Mapping[TopicIdPartition, int]) -> tuple[OwnedTopicPartitions, ...]:
     return tuple(
         OwnedTopicPartitions(
             topic_id=topic,
@@ -108,9 +106,9 @@ def _owned(held: Mapping[Place, int]) -> tuple[OwnedTopicPartitions, ...]:
     )
 
 
-def _by_topic(places: Iterable[Place]) -> list[tuple[bytes, list[int]]]:
+def _by_topic(partitions: Iterable[TopicIdPartition]) -> list[tuple[bytes, list[int]]]:
     topics: dict[bytes, list[int]] = {}
-    for topic, number in sorted(places):
+    for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)
     return list(topics.items())
 
@@ -122,36 +120,36 @@ _MEMBER_KEYS: Final = (
 )
 
 
-def gone(group_id: str, member_id: str) -> list[Record]:
+def member_tombstones(group_id: str, member_id: str) -> list[Record]:
     """A member's tombstones."""
     return [(key(group=group_id, member_id=member_id), None) for key in _MEMBER_KEYS]
 
 
-def replaced(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> list[Record]:
-    """A static member comes back under another id, with what it had."""
+def member_replacement(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> list[Record]:
+    """A static member rejoins under another member id and keeps its assignment."""
     inherited = group.targets.get(old.member_id, frozenset())
     return [
-        *gone(group.group_id, old.member_id),
-        described(group.group_id, new),
-        target(group.group_id, new.member_id, inherited),
-        current(group.group_id, new),
+        *member_tombstones(group.group_id, old.member_id),
+        member_metadata(group.group_id, new),
+        target_assignment(group.group_id, new.member_id, inherited),
+        current_assignment(group.group_id, new),
     ]
 
 
-def created(group: ConsumerGroup) -> list[Record]:
-    """All of a group that was a classic one before."""
+def whole_group(group: ConsumerGroup) -> list[Record]:
+    """All records of a group, in the order of an upgrade."""
     group_id, members = group.group_id, group.members.values()
     return [
-        *(described(group_id, member) for member in members),
-        group_epoch(group_id, group.epoch, group.metadata_hash),
-        *(target(group_id, name, places) for name, places in group.targets.items()),
-        target_epoch(group_id, group.target_epoch, group.target_timestamp_ms),
-        *(current(group_id, member) for member in members),
+        *(member_metadata(group_id, member) for member in members),
+        group_metadata(group_id, group.epoch, group.metadata_hash),
+        *(target_assignment(group_id, name, partitions) for name, partitions in group.targets.items()),
+        target_assignment_metadata(group_id, group.target_epoch, group.target_timestamp_ms),
+        *(current_assignment(group_id, member) for member in members),
     ]
 
 
-def ended(group_id: str, member_ids: Iterable[str] = ()) -> list[Record]:
-    """The tombstones of a whole group, step by step."""
+def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Record]:
+    """The tombstones of a whole group, in Kafka's order."""
     names = list(member_ids)
     held, targets, described_by = (
         [(key(group=group_id, member_id=name), None) for name in names] for key in _MEMBER_KEYS

@@ -1,10 +1,9 @@
-"""The coordinator of one group, as a model: requests and time in, answers and records out.
+"""The coordinator of one group: takes requests and the time, returns answers and records.
 
-It decides what Kafka's ``GroupMetadataManager`` and ``OffsetMetadataManager`` decide, and writes what they
-write: the generator of histories whose truth is known, and the oracle for the replay of them. Pure: the time is
-an argument that must not go back, ids come from the random numbers that it is given. Must not know partitions
-of the log, or other groups. The protocols of members are in `coordinator_classic`, `coordinator_consumer` and
-`coordinator_mixed`; here is what anybody may ask: offsets, deletion, what there is.
+It makes the decisions of Kafka's ``GroupMetadataManager`` and ``OffsetMetadataManager`` and writes their records, to
+generate histories with known state changes and to check the replay of them. It is deterministic: the time is an
+argument that never decreases, and ids come from the given random numbers. Requests of members are handled by
+`classic_protocol`, `consumer_protocol` and `mixed`; this module handles offsets, deletion and descriptions.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from typing import Any, Final
 from groupreplay.codecs import GroupMetadataKey
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
 from groupreplay.state.model import consumer_records
-from groupreplay.state.model.books import CoordinatorState
 from groupreplay.state.model.classic_group import ClassicGroup
-from groupreplay.state.model.classic_protocol import ClassicProtocol
+from groupreplay.state.model.classic_protocol import ClassicHandler
 from groupreplay.state.model.consumer_group import ConsumerGroup, Topics
-from groupreplay.state.model.consumer_protocol import ConsumerProtocol
+from groupreplay.state.model.consumer_protocol import ConsumerHandler
 from groupreplay.state.model.consumer_records import Record
-from groupreplay.state.model.mixed import MixedProtocol
+from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.mixed import MixedHandler
 from groupreplay.state.model.offsets import CommittedOffsets
+from groupreplay.state.model.rebalance import Rebalance
 from groupreplay.state.model.requests import (
     Answer,
+    ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     DeleteGroup,
     EndTransaction,
     Error,
-    GroupOverview,
     GroupSummary,
-    Heartbeat,
     JoinGroup,
     LeaveGroup,
     Marker,
@@ -45,7 +44,7 @@ from groupreplay.state.model.requests import (
     SyncGroup,
 )
 
-#: Said once of a group, as Kafka's log says it.
+#: The warning that Kafka logs once per group.
 MIXED_COMMITS: Final = (
     "received offset commits from consumers as well as transactional producers; mixing both types of offset "
     "commits will generally result in surprises and should be avoided"
@@ -53,9 +52,9 @@ MIXED_COMMITS: Final = (
 
 
 class Coordinator:
-    """What one group's coordinator holds and decides.
+    """The coordinator of one group id.
 
-    ``topics`` are those of the cluster, which only consumer groups (KIP-848) ask for; they may change.
+    ``topics`` are the cluster's, which only consumer groups (KIP-848) need; the caller may change them.
     """
 
     def __init__(
@@ -63,34 +62,39 @@ class Coordinator:
     ) -> None:
         self.group_id = group_id
         self.settings = settings
-        self.books = CoordinatorState(
+        self._state = CoordinatorState(
             group_id=group_id, settings=settings, numbers=numbers, topics={} if topics is None else topics
         )
-        self._journal = self.books.journal
+        self._journal = self._state.journal
+
+    @property
+    def topics(self) -> Topics:
+        """The cluster's topics."""
+        return self._state.topics
 
     @property
     def group(self) -> ClassicGroup | ConsumerGroup | None:
-        """The group; None when there is none."""
-        return self.books.group
+        """The group; None when it does not exist."""
+        return self._state.group
 
     @property
     def offsets(self) -> CommittedOffsets:
-        """What is committed, and what is pending in transactions."""
-        return self.books.offsets
+        """The committed offsets and those pending in transactions."""
+        return self._state.offsets
 
     @property
     def state(self) -> Phase | ConsumerPhase:
-        """The group's state; Dead when there is none."""
+        """The group's state; Dead when the group does not exist."""
         group = self.group
         if group is None:
             return Phase.DEAD
-        # A consumer group's follows from all of its members, and does not change between operations.
-        return group.told if isinstance(group, ConsumerGroup) else group.state
+        # The state of a consumer group follows from all of its members; it does not change between operations.
+        return group.last_state if isinstance(group, ConsumerGroup) else group.state
 
     def handle(self, request: Request, now_ms: int) -> Outcome:
-        """Decide on a request, after everything that was due before it.
+        """Handle a request, after all timers that were due before it.
 
-        A JoinGroup and a SyncGroup may have no answer in this outcome: it comes when the others are there.
+        The answer to a JoinGroup or SyncGroup may come in a later outcome, when all members have joined or synced.
         """
         self._serve(now_ms)
         try:
@@ -102,16 +106,16 @@ class Coordinator:
         return self._journal.take()
 
     def advance(self, now_ms: int) -> Outcome:
-        """Let time pass: everything that is due by now happens at its own moment."""
+        """Let time pass: run all timers that are due by now, each at its own time."""
         self._serve(now_ms)
         return self._journal.take()
 
     def next_deadline_ms(self) -> int | None:
-        """When something is due although nobody asks for it; None for never."""
-        return self.books.timers.next_deadline_ms()
+        """When the next timer is due; None without timers."""
+        return self._state.timers.next_deadline_ms()
 
     def clean_up(self, now_ms: int) -> Outcome:
-        """The clean-up that comes round every ``offsets.retention.check.interval.ms``."""
+        """The expiry check that the broker runs every ``offsets.retention.check.interval.ms``."""
         self._serve(now_ms)
         if self.group is not None:
             expired = self.offsets.expired(self.group, self.settings.retention_ms, now_ms)
@@ -123,48 +127,40 @@ class Coordinator:
         return self._journal.take()
 
     def delete_topic(self, topic: str, now_ms: int) -> Outcome:
-        """A topic is deleted: its offsets go, whatever group they belong to."""
+        """A topic is deleted: remove its offsets."""
         self._serve(now_ms)
-        places = [place for place in self.offsets.places() if place[0] == topic]
-        if places:
-            self._journal.write(now_ms, *self.offsets.remove(self.group_id, places))
+        partitions = [partition for partition in self.offsets.partitions() if partition[0] == topic]
+        if partitions:
+            self._journal.write(now_ms, *self.offsets.remove(self.group_id, partitions))
         return self._journal.take()
 
     def move(self, now_ms: int) -> Outcome:
-        """Another broker becomes the coordinator: it knows what is written, and nobody's unanswered question."""
+        """Another broker becomes the coordinator: it loads the group from the log; open requests are lost."""
         self._serve(now_ms)
         if isinstance(self.group, ConsumerGroup):
-            ConsumerProtocol(self.books).reload(self.group, now_ms)
+            ConsumerHandler(self._state).reload(self.group, now_ms)
         elif self.group is not None:
-            ClassicProtocol(self.books).reload(self.group, now_ms)
+            ClassicHandler(self._state).reload(self.group, now_ms)
         return self._journal.take()
 
-    def overview(self) -> GroupOverview | None:
-        """The group as ListGroups tells it, if it does."""
-        group = self.group
-        if group is None:
-            return None
-        kind = (group.protocol_type or "") if isinstance(group, ClassicGroup) else CONSUMER_PROTOCOL_TYPE
-        return GroupOverview(group_id=self.group_id, protocol_type=kind, state=group.state)
-
     def summary(self) -> GroupSummary:
-        """The group as DescribeGroups tells it, which knows classic groups only."""
+        """The group as DescribeGroups reports it; DescribeGroups finds classic groups only."""
         return (
             self.group.summary() if isinstance(self.group, ClassicGroup) else GroupSummary(state=Phase.DEAD)
         )
 
     def _serve(self, now_ms: int) -> None:
-        while (due := self.books.timers.take(now_ms)) is not None:
+        while (due := self._state.timers.take(now_ms)) is not None:
             at_ms, action = due
             action(at_ms)
 
     # -- members
 
     @property
-    def _protocol(self) -> ClassicProtocol | MixedProtocol:
-        """Who answers members of the classic protocol; an empty consumer group makes room for a classic one."""
+    def _protocol(self) -> ClassicHandler | MixedHandler:
+        """The handler for members of the classic protocol."""
         group = self.group
-        return MixedProtocol(self.books) if isinstance(group, ConsumerGroup) else ClassicProtocol(self.books)
+        return MixedHandler(self._state) if isinstance(group, ConsumerGroup) else ClassicHandler(self._state)
 
     def _join(self, request: JoinGroup, now_ms: int) -> Answer | None:
         settings = self.settings
@@ -177,41 +173,42 @@ class Coordinator:
         ):
             raise Refused(Error.INVALID_SESSION_TIMEOUT)
         if isinstance(self.group, ConsumerGroup) and not self.group.is_empty:
-            return MixedProtocol(self.books).join(request, now_ms)
-        return ClassicProtocol(self.books).join(request, now_ms)
+            return MixedHandler(self._state).join(request, now_ms)
+        # A classic group replaces an empty consumer group.
+        return ClassicHandler(self._state).join(request, now_ms)
 
     def _sync(self, request: SyncGroup, now_ms: int) -> Answer | None:
         return self._protocol.sync(request, now_ms)
 
-    def _heartbeat(self, request: Heartbeat, now_ms: int) -> Answer:
+    def _heartbeat(self, request: ClassicHeartbeat, now_ms: int) -> Answer:
         return self._protocol.heartbeat(request, now_ms)
 
     def _leave(self, request: LeaveGroup, now_ms: int) -> Answer:
         return self._protocol.leave(request, now_ms)
 
     def _consumer_heartbeat(self, request: ConsumerGroupHeartbeat, now_ms: int) -> Answer:
-        return ConsumerProtocol(self.books).heartbeat(request, now_ms)
+        return ConsumerHandler(self._state).heartbeat(request, now_ms)
 
     # -- offsets
 
     def _commit(self, request: OffsetCommit, now_ms: int) -> Answer:
         if self.group is None and request.generation >= 0:
             raise Refused(Error.ILLEGAL_GENERATION)
-        # Offsets alone make a simple group.
-        group = self.group or self.books.begin_classic(now_ms)
+        # Committed offsets alone make a simple group.
+        group = self.group or self._state.begin_classic(now_ms)
         if isinstance(group, ConsumerGroup):
-            group.validate_commit(request, self.books.topics)
+            group.validate_commit(request, self._state.topics)
         else:
             group.validate_commit(request)
             member = group.members.get(request.member_id)
             if member is not None and group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE):
-                self.books.rebalance(group).keep_alive(member, now_ms)
+                Rebalance(self._state, group).keep_alive(member, now_ms)
         if self.offsets.begins_to_mix(request):
             self._journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
-        topic_ids = {name: topic.topic_id for name, topic in self.books.topics.items()}
+        topic_ids = {name: topic.topic_id for name, topic in self._state.topics.items()}
         records = self.offsets.commit(self.group_id, request, fits, now_ms, topic_ids)
         if records:
             self._journal.write(now_ms, *records, producer_id=request.producer_id)
@@ -228,44 +225,46 @@ class Coordinator:
     # -- administrators
 
     def _delete(self, _request: DeleteGroup, now_ms: int) -> Answer:
-        group = self.books.existing(Error.GROUP_ID_NOT_FOUND)
+        group = self._state.existing(Error.GROUP_ID_NOT_FOUND)
         if not group.is_empty:
             raise Refused(Error.NON_EMPTY_GROUP)
-        records = self.offsets.remove(self.group_id, self.offsets.places()) + self._end(group, now_ms)
+        records = self.offsets.remove(self.group_id, self.offsets.partitions()) + self._end(group, now_ms)
         if records:
             self._journal.write(now_ms, *records)
         return Answer()
 
     def _end(self, group: ClassicGroup | ConsumerGroup, now_ms: int) -> list[Record]:
-        """The group ceases to be; its tombstones."""
-        self.books.group = None
+        """Remove the group and return its tombstones."""
+        self._state.group = None
         self.offsets.committed_by.clear()
-        self.books.timers.clear()
+        self._state.timers.clear()
         if isinstance(group, ConsumerGroup):
-            group.become(ConsumerPhase.DEAD, now_ms)
-            return consumer_records.ended(self.group_id)
+            group.transition_to(ConsumerPhase.DEAD, now_ms)
+            return consumer_records.group_tombstones(self.group_id)
         group.transition_to(Phase.DEAD, now_ms)
         if self.settings.scala and group.generation == 0:
             return []
         return [(GroupMetadataKey(group=self.group_id), None)]
 
     def _delete_offsets(self, request: OffsetDelete, now_ms: int) -> Answer:
-        group = self.books.existing(Error.GROUP_ID_NOT_FOUND)
+        group = self._state.existing(Error.GROUP_ID_NOT_FOUND)
         others = isinstance(group, ClassicGroup) and group.protocol_type != CONSUMER_PROTOCOL_TYPE
         if others and not group.is_empty:
             raise Refused(Error.NON_EMPTY_GROUP)
         refused = [
-            place for place in request.partitions if not group.is_empty and group.is_subscribed(place[0])
+            partition
+            for partition in request.partitions
+            if not group.is_empty and group.is_subscribed(partition[0])
         ]
-        known = set(self.offsets.places()) - set(refused)
+        known = set(self.offsets.partitions()) - set(refused)
         records = self.offsets.remove(self.group_id, [one for one in request.partitions if one in known])
         if records:
             self._journal.write(now_ms, *records)
-        return Answer(refused=tuple((*place, Error.GROUP_SUBSCRIBED_TO_TOPIC) for place in refused))
+        return Answer(refused=tuple((*partition, Error.GROUP_SUBSCRIBED_TO_TOPIC) for partition in refused))
 
 
 def _echoed(request: Request, error: Error) -> str:
-    """A JoinGroup that is refused is told the id that it came with, unless there was no room."""
+    """The member id in a refusal: that of a refused JoinGroup, unless the group is full."""
     if isinstance(request, JoinGroup) and error is not Error.GROUP_MAX_SIZE_REACHED:
         return request.member_id
     return ""
@@ -274,7 +273,7 @@ def _echoed(request: Request, error: Error) -> str:
 _HANDLERS: Final[Mapping[type[Request], Callable[[Coordinator, Any, int], Answer | None]]] = {
     JoinGroup: Coordinator._join,
     SyncGroup: Coordinator._sync,
-    Heartbeat: Coordinator._heartbeat,
+    ClassicHeartbeat: Coordinator._heartbeat,
     LeaveGroup: Coordinator._leave,
     ConsumerGroupHeartbeat: Coordinator._consumer_heartbeat,
     OffsetCommit: Coordinator._commit,

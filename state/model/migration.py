@@ -1,7 +1,6 @@
-"""How a classic group becomes a consumer group, and back, while its members stay.
+"""Upgrades of a classic group to a consumer group and downgrades back, while the members stay.
 
-Knows both kinds (``ConsumerGroup.fromClassicGroup``, ``ClassicGroup.fromConsumerGroup``); must not know who asked for
-the change, nor what the group does next.
+After ``ConsumerGroup.fromClassicGroup`` and ``ClassicGroup.fromConsumerGroup``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from groupreplay.codecs import (
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
 from groupreplay.state.model import consumer_records as records
 from groupreplay.state.model.assignors import Target
-from groupreplay.state.model.books import CoordinatorState
 from groupreplay.state.model.classic_group import ClassicGroup, GroupMember
 from groupreplay.state.model.consumer_group import (
     ClassicPart,
@@ -30,50 +28,53 @@ from groupreplay.state.model.consumer_group import (
     metadata_hash,
 )
 from groupreplay.state.model.consumer_records import Record
-from groupreplay.state.model.requests import Answer, Error, Place, Refused
+from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.rebalance import Rebalance
+from groupreplay.state.model.requests import Error, Refused, TopicIdPartition
 
 
-def upgraded(books: CoordinatorState, old: ClassicGroup, written: list[Record]) -> ConsumerGroup:
-    """The consumer group that a classic one with members becomes; its records are added to ``written``.
+def upgrade(coordinator: CoordinatorState, old: ClassicGroup, written: list[Record]) -> ConsumerGroup:
+    """Make a classic group with members a consumer group; the records are added to ``written``.
 
-    Whoever waits for an answer is told to join again, even where the upgrade fails after that. Raises
-    ``Refused`` for a group that cannot become one.
+    Members with unanswered requests are told to rejoin, even if the upgrade fails after that. Raises ``Refused``
+    for a group that cannot be upgraded.
     """
-    most = books.settings.consumer_max_size
-    if not books.settings.migrates or old.protocol_type != CONSUMER_PROTOCOL_TYPE or len(old.members) > most:
+    most = coordinator.settings.consumer_max_size
+    if (
+        not coordinator.settings.migrates
+        or old.protocol_type != CONSUMER_PROTOCOL_TYPE
+        or len(old.members) > most
+    ):
         raise Refused(Error.GROUP_ID_NOT_FOUND)
     for member in old.members.values():
-        for waiting in (member.joining, member.syncing):
-            if waiting is not None:
-                books.journal.reply(waiting, Answer(error=Error.REBALANCE_IN_PROGRESS))
-        member.joining = member.syncing = None
+        coordinator.journal.refuse_pending(member, Error.REBALANCE_IN_PROGRESS)
     if old.protocol is None:
-        # No generation has been completed, and the broker trips over that.
+        # No generation has been completed; the broker answers with an internal error.
         raise Refused(Error.UNKNOWN_SERVER_ERROR)
     new = ConsumerGroup(
         group_id=old.group_id,
-        changes=books.journal.changes,
-        told=old.state,
+        changes=coordinator.journal.changes,
+        last_state=old.state,
         epoch=old.generation,
         target_epoch=old.generation,
     )
     for member in old.members.values():
-        target = _assigned(member.assignment, books.topics)
+        target = _assigned(member.assignment, coordinator.topics)
         new.targets[member.member_id] = target
         new.members[member.member_id] = _consumer_member(old, member, target)
-    new.metadata_hash = metadata_hash(new.members.values(), books.topics)
+    new.metadata_hash = metadata_hash(new.members.values(), coordinator.topics)
     written.append((GroupMetadataKey(group=old.group_id), None))
-    written += records.created(new)
+    written += records.whole_group(new)
     return new
 
 
 def _assigned(assignment: bytes, topics: Topics) -> Target:
-    """What a classic member was assigned, as far as the topics are there."""
+    """The partitions assigned to a classic member, of topics that exist. Raises ``Refused`` for user data."""
     if not assignment:
         return frozenset()
     decoded = decode_assignment(assignment)
     if not isinstance(decoded, Assignment) or decoded.user_data:
-        # An assignor of its own may have told it more than would survive.
+        # The user data of a custom assignor would be lost.
         raise Refused(Error.GROUP_ID_NOT_FOUND)
     return frozenset(
         (topics[one.topic].topic_id, number)
@@ -83,8 +84,8 @@ def _assigned(assignment: bytes, topics: Topics) -> Target:
     )
 
 
-def subscription_of(metadata: bytes) -> Subscription:
-    """What a classic member is subscribed to, and owns. Raises ``Refused`` where that cannot be read."""
+def decode_member_subscription(metadata: bytes) -> Subscription:
+    """A classic member's subscription. Raises ``Refused`` when it cannot be decoded."""
     decoded = decode_subscription(metadata)
     if not isinstance(decoded, Subscription):
         raise Refused(Error.GROUP_ID_NOT_FOUND)
@@ -92,7 +93,7 @@ def subscription_of(metadata: bytes) -> Subscription:
 
 
 def _consumer_member(old: ClassicGroup, member: GroupMember, target: Target) -> ConsumerMember:
-    subscription = subscription_of(member.metadata(old.protocol))
+    subscription = decode_member_subscription(member.metadata(old.protocol))
     return ConsumerMember(
         member_id=member.member_id,
         epoch=old.generation,
@@ -109,7 +110,7 @@ def _consumer_member(old: ClassicGroup, member: GroupMember, target: Target) -> 
 
 
 def downgrade(
-    books: CoordinatorState,
+    coordinator: CoordinatorState,
     old: ConsumerGroup,
     written: list[Record],
     now_ms: int,
@@ -117,16 +118,16 @@ def downgrade(
     leaving: str,
     joining: ConsumerMember | None = None,
 ) -> ClassicGroup:
-    """Make a consumer group a classic one, Stable, without a member; the records are added to ``written``.
+    """Make a consumer group a Stable classic group without the leaving member; the records are added to ``written``.
 
-    ``joining`` takes the place of the leaving one, under which the tombstones of it stand already.
+    ``joining`` replaces the leaving member, whose tombstones are already in ``written``.
     """
     names = [joining.member_id if joining and name == leaving else name for name in old.members]
-    written += records.ended(old.group_id, names)
+    written += records.group_tombstones(old.group_id, names)
     group = ClassicGroup(
         group_id=old.group_id,
         current_state_timestamp_ms=now_ms,
-        changes=books.journal.changes,
+        changes=coordinator.journal.changes,
         state=Phase.STABLE,
         generation=old.epoch,
     )
@@ -135,14 +136,16 @@ def downgrade(
         group.add(_classic_member(member), CONSUMER_PROTOCOL_TYPE)
     group.resume(group.selected_protocol())
     for member_id, classic in group.members.items():
-        places = old.targets.get(leaving if joining and member_id == joining.member_id else member_id, ())
-        classic.assignment = encoded(places, classic.metadata(group.protocol), books.topics)
+        partitions = old.targets.get(leaving if joining and member_id == joining.member_id else member_id, ())
+        classic.assignment = encode_classic_assignment(
+            partitions, classic.metadata(group.protocol), coordinator.topics
+        )
     written.append((GroupMetadataKey(group=group.group_id), group.record()))
-    old.become(Phase.STABLE, now_ms)
-    books.group = group
-    books.timers.clear()
+    old.transition_to(Phase.STABLE, now_ms)
+    coordinator.group = group
+    coordinator.timers.clear()
     for classic in group.members.values():
-        books.rebalance(group).keep_alive(classic, now_ms)
+        Rebalance(coordinator, group).keep_alive(classic, now_ms)
     return group
 
 
@@ -159,16 +162,18 @@ def _classic_member(member: ConsumerMember) -> GroupMember:
     )
 
 
-def encoded(places: Iterable[Place], subscription: bytes, topics: Topics) -> bytes:
-    """An assignment as a classic member is told it, in the version of its subscription."""
+def encode_classic_assignment(
+    partitions: Iterable[TopicIdPartition], subscription: bytes, topics: Topics
+) -> bytes:
+    """A classic member's assignment, in the version of its subscription."""
     names = {topic.topic_id: name for name, topic in topics.items()}
     by_name: dict[str, list[int]] = {}
-    for topic, number in sorted(places):
+    for topic, number in sorted(partitions):
         if topic in names:
             by_name.setdefault(names[topic], []).append(number)
     return encode_assignment(
         Assignment(
-            version=subscription_of(subscription).version,
+            version=decode_member_subscription(subscription).version,
             assigned_partitions=tuple(
                 TopicPartitions(topic=name, partitions=tuple(numbers)) for name, numbers in by_name.items()
             ),
@@ -176,16 +181,20 @@ def encoded(places: Iterable[Place], subscription: bytes, topics: Topics) -> byt
     )
 
 
-def end_empty(books: CoordinatorState, old: ClassicGroup | ConsumerGroup, written: list[Record]) -> None:
-    """An empty group of one kind makes room for one of the other kind."""
+def replace_empty(
+    coordinator: CoordinatorState, old: ClassicGroup | ConsumerGroup, written: list[Record]
+) -> None:
+    """Write the tombstones of an empty group that a group of the other type replaces."""
     if isinstance(old, ConsumerGroup):
-        written += records.ended(old.group_id)
+        written += records.group_tombstones(old.group_id)
     else:
         written.append((GroupMetadataKey(group=old.group_id), None))
-    books.timers.clear()
+    coordinator.timers.clear()
 
 
-def begun_after(books: CoordinatorState, old: ClassicGroup | None) -> ConsumerGroup:
-    """A new consumer group, in the place of an empty classic one or of none."""
-    told = ConsumerPhase.DEAD if old is None else old.state
-    return ConsumerGroup(group_id=books.group_id, changes=books.journal.changes, told=told)
+def new_consumer_group(coordinator: CoordinatorState, old: ClassicGroup | None) -> ConsumerGroup:
+    """A new consumer group, which may replace an empty classic group."""
+    last_state = ConsumerPhase.DEAD if old is None else old.state
+    return ConsumerGroup(
+        group_id=coordinator.group_id, changes=coordinator.journal.changes, last_state=last_state
+    )

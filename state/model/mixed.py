@@ -1,7 +1,7 @@
-"""The classic protocol with a consumer group: members that have not moved to KIP-848 yet, during a migration.
+"""Requests of classic members to a consumer group, during a migration to KIP-848.
 
-They are reconciled like the others: a JoinGroup takes the next step and is answered at once, a Heartbeat says that
-there is one to take. Must not know classic groups.
+Such a member is reconciled like the others: its JoinGroup makes the next step and is answered at once, and the answer
+to its Heartbeat tells it to rejoin for the next step.
 """
 
 from __future__ import annotations
@@ -10,38 +10,39 @@ import base64
 from dataclasses import dataclass, replace
 
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, MemberPhase
-from groupreplay.state.model.books import CoordinatorState
 from groupreplay.state.model.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.state.model.consumer_protocol import ConsumerProtocol, Update, member_of
+from groupreplay.state.model.consumer_protocol import ConsumerHandler, MemberUpdate, find_member
 from groupreplay.state.model.consumer_records import Record
-from groupreplay.state.model.migration import downgrade, encoded, subscription_of
+from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.migration import decode_member_subscription, downgrade, encode_classic_assignment
+from groupreplay.state.model.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.requests import (
     Answer,
+    ClassicHeartbeat,
     Error,
-    Heartbeat,
     JoinGroup,
     LeaveGroup,
-    Place,
     Refused,
     SyncGroup,
+    TopicIdPartition,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class MixedProtocol:
-    """What is asked of a consumer group by members of the classic protocol."""
+class MixedHandler:
+    """Handles the requests of classic members of a consumer group."""
 
-    books: CoordinatorState
+    coordinator: CoordinatorState
 
     @property
     def _group(self) -> ConsumerGroup:
-        group = self.books.existing()
+        group = self.coordinator.existing()
         assert isinstance(group, ConsumerGroup)
         return group
 
     def join(self, request: JoinGroup, now_ms: int) -> Answer:
-        """One step of reconciliation, answered at once. Raises ``Refused``."""
-        group, settings = self._group, self.books.settings
+        """Handle a JoinGroup: one step of reconciliation, answered at once. Raises ``Refused``."""
+        group, settings = self._group, self.coordinator.settings
         if not settings.migrates:
             raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
         if len(group.members) >= settings.consumer_max_size and request.member_id not in group.members:
@@ -56,17 +57,17 @@ class MixedProtocol:
         holder = group.static_member(request.instance_id)
         if holder is not None and holder.classic is None and self._all_others_classic(group, holder):
             return self._downgraded(group, update, holder, request, written, now_ms)
-        protocol = ConsumerProtocol(self.books)
-        member = protocol.take(group, update, self._owned(request), written, now_ms)
+        protocol = ConsumerHandler(self.coordinator)
+        member = protocol.apply(group, update, self._owned(request), written, now_ms)
         protocol.finish(group, written, now_ms)
-        self.books.timers.cancel(("join", member_id))
+        self.coordinator.timers.cancel(("join", member_id))
         protocol.await_session(member_id, now_ms + request.session_timeout_ms)
-        protocol.await_sign("sync", member_id, now_ms + request.rebalance_timeout_ms)
+        protocol.await_request("sync", member_id, now_ms + request.rebalance_timeout_ms)
         return _joined(member)
 
     def _new_id(self) -> str:
-        """Kafka's ``Uuid``, as text."""
-        number = self.books.numbers.getrandbits(128).to_bytes(16, "big")
+        """A random id in the text form of Kafka's ``Uuid``."""
+        number = self.coordinator.numbers.getrandbits(128).to_bytes(16, "big")
         return base64.urlsafe_b64encode(number).decode().rstrip("=")
 
     def _all_others_classic(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
@@ -74,12 +75,12 @@ class MixedProtocol:
 
     def _update(
         self, group: ConsumerGroup, request: JoinGroup, member_id: str, written: list[Record]
-    ) -> Update:
+    ) -> MemberUpdate:
         joins = request.instance_id is None or not request.member_id
-        before, replaces = member_of(
+        before, replaces = find_member(
             group, member_id, request.instance_id, joins=joins, classic=True, written=written
         )
-        subscription = subscription_of(request.protocols[0].metadata)
+        subscription = decode_member_subscription(request.protocols[0].metadata)
         after = replace(
             before,
             instance_id=request.instance_id or before.instance_id,
@@ -90,13 +91,13 @@ class MixedProtocol:
             topics=tuple(sorted(set(subscription.topics))),
             classic=ClassicPart(session_timeout_ms=request.session_timeout_ms, protocols=request.protocols),
         )
-        return Update(before=before, after=after, replaces=replaces)
+        return MemberUpdate(before=before, after=after, replaces=replaces)
 
-    def _owned(self, request: JoinGroup) -> frozenset[Place]:
-        topics = self.books.topics
+    def _owned(self, request: JoinGroup) -> frozenset[TopicIdPartition]:
+        topics = self.coordinator.topics
         return frozenset(
             (topics[one.topic].topic_id, number)
-            for one in subscription_of(request.protocols[0].metadata).owned_partitions
+            for one in decode_member_subscription(request.protocols[0].metadata).owned_partitions
             if one.topic in topics
             for number in one.partitions
         )
@@ -104,50 +105,49 @@ class MixedProtocol:
     def _downgraded(
         self,
         group: ConsumerGroup,
-        update: Update,
+        update: MemberUpdate,
         holder: ConsumerMember,
         request: JoinGroup,
         written: list[Record],
         now_ms: int,
     ) -> Answer:
-        """The last member of the consumer protocol comes back, under its instance id, as a classic one."""
-        protocol = ConsumerProtocol(self.books)
-        protocol.describe(group, update, written)
+        """The last member of the consumer protocol rejoins, under its instance id, with the classic protocol."""
+        protocol = ConsumerHandler(self.coordinator)
+        protocol.write_metadata(group, update, written)
         member = update.after
         rebalances = group.target_epoch < group.epoch
         if not rebalances:
             target = group.target_of(member)
             member = protocol.reconcile(group, update, target, self._owned(request), written, now_ms)
-        classic = downgrade(self.books, group, written, now_ms, leaving=holder.member_id, joining=member)
-        self.books.journal.write(now_ms, *written)
+        classic = downgrade(
+            self.coordinator, group, written, now_ms, leaving=holder.member_id, joining=member
+        )
+        self.coordinator.journal.write(now_ms, *written)
         if rebalances:
-            self.books.rebalance(classic).prepare(now_ms)
+            Rebalance(self.coordinator, classic).prepare(now_ms)
         return _joined(member)
 
     def sync(self, request: SyncGroup, now_ms: int) -> Answer:
-        """What the member has. Raises ``Refused``."""
+        """Handle a SyncGroup: the answer is the current assignment. Raises ``Refused``."""
         group = self._group
         member = self._classic_member(group, request.member_id, request.instance_id, request.generation)
         assert member.classic is not None
-        told = (
-            (request.protocol_type, CONSUMER_PROTOCOL_TYPE),
-            (request.protocol, member.classic.protocols[0].name),
-        )
-        if any(asked is not None and asked != known for asked, known in told):
-            raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
+        check_protocol(request, CONSUMER_PROTOCOL_TYPE, member.classic.protocols[0].name)
         if group.target_epoch > member.epoch and member.phase is not MemberPhase.UNREVOKED:
             self._await_join(member, now_ms)
             raise Refused(Error.REBALANCE_IN_PROGRESS)
-        self.books.timers.cancel(("sync", member.member_id))
+        self.coordinator.timers.cancel(("sync", member.member_id))
         self._keep_alive(member, now_ms)
         return Answer(
             protocol_type=request.protocol_type,
             protocol=request.protocol,
-            assignment=encoded(member.assigned, member.classic.protocols[0].metadata, self.books.topics),
+            assignment=encode_classic_assignment(
+                member.assigned, member.classic.protocols[0].metadata, self.coordinator.topics
+            ),
         )
 
-    def heartbeat(self, request: Heartbeat, now_ms: int) -> Answer:
-        """Whether the member has to join again for its next step. Raises ``Refused``."""
+    def heartbeat(self, request: ClassicHeartbeat, now_ms: int) -> Answer:
+        """Handle a Heartbeat: the answer tells whether the member has to rejoin. Raises ``Refused``."""
         group = self._group
         member = self._classic_member(group, request.member_id, request.instance_id, request.generation)
         self._keep_alive(member, now_ms)
@@ -158,14 +158,14 @@ class MixedProtocol:
         return Answer(error=Error.REBALANCE_IN_PROGRESS)
 
     def leave(self, request: LeaveGroup, now_ms: int) -> Answer:
-        """A member goes; by its instance id an administrator may send any static one away. Raises ``Refused``."""
+        """Handle a LeaveGroup; an administrator may remove any static member. Raises ``Refused``."""
         group = self._group
         holder = group.static_member(request.instance_id)
         member_id = request.member_id
         if not member_id and holder is not None:
             member_id = holder.member_id
         member = group.validate_member(member_id, request.instance_id)
-        ConsumerProtocol(self.books).fence(group, member, now_ms)
+        ConsumerHandler(self.coordinator).fence(group, member, now_ms)
         return Answer()
 
     def _classic_member(
@@ -180,18 +180,18 @@ class MixedProtocol:
 
     def _keep_alive(self, member: ConsumerMember, now_ms: int) -> None:
         assert member.classic is not None
-        ConsumerProtocol(self.books).await_session(
+        ConsumerHandler(self.coordinator).await_session(
             member.member_id, now_ms + member.classic.session_timeout_ms
         )
 
     def _await_join(self, member: ConsumerMember, now_ms: int) -> None:
-        """It has been told to join: from the first time on it has its rebalance timeout for it."""
-        if not self.books.timers.is_set(("join", member.member_id)):
+        """The member was told to rejoin: its rebalance timeout starts with the first such answer."""
+        if not self.coordinator.timers.is_set(("join", member.member_id)):
             until_ms = now_ms + member.rebalance_timeout_ms
-            ConsumerProtocol(self.books).await_sign("join", member.member_id, until_ms)
+            ConsumerHandler(self.coordinator).await_request("join", member.member_id, until_ms)
 
     def _waits(self, group: ConsumerGroup, member: ConsumerMember) -> bool:
-        """Whether others still have something of its target (``waitingOnUnreleasedPartition``)."""
+        """Whether other members still own partitions of its target (``waitingOnUnreleasedPartition``)."""
         missing = group.targets.get(member.member_id, frozenset()) - member.assigned.keys()
         return bool(missing & group.taken())
 

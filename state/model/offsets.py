@@ -1,47 +1,31 @@
-"""Committed offsets of a group as its coordinator holds them (``OffsetMetadataManager``).
+"""The committed offsets of a group (``OffsetMetadataManager``): commits, open transactions and expiry.
 
-Knows commits, open transactions and when an offset may be removed; must not know how a group rebalances. The
-rules of removal are written down here once more than in `retention`, from the coordinator's side: a test holds
-the two together.
+The rules of expiry are also in `groupreplay.state.replay.retention`; a test compares the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from groupreplay.codecs import ZERO_UUID, Key, OffsetCommitKey, OffsetCommitValue, Value
+from groupreplay.state.model.classic_group import ClassicGroup
+from groupreplay.state.model.consumer_group import ConsumerGroup
 from groupreplay.state.model.requests import Commit, OffsetCommit
 
-
-class Group(Protocol):
-    """What decides whether offsets of a group may go: in its state at all, since when, and of which topics not."""
-
-    @property
-    def may_expire(self) -> bool:
-        """Whether any may."""
-
-    @property
-    def emptied_ms(self) -> int | None:
-        """Since when retention counts; None: from each commit."""
-
-    def is_subscribed(self, topic: str) -> bool:
-        """Whether offsets of the topic must stay."""
-
-
-#: A topic and a partition of it.
-Place = tuple[str, int]
-#: No topic of which the id is known.
+#: (topic name, partition)
+TopicPartition = tuple[str, int]
+#: No topic ids are known.
 NO_TOPICS: Final[Mapping[str, bytes]] = {}
 _VERSION: Final = 4
-#: Written for clients that ask for a retention time: the only version that has an expiry.
+#: Written for clients that request a retention time: the only version with an expiry.
 _VERSION_WITH_EXPIRY: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A committed offset and its place in the order of writing."""
+    """A committed offset and its sequence number in the order of writing."""
 
     order: int
     value: OffsetCommitValue
@@ -51,17 +35,17 @@ class Committed:
 class CommittedOffsets:
     """The offsets of one group; ``pending`` are those of open transactions, by producer id.
 
-    A producer stays in there until its transaction ends, though it may have nothing pending any more.
+    A producer stays in ``pending`` until its transaction ends, even if none of its offsets are left.
     """
 
-    committed: dict[Place, Committed] = field(default_factory=dict)
-    pending: dict[int, dict[Place, Committed]] = field(default_factory=dict)
-    #: Kinds of clients that have committed to the group.
+    committed: dict[TopicPartition, Committed] = field(default_factory=dict)
+    pending: dict[int, dict[TopicPartition, Committed]] = field(default_factory=dict)
+    #: "consumers" or "producers", or both.
     committed_by: set[str] = field(default_factory=set)
     _written: int = 0
 
     def begins_to_mix(self, request: OffsetCommit) -> bool:
-        """Whether this is the first commit that makes the group one of consumers and of producers."""
+        """Whether this commit is the first that mixes commits by consumers with commits by producers."""
         by = "consumers" if request.producer_id is None else "producers"
         others = len(self.committed_by)
         self.committed_by.add(by)
@@ -78,9 +62,9 @@ class CommittedOffsets:
         now_ms: int,
         topic_ids: Mapping[str, bytes] = NO_TOPICS,
     ) -> list[tuple[Key, Value | None]]:
-        """Take offsets over and return their records; those of a transaction wait for its end.
+        """Store offsets and return their records; offsets of a transaction are pending until its end.
 
-        The broker adds the id of a topic that it knows, but not in a transaction (before 4.4).
+        The broker adds the id of a known topic, but not in a transaction (before 4.4).
         """
         table = (
             self.committed
@@ -98,42 +82,44 @@ class CommittedOffsets:
         return records
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> bool:
-        """Commit or drop what a producer has pending; a later commit of the same partition stays.
+        """Commit or drop the pending offsets of a producer; a later commit of the same partition stays.
 
-        False when the producer has written nothing here.
+        Returns False when the producer has no transaction in this group.
         """
         pending = self.pending.pop(producer_id, None)
-        for place, one in (pending or {}).items() if committed else ():
-            known = self.committed.get(place)
+        for partition, one in (pending or {}).items() if committed else ():
+            known = self.committed.get(partition)
             if known is None or one.order > known.order:
-                self.committed[place] = one
+                self.committed[partition] = one
         return pending is not None
 
-    def remove(self, group_id: str, places: Iterable[Place]) -> list[tuple[Key, Value | None]]:
-        """Forget offsets, pending ones too, and return their tombstones."""
+    def remove(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[tuple[Key, Value | None]]:
+        """Remove offsets, also pending ones, and return their tombstones."""
         records: list[tuple[Key, Value | None]] = []
-        for place in places:
-            self.committed.pop(place, None)
+        for partition in partitions:
+            self.committed.pop(partition, None)
             for pending in self.pending.values():
-                pending.pop(place, None)
-            records.append((_key(group_id, place), None))
+                pending.pop(partition, None)
+            records.append((_key(group_id, partition), None))
         return records
 
-    def places(self) -> list[Place]:
-        """Every partition with an offset, pending ones too."""
-        pending = (place for places in self.pending.values() for place in places)
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition with a committed or pending offset."""
+        pending = (partition for partitions in self.pending.values() for partition in partitions)
         return list(dict.fromkeys([*self.committed, *pending]))
 
-    def expired(self, group: Group, retention_ms: int, now_ms: int) -> list[Place]:
-        """The partitions whose offsets the broker would remove now (``cleanupExpiredOffsets``)."""
+    def expired(
+        self, group: ClassicGroup | ConsumerGroup, retention_ms: int, now_ms: int
+    ) -> list[TopicPartition]:
+        """The partitions whose offsets the broker would expire now (``cleanupExpiredOffsets``)."""
         if not group.may_expire:
             return []
-        held = {place for places in self.pending.values() for place in places}
+        held = {partition for partitions in self.pending.values() for partition in partitions}
         return [
-            place
-            for place, one in self.committed.items()
-            if place not in held
-            and not group.is_subscribed(place[0])
+            partition
+            for partition, one in self.committed.items()
+            if partition not in held
+            and not group.is_subscribed(partition[0])
             and now_ms >= _deadline_ms(one.value, retention_ms, group.emptied_ms)
         ]
 
@@ -144,8 +130,8 @@ def _deadline_ms(value: OffsetCommitValue, retention_ms: int, emptied_ms: int | 
     return (value.commit_timestamp_ms if emptied_ms is None else emptied_ms) + retention_ms
 
 
-def _key(group_id: str, place: Place) -> OffsetCommitKey:
-    return OffsetCommitKey(group=group_id, topic=place[0], partition=place[1])
+def _key(group_id: str, partition: TopicPartition) -> OffsetCommitKey:
+    return OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1])
 
 
 def _value(commit: Commit, retention_ms: int | None, now_ms: int, topic_id: bytes) -> OffsetCommitValue:

@@ -1,7 +1,4 @@
-"""How a member of a consumer group comes to its target assignment (``CurrentAssignmentBuilder``).
-
-Knows one member, its target, and what others still hold; must not know requests, timers or records.
-"""
+"""The steps from a member's current assignment to its target assignment (``CurrentAssignmentBuilder``)."""
 
 from __future__ import annotations
 
@@ -10,43 +7,47 @@ from dataclasses import dataclass, replace
 
 from groupreplay.state.kafka_terms import MemberPhase
 from groupreplay.state.model.consumer_group import ConsumerMember
-from groupreplay.state.model.requests import Place
+from groupreplay.state.model.requests import TopicIdPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What decides about a member's next step.
+    """The input of a member's next step.
 
-    ``subscribed`` are ids of topics, ``taken`` partitions that any member has or must give up. ``owned`` is what
-    the member says it has, None when it does not say: then nothing counts as given up.
+    ``subscribed`` are ids of topics; ``taken`` are partitions that any member owns or has not revoked yet. ``owned``
+    are the partitions that the request names as owned; None when it names none: then nothing counts as revoked.
     """
 
     target_epoch: int
-    target: Collection[Place]
+    target: Collection[TopicIdPartition]
     subscribed: frozenset[bytes]
-    taken: Collection[Place]
-    owned: frozenset[Place] | None
+    taken: Collection[TopicIdPartition]
+    owned: frozenset[TopicIdPartition] | None
     subscription_changed: bool
 
     def step(self, member: ConsumerMember) -> ConsumerMember:
-        """The member after this step: the same when it cannot move."""
+        """The member after this step; the same member when no step is possible."""
         if member.phase is MemberPhase.UNREVOKED and self._still_has(member.revoking):
             return self._without_unsubscribed(member) if self.subscription_changed else member
         if member.phase is MemberPhase.STABLE and member.epoch == self.target_epoch:
             return self._without_unsubscribed(member) if self.subscription_changed else member
         return self._next(member)
 
-    def _still_has(self, revoking: Mapping[Place, int]) -> bool:
-        return self.owned is None or any(place in revoking for place in self.owned)
+    def _still_has(self, revoking: Mapping[TopicIdPartition, int]) -> bool:
+        return self.owned is None or any(partition in revoking for partition in self.owned)
 
     def _without_unsubscribed(self, member: ConsumerMember) -> ConsumerMember:
-        """Partitions of topics that it is not subscribed to any more go at once, before any new target."""
-        kept = {place: since for place, since in member.assigned.items() if place[0] in self.subscribed}
-        # Kafka compares objects here: one that is subscribed to nothing is written anew in any case.
+        """Revoke partitions of topics that are no longer subscribed, without waiting for a new target."""
+        kept = {
+            partition: since
+            for partition, since in member.assigned.items()
+            if partition[0] in self.subscribed
+        }
+        # Kafka compares object identities here: a member without subscribed topics is always written anew.
         unsubscribed = not self.subscribed and not member.revoking
         if len(kept) == len(member.assigned) and not unsubscribed:
             return member
-        gone = {place: since for place, since in member.assigned.items() if place not in kept}
+        gone = {partition: since for partition, since in member.assigned.items() if partition not in kept}
         revoking = {**member.revoking, **gone}
         moved = replace(member, previous_epoch=member.epoch, assigned=kept)
         if revoking and self._still_has(revoking):
@@ -54,9 +55,11 @@ class Reconciliation:
         return moved
 
     def _next(self, member: ConsumerMember) -> ConsumerMember:
-        target = {place for place in self.target if place[0] in self.subscribed}
-        kept = {place: since for place, since in member.assigned.items() if place in target}
-        revoking = {place: since for place, since in member.assigned.items() if place not in target}
+        target = {partition for partition in self.target if partition[0] in self.subscribed}
+        kept = {partition: since for partition, since in member.assigned.items() if partition in target}
+        revoking = {
+            partition: since for partition, since in member.assigned.items() if partition not in target
+        }
         if revoking and self._still_has(revoking):
             return replace(
                 member,
@@ -66,7 +69,9 @@ class Reconciliation:
                 revoking=revoking,
             )
         missing = target - kept.keys()
-        unreleased = {place for place in missing if place in self.taken and place not in member.revoking}
+        unreleased = {
+            partition for partition in missing if partition in self.taken and partition not in member.revoking
+        }
         return replace(
             member,
             phase=MemberPhase.UNRELEASED if unreleased else MemberPhase.STABLE,

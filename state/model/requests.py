@@ -1,7 +1,7 @@
-"""What is asked of a group's coordinator and what it answers, in the words of Kafka's protocol.
+"""Requests to a group's coordinator, its answers and results, with the field names of Kafka's protocol.
 
-Knows the fields that decide something; must not know a decision. An answer may come later than its request: a
-member that joins waits until the others have joined, too.
+Only fields that influence a decision are modelled. An answer may come later than its request: a JoinGroup is answered
+when all members have joined.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TypeAlias
 from groupreplay.codecs import Key, Value
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 
-#: A partition of a topic, by the topic's id.
-Place: TypeAlias = tuple[bytes, int]
+#: (topic id, partition)
+TopicIdPartition: TypeAlias = tuple[bytes, int]
 
 
 class Error(str, Enum):
-    """Refusals, spelled as Kafka spells them (``Errors``)."""
+    """Error names of Kafka (``Errors``)."""
 
     NONE = "NONE"
     FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
@@ -43,8 +43,8 @@ class Error(str, Enum):
     UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
 
 
-class Refused(Exception):  # noqa: N818 -- it never leaves the coordinator, which answers with it
-    """A request that the coordinator refuses."""
+class Refused(Exception):  # noqa: N818 -- the coordinator turns it into an answer, so no caller sees it
+    """The coordinator refuses a request with an error."""
 
     def __init__(self, error: Error) -> None:
         super().__init__(error.value)
@@ -53,11 +53,11 @@ class Refused(Exception):  # noqa: N818 -- it never leaves the coordinator, whic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The broker's settings that decide about groups, with Kafka's defaults.
+    """The broker's settings for groups, with Kafka's defaults.
 
-    ``scala``: the older coordinator, which writes nothing when a group is first asked for and no tombstone of a
-    group that never had a generation; it knows classic groups only. Those named ``consumer_*`` are settings of
-    consumer groups; ``migrates``: both ways between the two kinds are open.
+    ``scala``: the older coordinator, which has classic groups only. It writes no record at the first JoinGroup and no
+    tombstone for a group that never had a generation. The ``consumer_*`` settings apply to consumer groups.
+    ``migrates``: groups may be upgraded to consumer groups and downgraded.
     """
 
     initial_rebalance_delay_ms: int = 3_000
@@ -76,7 +76,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A protocol that a member supports; ``metadata`` is its subscription, which the coordinator only keeps."""
+    """A protocol that a member supports; ``metadata`` is the member's subscription, in bytes."""
 
     name: str
     metadata: bytes
@@ -84,10 +84,10 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinGroup:
-    """``member_id`` "" for a member that has none yet.
+    """A member joins or rejoins; ``member_id`` is "" for a new member.
 
-    ``require_known_member_id`` (JoinGroup v4 and later): a dynamic member is first given its id and comes back
-    with it. ``skips_assignment`` (v9 and later): a static leader that came back is told not to assign.
+    ``require_known_member_id`` (JoinGroup v4 and later): a dynamic member first gets an id and joins again with it.
+    ``skips_assignment`` (v9 and later): the answer tells a static leader that rejoined not to assign.
     """
 
     member_id: str = ""
@@ -104,7 +104,10 @@ class JoinGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncGroup:
-    """``assignments`` (member id, bytes) count from the leader only; old clients leave the protocol out."""
+    """A member asks for its assignment; ``assignments`` (member id, bytes) are read from the leader only.
+
+    Old clients do not send the protocol.
+    """
 
     member_id: str
     instance_id: str | None = None
@@ -115,8 +118,8 @@ class SyncGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
-    """A member's sign of life."""
+class ClassicHeartbeat:
+    """Kafka's Heartbeat request: a classic member is alive."""
 
     member_id: str
     instance_id: str | None = None
@@ -125,7 +128,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveGroup:
-    """One member that goes; ``member_id`` "" with an instance id: an administrator removes a static member."""
+    """A member leaves; with ``member_id`` "" and an instance id an administrator removes a static member."""
 
     member_id: str = ""
     instance_id: str | None = None
@@ -133,10 +136,9 @@ class LeaveGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupHeartbeat:
-    """A member of the consumer protocol (KIP-848) joins (epoch 0), is there, leaves (-1), or is away (-2).
+    """A member of the consumer protocol (KIP-848): epoch 0 joins, -1 leaves, -2 leaves for a while.
 
-    What is None or -1 has not changed since it was last told. ``owned`` are (topic id, partition). ``client_id``
-    and ``client_host`` come with every request.
+    A field that is None or -1 has not changed since the last request.
     """
 
     member_id: str
@@ -148,12 +150,12 @@ class ConsumerGroupHeartbeat:
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] | None = None
     assignor: str | None = None
-    owned: frozenset[Place] | None = None
+    owned: frozenset[TopicIdPartition] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One offset to commit."""
+    """An offset to commit for one partition."""
 
     topic: str
     partition: int
@@ -164,9 +166,9 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommit:
-    """Offsets of a member, or (generation -1) of somebody outside the group; a generation may be a member epoch.
+    """Offsets of a member, or (generation -1) of a client outside the group; ``generation`` may be a member epoch.
 
-    ``retention_ms`` is what old clients ask for (v2 to v4). With a ``producer_id`` it is a TxnOffsetCommit.
+    Old clients (v2 to v4) send ``retention_ms``. With a ``producer_id`` the request is a TxnOffsetCommit.
     """
 
     member_id: str = ""
@@ -179,7 +181,7 @@ class OffsetCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransaction:
-    """The marker that a transaction coordinator writes when a producer's transaction ends."""
+    """The transaction coordinator ends a producer's transaction."""
 
     producer_id: int
     committed: bool
@@ -200,7 +202,7 @@ class OffsetDelete:
 Request: TypeAlias = (
     JoinGroup
     | SyncGroup
-    | Heartbeat
+    | ClassicHeartbeat
     | LeaveGroup
     | ConsumerGroupHeartbeat
     | OffsetCommit
@@ -212,11 +214,11 @@ Request: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to any request; what does not concern it keeps its default.
+    """The answer to any request; fields that the request's type does not use keep their defaults.
 
-    ``members`` (member id, instance id, metadata) are told to the leader only. ``refused`` has the partitions
-    of an OffsetCommit or OffsetDelete that were refused although the request was not. ``generation`` is a member
-    epoch where members have one, and ``assigned`` what a consumer group's member owns, when it is told.
+    ``members`` (member id, instance id, metadata) are only sent to the leader. ``refused`` has the partitions
+    that an OffsetCommit or OffsetDelete refuses while it accepts others. ``generation`` is a member epoch for members
+    of the consumer protocol; ``assigned`` is such a member's assignment, None where the answer has none.
     """
 
     error: Error = Error.NONE
@@ -228,20 +230,20 @@ class Answer:
     members: tuple[tuple[str, str | None, bytes], ...] = ()
     skip_assignment: bool = False
     assignment: bytes = b""
-    assigned: frozenset[Place] | None = None
+    assigned: frozenset[TopicIdPartition] | None = None
     refused: tuple[tuple[str, int, Error], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer and what it answers."""
+    """An answer with its request."""
 
     request: Request
     answer: Answer
 
 
 class Marker(str, Enum):
-    """How a transaction ends in the log."""
+    """The control record at the end of a transaction."""
 
     COMMIT = "COMMIT"
     ABORT = "ABORT"
@@ -249,9 +251,9 @@ class Marker(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """Records that the coordinator writes at once: adjacent offsets, one timestamp; value None is a tombstone.
+    """Records that the coordinator writes as one batch: adjacent offsets, one timestamp; value None is a tombstone.
 
-    With a ``producer_id`` it belongs to an open transaction, or (``marker``) ends it.
+    With a ``producer_id`` they belong to an open transaction; with a ``marker`` the operation ends it.
     """
 
     timestamp_ms: int
@@ -262,9 +264,10 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """The truth about the group, most of which is never written: its state from this moment on.
+    """A change of the group's state; most of them are never written to the log.
 
-    A change from a ``Phase`` to a ``ConsumerPhase``, or back, is a conversion; ``generation`` is a group epoch then.
+    A change between a ``Phase`` and a ``ConsumerPhase`` is a conversion. With a ``ConsumerPhase`` after it,
+    ``generation`` is a group epoch.
     """
 
     at_ms: int
@@ -274,13 +277,13 @@ class StateChange:
 
     @property
     def group_type(self) -> str:
-        """What kind of group it is then."""
+        """The type of the group after the change."""
         return "consumer" if isinstance(self.after, ConsumerPhase) else "classic"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a request or the passing of time has brought about, each in the order in which it came."""
+    """The results of a request or of the passing of time, each in the order of occurrence."""
 
     replies: tuple[Reply, ...] = ()
     operations: tuple[Operation, ...] = ()
@@ -289,17 +292,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOverview:
-    """The group as ListGroups tells it."""
-
-    group_id: str
-    protocol_type: str
-    state: Phase | ConsumerPhase
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSummary:
-    """A member as DescribeGroups tells it; without metadata and assignment unless the group is Stable."""
+    """A member as DescribeGroups reports it; metadata and assignment are empty unless the group is Stable."""
 
     member_id: str
     instance_id: str | None
@@ -311,7 +305,7 @@ class MemberSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummary:
-    """The group as DescribeGroups tells it; one that nobody knows is Dead."""
+    """The group as DescribeGroups reports it; an unknown group is Dead."""
 
     state: Phase
     protocol_type: str = ""

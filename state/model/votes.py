@@ -1,7 +1,6 @@
-"""How the members of a classic group choose their protocol (``ClassicGroup.selectProtocol``).
+"""The vote of a classic group's members for a protocol (``ClassicGroup.selectProtocol``).
 
-Knows preferences in order; must not know what a protocol does. A record shows only the chosen protocol of
-each member, so from the log the vote can be checked, not replayed; the coordinator model holds it whole.
+A record only has the metadata of the chosen protocol, so the replay cannot repeat the vote; the model can.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 
 def candidate_protocols(supported: Mapping[str, Sequence[str]]) -> list[str]:
-    """Protocols that every member supports, in the first member's order; ``supported`` is by member id."""
+    """Protocols that all members support, in the first member's order. ``supported``: protocols by member id."""
     preferences = list(supported.values())
     if not preferences:
         return []
@@ -22,7 +21,7 @@ def candidate_protocols(supported: Mapping[str, Sequence[str]]) -> list[str]:
 def vote(supported_protocols: Sequence[str], candidates: Sequence[str]) -> str:
     """The first of a member's protocols that is a candidate.
 
-    Raises ValueError when the member supports none of them, as Kafka does: such a member is never admitted.
+    Raises ValueError when the member supports none of them, as Kafka does: such a member cannot join.
     """
     allowed = set(candidates)
     for protocol in supported_protocols:
@@ -34,7 +33,7 @@ def vote(supported_protocols: Sequence[str], candidates: Sequence[str]) -> str:
 
 
 def select_protocol(supported: Mapping[str, Sequence[str]]) -> str:
-    """The candidate with most votes; of equals, the one that stands first among the candidates.
+    """The candidate with most votes; among equals, the first candidate.
 
     Raises ValueError without members or without a common protocol.
     """

@@ -18,9 +18,9 @@ from groupreplay.state.model.consumer_group import AWAY, LEFT, ConsumerGroup, To
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     Answer,
+    ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     Error,
-    Heartbeat,
     Request,
     StateChange,
 )
@@ -116,7 +116,7 @@ class ConsumerSide:
         elif client.modern:
             self.ask(client, self._heartbeat(client, client.generation), now_ms)
         elif self.in_charge:
-            beat = Heartbeat(
+            beat = ClassicHeartbeat(
                 member_id=client.member_id, instance_id=client.instance_id, generation=client.generation
             )
             self.ask(client, beat, now_ms)
@@ -124,7 +124,7 @@ class ConsumerSide:
                 self._plan_beat(client, now_ms)
 
     def _heartbeat(self, client: SimulatedClient, epoch: int) -> ConsumerGroupHeartbeat:
-        topic_id = self.coordinator.books.topics[self.topic].topic_id
+        topic_id = self.coordinator.topics[self.topic].topic_id
         return ConsumerGroupHeartbeat(
             member_id=client.member_id,
             member_epoch=epoch,

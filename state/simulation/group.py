@@ -16,11 +16,11 @@ from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     Answer,
+    ClassicHeartbeat,
     Commit,
     ConsumerGroupHeartbeat,
     EndTransaction,
     Error,
-    Heartbeat,
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
@@ -226,7 +226,7 @@ class SimulatedGroup:
         if client.hangs or not owned or now_ms < client.commits_at_ms:
             if client.modern:
                 return
-            beat = Heartbeat(
+            beat = ClassicHeartbeat(
                 member_id=client.member_id, instance_id=client.instance_id, generation=client.generation
             )
             self._ask(client, beat, now_ms)
@@ -391,7 +391,7 @@ _VERBS: Final[Mapping[Verb, Callable[[SimulatedGroup, int, int], None]]] = {
 _ANSWERED: Final[Mapping[type[Request], Callable[[SimulatedGroup, SimulatedClient, Answer, int], None]]] = {
     JoinGroup: SimulatedGroup._joined,
     SyncGroup: SimulatedGroup._synced,
-    Heartbeat: SimulatedGroup._acknowledged,
+    ClassicHeartbeat: SimulatedGroup._acknowledged,
     OffsetCommit: SimulatedGroup._acknowledged,
     ConsumerGroupHeartbeat: lambda group, client, answer, now_ms: group._consumers.answered(
         client, answer, now_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.state.model.assignors import Assignable, AssignedMember, Target, by_range, uniform
+from groupreplay.state.model.assignors import AssignedMember, AssignorInput, Target, by_range, uniform
 
 T, U = b"t" * 16, b"u" * 16
 
@@ -15,15 +15,15 @@ def of(topic: bytes, *numbers: int) -> Target:
     return frozenset((topic, number) for number in numbers)
 
 
-def group(partitions: dict[bytes, int], **targets: Target) -> Assignable:
+def group(partitions: dict[bytes, int], **targets: Target) -> AssignorInput:
     """Members that are all subscribed to these topics, with the targets that they had."""
-    return Assignable(
+    return AssignorInput(
         members={
             name: AssignedMember(instance_id=None, topics=frozenset(partitions), target=target)
             for name, target in targets.items()
         },
         partitions=partitions,
-        alike=True,
+        homogeneous=True,
         assigned=frozenset(place for target in targets.values() for place in target),
     )
 
@@ -49,13 +49,13 @@ def test_ranges_are_neighbours_of_each_topic() -> None:
 def test_static_members_come_first_in_ranges() -> None:
     """By their instance ids, whatever their member ids are."""
     topics = frozenset({T})
-    before = Assignable(
+    before = AssignorInput(
         members={
             "a": AssignedMember(instance_id=None, topics=topics, target=frozenset()),
             "z": AssignedMember(instance_id="i", topics=topics, target=frozenset()),
         },
         partitions={T: 1},
-        alike=True,
+        homogeneous=True,
         assigned=frozenset(),
     )
     assert by_range(before) == {"a": frozenset(), "z": of(T, 0)}
@@ -63,13 +63,13 @@ def test_static_members_come_first_in_ranges() -> None:
 
 def test_members_with_different_topics_have_about_as_much() -> None:
     """Each only of its own topics."""
-    before = Assignable(
+    before = AssignorInput(
         members={
             "a": AssignedMember(instance_id=None, topics=frozenset({T}), target=frozenset()),
             "b": AssignedMember(instance_id=None, topics=frozenset({T, U}), target=frozenset()),
         },
         partitions={T: 2, U: 2},
-        alike=False,
+        homogeneous=False,
         assigned=frozenset(),
     )
     assert uniform(before) == {"a": of(T, 0, 1), "b": of(U, 0, 1)}

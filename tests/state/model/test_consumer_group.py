@@ -49,13 +49,13 @@ def test_the_state_follows_from_epochs_and_members(one: ConsumerGroup, state: Co
 @pytest.mark.parametrize("before", [*ConsumerPhase, *Phase])
 def test_illegal_changes_are_refused(before: ConsumerPhase | Phase, state: ConsumerPhase | Phase) -> None:
     """Every pair that the table does not have, by name."""
-    group = ConsumerGroup(group_id="g", changes=[], told=before)
+    group = ConsumerGroup(group_id="g", changes=[], last_state=before)
     if before == state or before in VALID_PREVIOUS[state]:
-        group.become(state, 1)
-        assert group.told is state
+        group.transition_to(state, 1)
+        assert group.last_state is state
     else:
         with pytest.raises(ValueError, match=r"group 'g' cannot go from .* to "):
-            group.become(state, 1)
+            group.transition_to(state, 1)
 
 
 def test_the_hash_changes_with_the_topics() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from groupreplay.state.kafka_terms import ConsumerPhase
 from groupreplay.state.model.consumer_group import ConsumerGroup, Topic
-from groupreplay.state.model.requests import Commit, Error, Heartbeat, OffsetCommit, Settings
+from groupreplay.state.model.requests import ClassicHeartbeat, Commit, Error, OffsetCommit, Settings
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 from support.model.consumer_lives import wrong_requests
 
@@ -79,7 +79,7 @@ REFUSALS: list[tuple[Callable[[], ConsumerClients], Callable[[ConsumerClients], 
     (two, lambda it: it.ask(committing("a", 9)).error, Error.STALE_MEMBER_EPOCH),  # type: ignore[union-attr]
     (two, lambda it: it.ask(committing("a", 2, 0, 2)).error, Error.STALE_MEMBER_EPOCH),  # type: ignore[union-attr]
     (two, lambda it: it.ask(committing("nobody", 3)).error, Error.UNKNOWN_MEMBER_ID),  # type: ignore[union-attr]
-    (two, lambda it: it.ask(Heartbeat(member_id="a", generation=3)).error, Error.UNKNOWN_MEMBER_ID),  # type: ignore[union-attr]
+    (two, lambda it: it.ask(ClassicHeartbeat(member_id="a", generation=3)).error, Error.UNKNOWN_MEMBER_ID),  # type: ignore[union-attr]
     (
         lambda: alone(Settings(migrates=False)),
         lambda it: it.join("c")[1] or it.answers[-1][1].error,  # type: ignore[return-value]
@@ -239,7 +239,7 @@ def test_offsets_of_an_older_epoch_count_for_what_was_had_then() -> None:
     clients = two()
     assert clients.member("a").epoch == 3
     assert clients.ask(committing("a", 2, 0)) == replace(clients.answers[-1][1], error=Error.NONE)
-    assert clients.coordinator.offsets.places() == [("t", 0)]
+    assert clients.coordinator.offsets.partitions() == [("t", 0)]
 
 
 def moved(clients: ConsumerClients) -> ConsumerGroup:

@@ -12,11 +12,10 @@ from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     Answer,
+    ClassicHeartbeat,
     DeleteGroup,
     Error,
-    GroupOverview,
     GroupSummary,
-    Heartbeat,
     JoinGroup,
     LeaveGroup,
     MemberSummary,
@@ -109,12 +108,12 @@ REFUSALS: list[tuple[Callable[[], Clients], Callable[[Clients], Request], Error]
         lambda _: SyncGroup(member_id=NOBODY, instance_id="i", generation=1),
         Error.FENCED_INSTANCE_ID,
     ),
-    (Clients, lambda _: Heartbeat(member_id=NOBODY, generation=1), Error.UNKNOWN_MEMBER_ID),
-    (stable, lambda it: Heartbeat(member_id=leader(it), generation=0), Error.ILLEGAL_GENERATION),
-    (preparing, lambda it: Heartbeat(member_id=leader(it), generation=1), Error.REBALANCE_IN_PROGRESS),
+    (Clients, lambda _: ClassicHeartbeat(member_id=NOBODY, generation=1), Error.UNKNOWN_MEMBER_ID),
+    (stable, lambda it: ClassicHeartbeat(member_id=leader(it), generation=0), Error.ILLEGAL_GENERATION),
+    (preparing, lambda it: ClassicHeartbeat(member_id=leader(it), generation=1), Error.REBALANCE_IN_PROGRESS),
     (
         static,
-        lambda _: Heartbeat(member_id=NOBODY, instance_id="i", generation=1),
+        lambda _: ClassicHeartbeat(member_id=NOBODY, instance_id="i", generation=1),
         Error.FENCED_INSTANCE_ID,
     ),
     (Clients, lambda _: LeaveGroup(member_id=NOBODY), Error.UNKNOWN_MEMBER_ID),
@@ -399,11 +398,10 @@ def test_a_member_that_the_leader_leaves_out_has_nothing() -> None:
     assert [one.assignment for one in clients.log[-1].value.members] == [b""]
 
 
-def test_what_is_listed_and_described() -> None:
-    """Metadata and assignments are shown of a Stable group only."""
+def test_the_summary_of_a_group() -> None:
+    """Metadata and assignments are only in the summary of a Stable group."""
     clients = Clients()
-    unknown = (clients.coordinator.overview(), clients.coordinator.summary())
-    assert unknown == (None, GroupSummary(state=Phase.DEAD))
+    assert clients.coordinator.summary() == GroupSummary(state=Phase.DEAD)
     (member_id,) = clients.stable("a")
     shown = MemberSummary(
         member_id=member_id,
@@ -412,9 +410,6 @@ def test_what_is_listed_and_described() -> None:
         client_host="/10.0.0.1",
         metadata=subscription("t"),
         assignment=owning("t", 0),
-    )
-    assert clients.coordinator.overview() == GroupOverview(
-        group_id="g", protocol_type="consumer", state=Phase.STABLE
     )
     assert clients.coordinator.summary() == GroupSummary(
         state=Phase.STABLE, protocol_type="consumer", protocol="range", members=(shown,)

@@ -7,7 +7,7 @@ import pytest
 from groupreplay.codecs import Assignment, GroupMetadataValue, TopicPartitions, encode_assignment
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.classic_group import ClassicGroup
-from groupreplay.state.model.migration import encoded, subscription_of
+from groupreplay.state.model.migration import decode_member_subscription, encode_classic_assignment
 from groupreplay.state.model.requests import Error, Protocol, Refused, Settings
 from support.model.classic_clients import protocols, subscription
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
@@ -144,6 +144,8 @@ def test_a_static_member_takes_its_group_with_it() -> None:
 def test_what_cannot_be_read_or_is_not_there() -> None:
     """A subscription of nothing is refused; partitions of unknown topics are left out."""
     with pytest.raises(Refused, match="GROUP_ID_NOT_FOUND"):
-        subscription_of(b"")
+        decode_member_subscription(b"")
     nowhere = bytes(16)
-    assert encoded([(nowhere, 0)], subscription("t"), {}) == encoded([], subscription("t"), {})
+    assert encode_classic_assignment([(nowhere, 0)], subscription("t"), {}) == encode_classic_assignment(
+        [], subscription("t"), {}
+    )

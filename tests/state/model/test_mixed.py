@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupreplay.state.kafka_terms import ConsumerPhase
 from groupreplay.state.model.consumer_group import ConsumerGroup
-from groupreplay.state.model.requests import Error, Heartbeat, LeaveGroup, SyncGroup
+from groupreplay.state.model.requests import ClassicHeartbeat, Error, LeaveGroup, SyncGroup
 from support.model.classic_clients import owning, protocols
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 
@@ -22,7 +22,7 @@ def mixed() -> tuple[ConsumerClients, str]:
 
 def beat(clients: ConsumerClients, member_id: str) -> str | None:
     """What its heartbeat is answered."""
-    return clients.error(Heartbeat(member_id=member_id, generation=clients.member(member_id).epoch))
+    return clients.error(ClassicHeartbeat(member_id=member_id, generation=clients.member(member_id).epoch))
 
 
 def test_it_is_first_given_an_id_and_then_answered_at_once() -> None:
@@ -94,7 +94,7 @@ def test_refusals() -> None:
     """A generation that is not its epoch, a protocol that it did not name, a rebalance that it has missed."""
     clients, member_id = mixed()
     sync = SyncGroup(member_id=member_id, generation=3)
-    assert clients.error(Heartbeat(member_id=member_id, generation=2)) == "ILLEGAL_GENERATION"
+    assert clients.error(ClassicHeartbeat(member_id=member_id, generation=2)) == "ILLEGAL_GENERATION"
     assert clients.error(SyncGroup(member_id=member_id, generation=3, protocol="sticky")) == (
         "INCONSISTENT_GROUP_PROTOCOL"
     )

@@ -18,9 +18,9 @@ from groupreplay.state.model.consumer_group import Topic
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     Answer,
+    ClassicHeartbeat,
     Commit,
     Error,
-    Heartbeat,
     JoinGroup,
     LeaveGroup,
     Marker,
@@ -192,7 +192,7 @@ class Clients:
     def heartbeat(self, member_id: str, **fields: object) -> str | None:
         """What a member's heartbeat is answered."""
         fields.setdefault("generation", self.group.generation)
-        return self.error(Heartbeat(member_id=member_id, **fields))  # type: ignore[arg-type]
+        return self.error(ClassicHeartbeat(member_id=member_id, **fields))  # type: ignore[arg-type]
 
     def leave(self, member_id: str = "", **fields: object) -> str | None:
         """A member leaves."""

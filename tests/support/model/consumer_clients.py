@@ -8,12 +8,12 @@ from groupreplay.codecs import Subscription, TopicPartitions, encode_subscriptio
 from groupreplay.state.model.consumer_group import AWAY, LEFT, ConsumerGroup, ConsumerMember, Topic
 from groupreplay.state.model.requests import (
     Answer,
+    ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     Error,
-    Heartbeat,
-    Place,
     Protocol,
     SyncGroup,
+    TopicIdPartition,
 )
 from support.model.classic_clients import Clients, joining
 
@@ -31,7 +31,7 @@ class Believed:
 
     epoch: int = 0
     instance_id: str | None = None
-    owned: frozenset[Place] = frozenset()
+    owned: frozenset[TopicIdPartition] = frozenset()
 
 
 @dataclass
@@ -107,7 +107,7 @@ class ConsumerClients(Clients):
     def follow(self, member_id: str) -> None:
         """A heartbeat, and whatever it asks for."""
         member = self.member(member_id)
-        beat = Heartbeat(member_id=member_id, instance_id=member.instance_id, generation=member.epoch)
+        beat = ClassicHeartbeat(member_id=member_id, instance_id=member.instance_id, generation=member.epoch)
         if self.error(beat) == Error.REBALANCE_IN_PROGRESS.value:
             self.rejoin_mixed(member_id)
             self.sync_mixed(member_id)

@@ -22,7 +22,7 @@ from groupreplay.state.model.requests import (
     DeleteGroup,
     OffsetCommit,
     OffsetDelete,
-    Place,
+    TopicIdPartition,
 )
 from support.histories.builders import CONTEXT
 from support.model.classic_clients import Clients, joining
@@ -160,7 +160,7 @@ class ConsumerLife(Life):
         }
 
 
-def _member(member: ConsumerMember, target: frozenset[Place] | None) -> tuple[Any, ...]:
+def _member(member: ConsumerMember, target: frozenset[TopicIdPartition] | None) -> tuple[Any, ...]:
     return (
         (member.instance_id, member.client_id, member.client_host, member.epoch, member.phase.value),
         _named(member.assigned),

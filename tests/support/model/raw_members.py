@@ -13,16 +13,16 @@ from typing import Any
 
 from groupreplay.state.model.requests import (
     Answer,
+    ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     DeleteGroup,
     Error,
-    Heartbeat,
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
-    Place,
     Request,
     SyncGroup,
+    TopicIdPartition,
 )
 
 #: Numbers of errors on the wire (``Errors``).
@@ -171,7 +171,7 @@ def _read_sync(answer: _Reader) -> Answer:
     return Answer(error=answer.error(), assignment=answer.blob())
 
 
-def _write_heartbeat(group: str, request: Heartbeat) -> bytes:
+def _write_heartbeat(group: str, request: ClassicHeartbeat) -> bytes:
     head = _text(group) + struct.pack(">i", request.generation)
     return head + _text(request.member_id) + _text(request.instance_id)
 
@@ -255,7 +255,7 @@ def _write_consumer(group: str, request: ConsumerGroupHeartbeat) -> bytes:
     )
 
 
-def _places(owned: frozenset[Place]) -> list[bytes]:
+def _places(owned: frozenset[TopicIdPartition]) -> list[bytes]:
     topics: dict[bytes, list[int]] = {}
     for topic, number in sorted(owned):
         topics.setdefault(topic, []).append(number)
@@ -271,7 +271,7 @@ def _read_consumer(answer: _Reader) -> Answer:
     answer.compact()
     member_id, epoch = answer.compact(), answer.number("i")
     answer.number("i")
-    assigned: set[Place] | None = None
+    assigned: set[TopicIdPartition] | None = None
     if answer.number("b") >= 0:
         assigned = set()
         for _ in range(answer.uvarint() - 1):
@@ -289,7 +289,7 @@ def _read_consumer(answer: _Reader) -> Answer:
 _FORMS: dict[type, _Form] = {
     JoinGroup: _Form(11, 5, False, _write_join, _read_join),
     SyncGroup: _Form(14, 3, False, _write_sync, _read_sync),
-    Heartbeat: _Form(12, 3, False, _write_heartbeat, _read_error),
+    ClassicHeartbeat: _Form(12, 3, False, _write_heartbeat, _read_error),
     LeaveGroup: _Form(13, 3, False, _write_leave, _read_leave),
     DeleteGroup: _Form(42, 1, False, _write_delete, _read_delete),
     OffsetCommit: _Form(8, 9, True, _write_commit, _read_commit),

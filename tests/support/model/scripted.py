@@ -16,18 +16,18 @@ from groupreplay.codecs import Key
 from groupreplay.state.model.consumer_group import Topic
 from groupreplay.state.model.requests import (
     Answer,
+    ClassicHeartbeat,
     Commit,
     ConsumerGroupHeartbeat,
     DeleteGroup,
     Error,
-    Heartbeat,
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
-    Place,
     Protocol,
     Request,
     SyncGroup,
+    TopicIdPartition,
 )
 from support.kafka.waiting import wait_until
 from support.model.classic_clients import owning, subscription
@@ -53,7 +53,7 @@ class Member:
     name: str
     member_id: str = ""
     epoch: int = 0
-    owned: frozenset[Place] = frozenset()
+    owned: frozenset[TopicIdPartition] = frozenset()
     instance_id: str | None = None
     session_ms: int = 30_000
     rebalance_ms: int = 30_000
@@ -233,9 +233,11 @@ class World(ABC):
         self.joined(second, waiting)
         self.sync(first, second)
 
-    def beat(self, member: Member) -> Heartbeat:
+    def beat(self, member: Member) -> ClassicHeartbeat:
         """A classic heartbeat."""
-        return Heartbeat(member_id=member.member_id, instance_id=member.instance_id, generation=member.epoch)
+        return ClassicHeartbeat(
+            member_id=member.member_id, instance_id=member.instance_id, generation=member.epoch
+        )
 
     def leave(self, member: Member) -> Answer:
         """A classic member leaves."""

@@ -1,0 +1,165 @@
+"""The state that the coordinator keeps for one group id: the group, its offsets, its timers and its journal.
+
+The handlers of the three protocols and `rebalance` read and change this state.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, Key, Value
+from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.model.classic_group import ClassicGroup, GroupMember
+from groupreplay.state.model.consumer_group import ConsumerGroup, Topics
+from groupreplay.state.model.offsets import CommittedOffsets
+from groupreplay.state.model.requests import (
+    Answer,
+    Error,
+    Marker,
+    Operation,
+    Outcome,
+    Refused,
+    Reply,
+    Request,
+    Settings,
+    StateChange,
+)
+
+#: What a timer does, given the time at which it was due.
+Action = Callable[[int], None]
+_Key = tuple[str, str]
+#: The heap is only rebuilt when it has more stale timers than this.
+_FEW = 16
+
+
+@dataclass(slots=True)
+class Timers:
+    """Actions by key, each due at a time. Timers with equal times run in the order in which they were set."""
+
+    _due: dict[_Key, tuple[int, int, Action]] = field(default_factory=dict)
+    #: (time, sequence number, key). Most sessions are extended before they end, so many entries are stale.
+    _heap: list[tuple[int, int, _Key]] = field(default_factory=list)
+    _set: int = 0
+
+    def schedule(self, key: _Key, at_ms: int, action: Action) -> None:
+        """Set a timer; it replaces a timer with the same key."""
+        self._set += 1
+        self._due[key] = (at_ms, self._set, action)
+        heapq.heappush(self._heap, (at_ms, self._set, key))
+        if len(self._heap) > 4 * len(self._due) + _FEW:
+            self._heap = sorted((at_ms, number, key) for key, (at_ms, number, _) in self._due.items())
+
+    def is_set(self, key: _Key) -> bool:
+        """Whether a timer is set."""
+        return key in self._due
+
+    def cancel(self, key: _Key) -> None:
+        """Remove a timer if it is set."""
+        self._due.pop(key, None)
+
+    def clear(self) -> None:
+        """Remove all timers."""
+        self._due.clear()
+        self._heap.clear()
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next timer is due; None without timers."""
+        while self._heap:
+            at_ms, number, key = self._heap[0]
+            if key in self._due and self._due[key][1] == number:
+                return at_ms
+            heapq.heappop(self._heap)
+        return None
+
+    def take(self, now_ms: int) -> tuple[int, Action] | None:
+        """Remove and return the next timer that is due by now, with its time."""
+        next_ms = self.next_deadline_ms()
+        if next_ms is None or next_ms > now_ms:
+            return None
+        at_ms, _, key = heapq.heappop(self._heap)
+        return at_ms, self._due.pop(key)[2]
+
+
+@dataclass(slots=True)
+class Journal:
+    """The results of the current request: replies, records, warnings and state changes."""
+
+    replies: list[Reply] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    changes: list[StateChange] = field(default_factory=list)
+    #: The newest GroupMetadata value of the group; None when there is none or it is a tombstone.
+    written: GroupMetadataValue | None = None
+
+    def reply(self, request: Request, answer: Answer) -> None:
+        """Answer a request."""
+        self.replies.append(Reply(request, answer))
+
+    def refuse_pending(self, member: GroupMember, error: Error) -> None:
+        """Answer the member's open JoinGroup and SyncGroup with an error."""
+        for request in (member.joining, member.syncing):
+            if request is not None:
+                self.reply(request, Answer(error=error))
+        member.joining = member.syncing = None
+
+    def write(
+        self,
+        now_ms: int,
+        *records: tuple[Key, Value | None],
+        producer_id: int | None = None,
+        marker: Marker | None = None,
+    ) -> None:
+        """Write records as one operation."""
+        for key, value in records:
+            if isinstance(key, GroupMetadataKey):
+                assert value is None or isinstance(value, GroupMetadataValue)
+                self.written = value
+        self.operations.append(
+            Operation(timestamp_ms=now_ms, records=records, producer_id=producer_id, marker=marker)
+        )
+
+    def take(self) -> Outcome:
+        """Return everything and start empty again."""
+        outcome = Outcome(
+            tuple(self.replies), tuple(self.operations), tuple(self.warnings), tuple(self.changes)
+        )
+        for entries in (self.replies, self.operations, self.warnings, self.changes):
+            entries.clear()
+        return outcome
+
+
+@dataclass(slots=True, kw_only=True)
+class CoordinatorState:
+    """Everything that the coordinator keeps for one group id."""
+
+    group_id: str
+    settings: Settings
+    numbers: random.Random
+    topics: Topics
+    group: ClassicGroup | ConsumerGroup | None = None
+    offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
+    timers: Timers = field(default_factory=Timers)
+    journal: Journal = field(default_factory=Journal)
+
+    def existing(self, missing: Error = Error.UNKNOWN_MEMBER_ID) -> ClassicGroup | ConsumerGroup:
+        """The group of either type. Raises ``Refused`` with ``missing`` when there is none."""
+        if self.group is None:
+            raise Refused(missing)
+        return self.group
+
+    def classic(self) -> ClassicGroup:
+        """The classic group. Raises ``Refused`` when the group id has none."""
+        if not isinstance(self.group, ClassicGroup):
+            raise Refused(Error.UNKNOWN_MEMBER_ID)
+        return self.group
+
+    def begin_classic(self, now_ms: int, *, new: bool = True) -> ClassicGroup:
+        """Create an Empty classic group; ``new`` is False where it replaces an empty consumer group."""
+        changes = self.journal.changes
+        if new:
+            changes.append(StateChange(now_ms, Phase.DEAD, Phase.EMPTY, 0))
+        self.group = ClassicGroup(group_id=self.group_id, current_state_timestamp_ms=now_ms, changes=changes)
+        return self.group
