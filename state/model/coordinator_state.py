@@ -29,7 +29,7 @@ from groupreplay.state.model.requests import (
 )
 
 #: What a timer does, given the time at which it was due.
-Action = Callable[[int], None]
+TimerAction = Callable[[int], None]
 _Key = tuple[str, str]
 #: The heap is only rebuilt when it has more stale timers than this.
 _FEW = 16
@@ -39,12 +39,12 @@ _FEW = 16
 class Timers:
     """Actions by key, each due at a time. Timers with equal times run in the order in which they were set."""
 
-    _due: dict[_Key, tuple[int, int, Action]] = field(default_factory=dict)
+    _due: dict[_Key, tuple[int, int, TimerAction]] = field(default_factory=dict)
     #: (time, sequence number, key). Most sessions are extended before they end, so many entries are stale.
     _heap: list[tuple[int, int, _Key]] = field(default_factory=list)
     _set: int = 0
 
-    def schedule(self, key: _Key, at_ms: int, action: Action) -> None:
+    def schedule(self, key: _Key, at_ms: int, action: TimerAction) -> None:
         """Set a timer; it replaces a timer with the same key."""
         self._set += 1
         self._due[key] = (at_ms, self._set, action)
@@ -74,7 +74,7 @@ class Timers:
             heapq.heappop(self._heap)
         return None
 
-    def take(self, now_ms: int) -> tuple[int, Action] | None:
+    def take(self, now_ms: int) -> tuple[int, TimerAction] | None:
         """Remove and return the next timer that is due by now, with its time."""
         next_ms = self.next_deadline_ms()
         if next_ms is None or next_ms > now_ms:

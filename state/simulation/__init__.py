@@ -1,1 +1,1 @@
-"""Simulated clients that talk to the coordinator model, and the records and the truth that come of it."""
+"""Simulated clients that send requests to the coordinator model; the results are records and state changes."""

@@ -1,8 +1,4 @@
-"""What the members of a simulated group tell each other through the coordinator: subscriptions and assignments.
-
-Knows two assignors, ``range`` (eager) and ``cooperative-sticky`` (KIP-429); must not know a coordinator, time or
-what a client does with its partitions.
-"""
+"""The client-side assignors of simulated groups: ``range`` (eager) and ``cooperative-sticky`` (KIP-429)."""
 
 from __future__ import annotations
 
@@ -22,12 +18,12 @@ from groupreplay.state.model.requests import Protocol
 
 _RANGE: Final = "range"
 _COOPERATIVE: Final = "cooperative-sticky"
-#: (member id, instance id, metadata), as the leader is told.
+#: (member id, instance id, metadata), as in the leader's JoinGroup answer.
 Members: TypeAlias = Sequence[tuple[str, str | None, bytes]]
 
 
 def supported(topic: str, owned: Sequence[int], *, cooperative: bool) -> tuple[Protocol, ...]:
-    """What a member of one topic offers when it joins; an eager one has given everything up before."""
+    """The protocols with which a member joins; an eager member has revoked all partitions before."""
     if not cooperative:
         return (Protocol(_RANGE, encode_subscription(Subscription(version=1, topics=(topic,)))),)
     subscription = Subscription(version=1, topics=(topic,), owned_partitions=_partitions(topic, owned))
@@ -37,7 +33,7 @@ def supported(topic: str, owned: Sequence[int], *, cooperative: bool) -> tuple[P
 def assigned(
     members: Members, topic: str, partitions: int, *, cooperative: bool
 ) -> tuple[tuple[str, bytes], ...]:
-    """What the leader deals out: (member id, assignment)."""
+    """The assignments that the leader computes: (member id, assignment)."""
     if cooperative:
         shares = _sticky({member: _claimed(metadata) for member, _, metadata in members}, partitions)
     else:
@@ -69,11 +65,11 @@ def _claimed(metadata: bytes) -> tuple[int, ...]:
 
 
 def _sticky(claims: dict[str, tuple[int, ...]], partitions: int) -> dict[str, list[int]]:
-    """Everybody keeps what is his by right; what has to change hands is first given up, and dealt out next time."""
+    """Members keep their partitions up to their quota. Surplus partitions are revoked now and assigned next time."""
     least, more = divmod(partitions, len(claims))
     shares: dict[str, list[int]] = {}
     taken: set[int] = set()
-    # Those who have most may have one more than the others.
+    # The members with the most partitions may keep one more than the others.
     by_size = sorted(claims, key=lambda member: (-len(claims[member]), member))
     quota = {member: least + (place < more) for place, member in enumerate(by_size)}
     for member in by_size:

@@ -1,8 +1,7 @@
-"""What a simulated client does that speaks the consumer protocol (KIP-848), or is in a group that does.
+"""Simulated clients of KIP-848, and classic clients in a consumer group: heartbeats and their answers.
 
-Knows one heartbeat and its answer; must not know scripts, nor when other clients do something (`simulated_group`).
-Heartbeats come as often as the brokers ask for while the group is on its way to a new assignment, and now and then
-while it is not: then they only keep sessions.
+During a rebalance, clients send heartbeats as often as the broker requests. Otherwise they send fewer, which only keep
+sessions alive.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
-from groupreplay.state.model.consumer_group import AWAY, LEFT, ConsumerGroup, Topic
+from groupreplay.state.model.consumer_group import AWAY, LEFT, ConsumerGroup
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     Answer,
@@ -24,26 +23,60 @@ from groupreplay.state.model.requests import (
     Request,
     StateChange,
 )
-from groupreplay.state.simulation.client import SimulatedClient
 
-#: As ``group.consumer.heartbeat.interval.ms`` has it, and half of the shortest session.
-_BUSY_INTERVAL_MS: Final = 5_000
-_QUIET_INTERVAL_MS: Final = 20_000
-#: How long an application takes to give partitions up.
-_REVOKES_MS: Final = 800
+#: The default of ``group.consumer.heartbeat.interval.ms``, and less than half of the shortest session.
+_REBALANCING_INTERVAL_MS: Final = 5_000
+_STABLE_INTERVAL_MS: Final = 20_000
+#: The longest time that an application takes to revoke partitions.
+_REVOCATION_MS: Final = 800
 _RETRY_MS: Final = 1_000
-_BEGINS_AGAIN: Final = (
+#: After these errors a client joins again.
+_REJOIN_ERRORS: Final = (
     Error.FENCED_MEMBER_EPOCH,
     Error.UNKNOWN_MEMBER_ID,
     Error.GROUP_ID_NOT_FOUND,
     Error.UNKNOWN_SERVER_ERROR,
 )
-#: States that a consumer group leaves when there is something new for its members; also those of the classic group
-#: that it was.
-_AT_REST: Final = (ConsumerPhase.STABLE, Phase.STABLE, Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE)
-#: Plans what a client does at a time, unless something else comes in between.
-Plan = Callable[[SimulatedClient, int, Callable[[SimulatedClient, int], None]], None]
-Ask = Callable[[SimulatedClient, Request, int], None]
+#: A rebalance of a consumer group begins in one of these states; they include those of the classic group before it.
+_BEFORE_REBALANCE: Final = (
+    ConsumerPhase.STABLE,
+    Phase.STABLE,
+    Phase.PREPARING_REBALANCE,
+    Phase.COMPLETING_REBALANCE,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedClient:
+    """A client. An action that was scheduled before the present ``schedule_number`` is dropped."""
+
+    name: str
+    host: str
+    instance_id: str | None
+    kip848: bool = False
+    running: bool = False
+    hanging: bool = False
+    member_id: str = ""
+    generation: int = -1
+    owned: tuple[int, ...] = ()
+    #: A JoinGroup or SyncGroup is not answered yet.
+    waiting: bool = False
+    next_commit_ms: int = 0
+    schedule_number: int = 0
+    #: Counts the starts and the ends of the client's process.
+    incarnation: int = 0
+    starts: int = 0
+
+    def classic_heartbeat(self) -> ClassicHeartbeat:
+        """The client's Heartbeat request in the classic protocol."""
+        return ClassicHeartbeat(
+            member_id=self.member_id, instance_id=self.instance_id, generation=self.generation
+        )
+
+
+#: Schedules a client's next action; it replaces one that was scheduled before.
+Schedule = Callable[[SimulatedClient, int, Callable[[SimulatedClient, int], None]], None]
+Send = Callable[[SimulatedClient, Request, int], None]
 
 
 def topic_id(name: str) -> bytes:
@@ -51,36 +84,31 @@ def topic_id(name: str) -> bytes:
     return hashlib.blake2b(name.encode(), digest_size=16).digest()
 
 
-def input_topic(name: str, partitions: int) -> dict[str, Topic]:
-    """The one topic of the cluster that a simulated group reads."""
-    return {name: Topic(topic_id(name), partitions)}
-
-
 @dataclass(slots=True, kw_only=True)
-class ConsumerSide:
-    """Clients of one group. ``ask`` sends a request for a client, ``plan`` lets it do something later."""
+class ConsumerProtocolClients:
+    """The clients of one group. ``send`` sends a client's request, ``schedule`` schedules its next action."""
 
     coordinator: Coordinator
     topic: str
     rebalance_timeout_ms: int
     numbers: random.Random
-    ask: Ask
-    plan: Plan
+    send: Send
+    schedule: Schedule
 
     @property
-    def busy(self) -> bool:
-        """Whether the group is a consumer group on its way to a new assignment."""
+    def rebalancing(self) -> bool:
+        """Whether the group is a consumer group in a rebalance."""
         return self.coordinator.state in (ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING)
 
     @property
-    def in_charge(self) -> bool:
+    def is_consumer_group(self) -> bool:
         """Whether the group is a consumer group."""
         return isinstance(self.coordinator.group, ConsumerGroup)
 
-    def begin(self, client: SimulatedClient, now_ms: int) -> None:
-        """A first heartbeat, under an id of the client's own."""
+    def join(self, client: SimulatedClient, now_ms: int) -> None:
+        """Send the first heartbeat, with a member id that the client generates."""
         if not client.member_id:
-            client.member_id = f"{client.name}-{client.life}-{self.numbers.getrandbits(32):08x}"
+            client.member_id = f"{client.name}-{client.incarnation}-{self.numbers.getrandbits(32):08x}"
         client.generation, client.owned = 0, ()
         request = ConsumerGroupHeartbeat(
             member_id=client.member_id,
@@ -92,38 +120,35 @@ class ConsumerSide:
             topics=(self.topic,),
             owned=frozenset(),
         )
-        self.ask(client, request, now_ms)
+        self.send(client, request, now_ms)
 
     def leave(self, client: SimulatedClient, now_ms: int) -> None:
-        """A client ends in order: a static one is away for a while."""
+        """Leave the group; a static member leaves for a while."""
         if client.member_id and client.generation > 0:
-            self.ask(client, self._heartbeat(client, LEFT if client.instance_id is None else AWAY), now_ms)
+            self.send(client, self._request(client, LEFT if client.instance_id is None else AWAY), now_ms)
             client.member_id, client.generation, client.owned = "", -1, ()
 
-    def wake(self, client: SimulatedClient, now_ms: int) -> None:
-        """A client polls again: it is a member still and asks for all that it has missed, or begins anew."""
+    def resume(self, client: SimulatedClient, now_ms: int) -> None:
+        """A client polls again: a member requests its whole assignment, a client without membership joins."""
         if client.generation <= 0:
-            self.begin(client, now_ms)
+            self.join(client, now_ms)
             return
-        beat = self._heartbeat(client, client.generation)
-        whole = replace(beat, rebalance_timeout_ms=self.rebalance_timeout_ms, topics=(self.topic,))
-        self.ask(client, whole, now_ms)
+        heartbeat = self._request(client, client.generation)
+        whole = replace(heartbeat, rebalance_timeout_ms=self.rebalance_timeout_ms, topics=(self.topic,))
+        self.send(client, whole, now_ms)
 
-    def beat(self, client: SimulatedClient, now_ms: int) -> None:
-        """A heartbeat of a client, in the protocol that it speaks."""
-        if client.waits:
-            self._plan_beat(client, now_ms)
-        elif client.modern:
-            self.ask(client, self._heartbeat(client, client.generation), now_ms)
-        elif self.in_charge:
-            beat = ClassicHeartbeat(
-                member_id=client.member_id, instance_id=client.instance_id, generation=client.generation
-            )
-            self.ask(client, beat, now_ms)
-            if not client.waits:
-                self._plan_beat(client, now_ms)
+    def heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
+        """Send a heartbeat in the client's protocol."""
+        if client.waiting:
+            self._schedule_heartbeat(client, now_ms)
+        elif client.kip848:
+            self.send(client, self._request(client, client.generation), now_ms)
+        elif self.is_consumer_group:
+            self.send(client, client.classic_heartbeat(), now_ms)
+            if not client.waiting:
+                self._schedule_heartbeat(client, now_ms)
 
-    def _heartbeat(self, client: SimulatedClient, epoch: int) -> ConsumerGroupHeartbeat:
+    def _request(self, client: SimulatedClient, epoch: int) -> ConsumerGroupHeartbeat:
         topic_id = self.coordinator.topics[self.topic].topic_id
         return ConsumerGroupHeartbeat(
             member_id=client.member_id,
@@ -134,46 +159,46 @@ class ConsumerSide:
             owned=None if epoch < 0 else frozenset((topic_id, number) for number in client.owned),
         )
 
-    def _plan_beat(self, client: SimulatedClient, now_ms: int) -> None:
-        interval_ms = _BUSY_INTERVAL_MS if self.busy else _QUIET_INTERVAL_MS
-        self.plan(client, now_ms + interval_ms - self.numbers.randrange(500), self.beat)
+    def _schedule_heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
+        interval_ms = _REBALANCING_INTERVAL_MS if self.rebalancing else _STABLE_INTERVAL_MS
+        self.schedule(client, now_ms + interval_ms - self.numbers.randrange(500), self.heartbeat)
 
-    def call(self, client: SimulatedClient, now_ms: int) -> None:
-        """The group has something new: a client hears of it with its next heartbeat."""
-        self.plan(client, now_ms + 1 + self.numbers.randrange(_BUSY_INTERVAL_MS), self.beat)
+    def schedule_next_heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
+        """Schedule the heartbeat with which the client notices a rebalance."""
+        self.schedule(client, now_ms + 1 + self.numbers.randrange(_REBALANCING_INTERVAL_MS), self.heartbeat)
 
-    def hear(self, changes: Iterable[StateChange], clients: Iterable[SimulatedClient], now_ms: int) -> None:
-        """Where a consumer group has begun to change, its members hear of it."""
-        if self.busy and any(change.before in _AT_REST for change in changes):
+    def notify(self, changes: Iterable[StateChange], clients: Iterable[SimulatedClient], now_ms: int) -> None:
+        """After state changes that begin a rebalance, schedule the next heartbeat of all members."""
+        if self.rebalancing and any(change.before in _BEFORE_REBALANCE for change in changes):
             for client in clients:
-                if client.alive and client.generation > 0 and not client.waits:
-                    self.call(client, now_ms)
+                if client.running and client.generation > 0 and not client.waiting:
+                    self.schedule_next_heartbeat(client, now_ms)
 
-    def answered(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
-        """What a client does with the answer to a heartbeat of the consumer protocol."""
+    def handle_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
+        """Handle the answer to a ConsumerGroupHeartbeat."""
         if answer.error is Error.UNRELEASED_INSTANCE_ID or answer.error is Error.GROUP_MAX_SIZE_REACHED:
-            self.plan(client, now_ms + _RETRY_MS, self.begin)
-        elif answer.error in _BEGINS_AGAIN:
-            self.plan(client, now_ms + _RETRY_MS + self.numbers.randrange(_RETRY_MS), self.begin)
+            self.schedule(client, now_ms + _RETRY_MS, self.join)
+        elif answer.error in _REJOIN_ERRORS:
+            self.schedule(client, now_ms + _RETRY_MS + self.numbers.randrange(_RETRY_MS), self.join)
         elif answer.generation >= 0:
-            self._follow(client, answer, now_ms)
+            self._apply_assignment(client, answer, now_ms)
 
-    def _follow(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
-        """Take what is new, or give up what is not among it; the broker is told at once."""
+    def _apply_assignment(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
+        """Take or revoke partitions, and acknowledge that with a heartbeat at once."""
         client.generation = answer.generation
-        if answer.assigned is None or client.hangs:
-            self._plan_beat(client, now_ms)
+        if answer.assigned is None or client.hanging:
+            self._schedule_heartbeat(client, now_ms)
             return
         owned = tuple(sorted(number for _, number in answer.assigned))
         if owned == client.owned:
-            self._plan_beat(client, now_ms)
+            self._schedule_heartbeat(client, now_ms)
             return
-        gives_up = not set(client.owned) <= set(owned)
-        takes_ms = 1 + self.numbers.randrange(_REVOKES_MS if gives_up else 20)
+        revokes = not set(client.owned) <= set(owned)
+        takes_ms = 1 + self.numbers.randrange(_REVOCATION_MS if revokes else 20)
 
         def acknowledge(one: SimulatedClient, at_ms: int) -> None:
-            if not one.hangs:
+            if not one.hanging:
                 one.owned = owned
-            self.beat(one, at_ms)
+            self.heartbeat(one, at_ms)
 
-        self.plan(client, now_ms + takes_ms, acknowledge)
+        self.schedule(client, now_ms + takes_ms, acknowledge)

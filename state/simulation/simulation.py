@@ -1,8 +1,7 @@
-"""Many simulated groups on one partition of the offsets topic: their records in order, and the truth beside them.
+"""The simulated groups of one partition of the offsets topic: their records, their state changes and probes of them.
 
-Knows time, the order of the log, the broker's clean-up and the rounds of a prober; must not know files or bytes.
-A partition is simulated by itself, since a group's records are all in one: so a hundred thousand groups need
-the memory of a fiftieth of them.
+All records of a group are in one partition, so each partition is simulated alone: 100 000 groups in 50 partitions need
+the memory of 2 000.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from groupreplay.state.kafka_terms import DEFAULT_PARTITIONS, REBALANCING, parti
 from groupreplay.state.model.requests import GroupSummary, Marker, Operation, Outcome, Settings, StateChange
 from groupreplay.state.simulation.consumer import topic_id
 from groupreplay.state.simulation.group import SimulatedGroup
-from groupreplay.state.simulation.scripts import CONSUMER_SCENARIOS, SCENARIOS, VARIANTS
+from groupreplay.state.simulation.scenarios import CONSUMER_SCENARIOS, SCENARIOS, VARIANTS
 
-#: Brokers of the cluster, by id; partition n is led by the broker of this place (n modulo their number).
+#: The ids of the brokers; the leader of partition n is ``BROKERS[n % len(BROKERS)]``.
 BROKERS: Final = (1, 2, 3)
-#: How long a broker is away that is restarted, and how long after the last one the next one follows.
+#: The duration of a broker's restart, and the time between the restarts of two brokers.
 _AWAY_MS: Final = 40_000
 _NEXT_BROKER_MS: Final = 180_000
-#: Every so often all of them are restarted, one after another.
+#: The time between two restarts of the same broker.
 _RESTART_EVERY_MS: Final = 2 * 3_600_000
 _FIRST_RESTART_MS: Final = 900_000
 
-#: When a simulation begins: 2026-01-01T00:00:00Z. A fixed time, so that a seed says everything.
+#: The begin of every simulation, 2026-01-01T00:00:00Z. It is fixed, so that equal seeds give equal simulations.
 BEGIN_MS: Final = 1_767_225_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is simulated. ``probe_interval_ms`` None: no prober looks on.
+class SimulationPlan:
+    """The parameters of a simulation. ``probe_interval_ms`` None: without a prober.
 
-    In the scenario ``cluster-restart`` the brokers are restarted in turn: the groups of a partition move away from
-    the broker that leads it, and back when it has returned.
+    In the scenario ``cluster-restart`` the brokers are restarted one after another. The groups of a partition move to
+    another coordinator while its leader is down, and back afterwards.
     """
 
     scenario: str
@@ -53,18 +52,18 @@ class Plan:
 
     @property
     def end_ms(self) -> int:
-        """The first moment that is not simulated."""
+        """The end of the simulation, exclusive."""
         return BEGIN_MS + self.duration_ms
 
     def restarts_ms(self, broker: int) -> range:
-        """When a broker goes away, each time for 40 seconds."""
+        """The times at which a broker goes down, each time for 40 seconds."""
         if self.scenario != "cluster-restart":
             return range(0)
         first_ms = BEGIN_MS + _FIRST_RESTART_MS + BROKERS.index(broker) * _NEXT_BROKER_MS
         return range(first_ms, self.end_ms, _RESTART_EVERY_MS)
 
     def away(self, now_ms: int) -> frozenset[int]:
-        """The brokers that do not answer now."""
+        """The brokers that are down."""
         return frozenset(
             broker
             for broker in BROKERS
@@ -72,25 +71,25 @@ class Plan:
         )
 
     def coordinator(self, partition: int, now_ms: int) -> int:
-        """The broker that leads a partition; while its own one is not back, the next."""
+        """The broker that leads a partition; the next broker while the usual leader is down."""
         place = partition % len(BROKERS)
-        gone = any(0 <= now_ms - at_ms < 2 * _AWAY_MS for at_ms in self.restarts_ms(BROKERS[place]))
-        return BROKERS[(place + gone) % len(BROKERS)]
+        moved = any(0 <= now_ms - at_ms < 2 * _AWAY_MS for at_ms in self.restarts_ms(BROKERS[place]))
+        return BROKERS[(place + moved) % len(BROKERS)]
 
     def moves_ms(self, partition: int) -> list[int]:
-        """When the coordinator of the groups of a partition moves: with its leader's end, and back."""
+        """The times at which the coordinator of a partition's groups moves: away from the leader, and back."""
         leader = BROKERS[partition % len(BROKERS)]
         return [at_ms + late_ms for at_ms in self.restarts_ms(leader) for late_ms in (0, 2 * _AWAY_MS)]
 
     def topic_names(self) -> dict[str, str]:
-        """Topics by id, where records name them by their ids: of consumer groups."""
+        """Topic names by id, for scenarios with consumer groups, whose records have topic ids."""
         if self.scenario not in CONSUMER_SCENARIOS:
             return {}
         names = (f"{self.scenario}-{number:06d}-input" for number in range(self.groups))
         return {uuid_text(topic_id(name)): name for name in names}
 
     def group_ids(self) -> list[list[str]]:
-        """The groups of each partition."""
+        """The group ids of each partition."""
         placed: list[list[str]] = [[] for _ in range(self.partitions)]
         for number in range(self.groups):
             group_id = f"{self.scenario}-{number:06d}"
@@ -99,8 +98,8 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A record of the partition; those of a transaction, and what stands behind them, when it has been committed."""
+class WrittenRecord:
+    """A record of the partition, as soon as a reader of committed records can read it."""
 
     offset: int
     timestamp_ms: int
@@ -109,16 +108,16 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    """The truth: a group's state changed, whether or not a record says so."""
+class GroupTransition:
+    """A group's state changed, with or without a record of the change."""
 
     group_id: str
     change: StateChange
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
-    """What the coordinator has written into its own log."""
+class CoordinatorWarning:
+    """A warning that the coordinator logs."""
 
     group_id: str
     at_ms: int
@@ -126,8 +125,8 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """Where the partition ended when a prober looked: all of it, and what open transactions do not hold back."""
+class LogEnds:
+    """The end offsets of the partition at the time of a probe: high watermark and last stable offset."""
 
     taken_ms: int
     high_watermark: int
@@ -135,46 +134,46 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """What the coordinator answered a prober about a group."""
+class GroupProbe:
+    """The coordinator's answer to a prober about a group."""
 
     taken_ms: int
     group_id: str
     summary: GroupSummary
 
 
-Item: TypeAlias = Written | Happened | Warned | Ends | Observed
+SimulationItem: TypeAlias = WrittenRecord | GroupTransition | CoordinatorWarning | LogEnds | GroupProbe
 
 
-def simulate(plan: Plan, group_ids: Sequence[str], partition: int = 0) -> Iterator[Item]:
-    """Everything that happens to the groups of one partition, by time; offsets count from 0.
+def simulate(plan: SimulationPlan, group_ids: Sequence[str], partition: int = 0) -> Iterator[SimulationItem]:
+    """Everything that happens to the groups of one partition, ordered by time; offsets start at 0.
 
-    Records come in the order of their offsets, and as late as somebody who reads only what is committed sees them.
+    Records come in the order of their offsets. The end of an open transaction releases the records behind its begin.
     """
     return _Partition(plan, group_ids, partition).run()
 
 
 @dataclass(slots=True)
 class _Log:
-    """The partition as who reads only what is committed sees it: nothing behind an open transaction."""
+    """The partition as a reader of committed records sees it: it ends at the first open transaction."""
 
     end: int = 0
-    #: Producer -> the offset of its first record.
+    #: Producer id -> the first offset of its open transaction.
     open: dict[int, int] = field(default_factory=dict)
-    #: Behind the first open transaction: records with the producer whose transaction they are in.
-    held: deque[tuple[Written, int | None]] = field(default_factory=deque)
+    #: The records behind the last stable offset, each with the producer id of its transaction.
+    held: deque[tuple[WrittenRecord, int | None]] = field(default_factory=deque)
     aborted: set[int] = field(default_factory=set)
 
     @property
     def last_stable(self) -> int:
-        """The first offset that cannot be read yet."""
+        """The first offset that a reader of committed records cannot read yet."""
         return min(self.open.values(), default=self.end)
 
-    def write(self, operation: Operation) -> Iterator[Written]:
-        """What can be read now that this has been written."""
+    def write(self, operation: Operation) -> Iterator[WrittenRecord]:
+        """Write an operation; yields the records that become readable."""
         producer_id = operation.producer_id
         if operation.marker is not None and producer_id is not None:
-            self.end += 1  # markers are records, too
+            self.end += 1  # the marker is a record of its own
             self.open.pop(producer_id, None)
             if operation.marker is Marker.ABORT:
                 self.aborted.add(producer_id)
@@ -182,36 +181,36 @@ class _Log:
         if producer_id is not None:
             self.open.setdefault(producer_id, self.end)
         for key, value in operation.records:
-            self.held.append((Written(self.end, operation.timestamp_ms, key, value), producer_id))
+            self.held.append((WrittenRecord(self.end, operation.timestamp_ms, key, value), producer_id))
             self.end += 1
         return self._release()
 
-    def _release(self) -> Iterator[Written]:
+    def _release(self) -> Iterator[WrittenRecord]:
         stable = self.last_stable
         while self.held and self.held[0][0].offset < stable:
             record, producer_id = self.held.popleft()
             if producer_id not in self.aborted:
                 yield record
         if not self.held:
-            # Each transaction has a producer of its own.
+            # No producer id is used for two transactions.
             self.aborted.clear()
 
 
 class _Partition:
-    def __init__(self, plan: Plan, group_ids: Sequence[str], partition: int) -> None:
+    def __init__(self, plan: SimulationPlan, group_ids: Sequence[str], partition: int) -> None:
         self._plan = plan
         self._log = _Log()
         self._moves = deque(plan.moves_ms(partition))
         self._groups = [_group(plan, group_id) for group_id in group_ids]
-        #: (time, place of the group, which reservation it is)
+        #: (time, index of the group, number of the entry); an entry with an older number is stale.
         self._due: list[tuple[int, int, int]] = []
-        self._reserved = [0] * len(self._groups)
+        self._newest_entry = [0] * len(self._groups)
         self._rebalancing: dict[int, None] = {}
         self._just_over: dict[int, None] = {}
-        for place in range(len(self._groups)):
-            self._reserve(place)
+        for index in range(len(self._groups)):
+            self._schedule(index)
 
-    def run(self) -> Iterator[Item]:
+    def run(self) -> Iterator[SimulationItem]:
         plan = self._plan
         clean_up_ms = BEGIN_MS + plan.check_interval_ms
         probe_ms = plan.end_ms if plan.probe_interval_ms is None else BEGIN_MS + plan.probe_interval_ms
@@ -221,7 +220,7 @@ class _Partition:
             if now_ms >= plan.end_ms:
                 return
             if probe_ms == now_ms:
-                # A prober's answers are about the time before.
+                # A probe sees the state before the other events of the same time.
                 yield from self._probe(now_ms)
                 probe_ms += plan.probe_interval_ms or plan.duration_ms
             elif clean_up_ms == now_ms:
@@ -230,49 +229,49 @@ class _Partition:
             elif self._moves and self._moves[0] == now_ms:
                 yield from self._everywhere(SimulatedGroup.move, self._moves.popleft())
             else:
-                _, place, reservation = heapq.heappop(self._due)
-                if reservation == self._reserved[place]:
-                    yield from self._tell(place, self._groups[place].run(now_ms))
-                    self._reserve(place)
+                _, index, entry = heapq.heappop(self._due)
+                if entry == self._newest_entry[index]:
+                    yield from self._items(index, self._groups[index].run(now_ms))
+                    self._schedule(index)
 
     def _everywhere(
-        self, happens: Callable[[SimulatedGroup, int], Sequence[Outcome]], now_ms: int
-    ) -> Iterator[Item]:
-        for place, group in enumerate(self._groups):
-            yield from self._tell(place, happens(group, now_ms))
-            self._reserve(place)
+        self, event: Callable[[SimulatedGroup, int], Sequence[Outcome]], now_ms: int
+    ) -> Iterator[SimulationItem]:
+        for index, group in enumerate(self._groups):
+            yield from self._items(index, event(group, now_ms))
+            self._schedule(index)
 
-    def _reserve(self, place: int) -> None:
-        next_ms = self._groups[place].next_ms()
-        self._reserved[place] += 1
+    def _schedule(self, index: int) -> None:
+        next_ms = self._groups[index].next_ms()
+        self._newest_entry[index] += 1
         if next_ms is not None:
-            heapq.heappush(self._due, (next_ms, place, self._reserved[place]))
+            heapq.heappush(self._due, (next_ms, index, self._newest_entry[index]))
 
-    def _tell(self, place: int, outcomes: Sequence[Outcome]) -> Iterator[Item]:
-        group_id = self._groups[place].group_id
+    def _items(self, index: int, outcomes: Sequence[Outcome]) -> Iterator[SimulationItem]:
+        group_id = self._groups[index].group_id
         for outcome in outcomes:
             for change in outcome.changes:
                 if change.after in REBALANCING:
-                    self._rebalancing[place] = None
-                elif self._rebalancing.pop(place, self) is None:
-                    self._just_over[place] = None
-                yield Happened(group_id, change)
+                    self._rebalancing[index] = None
+                elif self._rebalancing.pop(index, self) is None:
+                    self._just_over[index] = None
+                yield GroupTransition(group_id, change)
             for text in outcome.warnings:
-                yield Warned(group_id, outcome.operations[-1].timestamp_ms, text)
+                yield CoordinatorWarning(group_id, outcome.operations[-1].timestamp_ms, text)
             for operation in outcome.operations:
                 yield from self._log.write(operation)
 
-    def _probe(self, now_ms: int) -> Iterator[Observed | Ends]:
-        """Groups in a rebalance, and once more those whose rebalance is over."""
-        for place in sorted({**self._rebalancing, **self._just_over}):
-            group = self._groups[place]
-            yield Observed(now_ms, group.group_id, group.coordinator.summary())
+    def _probe(self, now_ms: int) -> Iterator[GroupProbe | LogEnds]:
+        """Probe the groups in a rebalance, and once more the groups whose rebalance has ended."""
+        for index in sorted({**self._rebalancing, **self._just_over}):
+            group = self._groups[index]
+            yield GroupProbe(now_ms, group.group_id, group.coordinator.summary())
         self._just_over.clear()
-        yield Ends(now_ms, self._log.end, self._log.last_stable)
+        yield LogEnds(now_ms, self._log.end, self._log.last_stable)
 
 
-def _group(plan: Plan, group_id: str) -> SimulatedGroup:
-    # A text as seed: the same on every run, whatever Python's hash of texts is.
+def _group(plan: SimulationPlan, group_id: str) -> SimulatedGroup:
+    # A string as seed does not depend on Python's randomized hashes.
     numbers = random.Random(f"{plan.seed} {group_id}")  # noqa: S311 -- made to be repeated
     script = {**SCENARIOS, **VARIANTS}[plan.scenario](numbers, plan.duration_ms)
     return SimulatedGroup(group_id, script, plan.settings, BEGIN_MS, numbers)

@@ -108,11 +108,11 @@ def simulate(
     if (output_file is None) == (to_topic is None):
         raise click.UsageError("Give either -o FILE or --to-topic NAME.")
     from groupreplay.state.model.requests import Settings
-    from groupreplay.state.simulation.simulation import Plan
+    from groupreplay.state.simulation.simulation import SimulationPlan
     from groupreplay.streaming.simulate.files import truth_path, write_simulation
     from groupreplay.streaming.text.terminal import Bar
 
-    plan = Plan(
+    plan = SimulationPlan(
         scenario=scenario,
         groups=groups,
         duration_ms=seconds * 1_000,

@@ -13,7 +13,7 @@ from typing import Final, TextIO
 
 import pyarrow as pa
 
-from groupreplay.state.simulation.simulation import Plan
+from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, Advance, no_progress
@@ -30,7 +30,7 @@ def truth_path(path: Path) -> Path:
 
 
 def write_simulation(
-    plan: Plan, path: Path, progress: Advance = no_progress, *, truth: Path | None = None
+    plan: SimulationPlan, path: Path, progress: Advance = no_progress, *, truth: Path | None = None
 ) -> int:
     """Write the capture and the truth; the same plan gives the same bytes. Returns the number of records.
 

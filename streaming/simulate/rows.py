@@ -21,12 +21,12 @@ from groupreplay.state.kafka_terms import REBALANCING
 from groupreplay.state.simulation.simulation import (
     BEGIN_MS,
     BROKERS,
-    Ends,
-    Happened,
-    Observed,
-    Plan,
-    Warned,
-    Written,
+    CoordinatorWarning,
+    GroupProbe,
+    GroupTransition,
+    LogEnds,
+    SimulationPlan,
+    WrittenRecord,
     simulate,
 )
 from groupreplay.streaming.contract.probe_messages import (
@@ -54,7 +54,7 @@ class Place:
     first_offsets: Mapping[int, int] | None = None
 
 
-def simulated_rows(plan: Plan, place: Place, truth: TextIO, progress: Advance) -> Iterator[Row]:
+def simulated_rows(plan: SimulationPlan, place: Place, truth: TextIO, progress: Advance) -> Iterator[Row]:
     """All rows; the truth is written meanwhile.
 
     Records of a partition come in their order, one partition after the other. What the prober has written is one
@@ -66,13 +66,13 @@ def simulated_rows(plan: Plan, place: Place, truth: TextIO, progress: Advance) -
         done = 0
         for partition, group_ids in enumerate(plan.group_ids()):
             for item in simulate(plan, group_ids, partition):
-                if isinstance(item, Written):
+                if isinstance(item, WrittenRecord):
                     rounds.records[partition] += 1
                     yield _record(place, partition, item)
-                elif isinstance(item, Observed):
+                elif isinstance(item, GroupProbe):
                     rounds.note_answer(item)
                     answers.add(item.taken_ms, *encode_message(_answer(place, partition, item, plan)))
-                elif isinstance(item, Ends):
+                elif isinstance(item, LogEnds):
                     rounds.note_ends(partition, item)
                 else:
                     truth.write(_line(item) + "\n")
@@ -83,12 +83,12 @@ def simulated_rows(plan: Plan, place: Place, truth: TextIO, progress: Advance) -
             yield place.probes_topic, 0, offset, taken_ms, 0, key, value
 
 
-def _record(place: Place, partition: int, item: Written) -> Row:
+def _record(place: Place, partition: int, item: WrittenRecord) -> Row:
     value = None if item.value is None else encode_value(item.value)
     return place.topic, partition, item.offset, item.timestamp_ms, 0, encode_key(item.key), value
 
 
-def _answer(place: Place, partition: int, item: Observed, plan: Plan) -> GroupAnswer:
+def _answer(place: Place, partition: int, item: GroupProbe, plan: SimulationPlan) -> GroupAnswer:
     summary = item.summary
     return GroupAnswer(
         cluster_id=place.cluster_id,
@@ -111,9 +111,9 @@ def _answer(place: Place, partition: int, item: Observed, plan: Plan) -> GroupAn
     )
 
 
-def _line(item: Happened | Warned) -> str:
+def _line(item: GroupTransition | CoordinatorWarning) -> str:
     fields: dict[str, Any]
-    if isinstance(item, Warned):
+    if isinstance(item, CoordinatorWarning):
         fields = {"time_ms": item.at_ms, "group_id": item.group_id, "warning": item.text}
     else:
         change = item.change
@@ -162,7 +162,7 @@ class _Sorted:
 class _Rounds:
     """The rounds of the prober: where each partition ended then, and how many groups were in a rebalance."""
 
-    plan: Plan
+    plan: SimulationPlan
     place: Place
     #: Records of each partition that can be read.
     records: array[int] = field(init=False)
@@ -179,7 +179,7 @@ class _Rounds:
         self._stable = [array("q") for _ in range(count)]
         self._rebalancing = array("q", bytes(8 * len(self._times)))
 
-    def note_ends(self, partition: int, item: Ends) -> None:
+    def note_ends(self, partition: int, item: LogEnds) -> None:
         """Where the partition ended when the next round was taken."""
         high, stable = item.high_watermark, item.last_stable
         if self.place.first_offsets is not None:
@@ -188,7 +188,7 @@ class _Rounds:
         self._high[partition].append(high)
         self._stable[partition].append(stable)
 
-    def note_answer(self, item: Observed) -> None:
+    def note_answer(self, item: GroupProbe) -> None:
         """An answer about a group."""
         self._rebalancing[self._times.index(item.taken_ms)] += item.summary.state in REBALANCING
 

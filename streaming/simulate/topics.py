@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import NewTopic
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.simulation.simulation import Plan
+from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
@@ -40,7 +40,7 @@ class Topics:
     offsets_topic: bool = False
 
 
-def write_to_topic(plan: Plan, topics: Topics, truth: Path, progress: Advance = no_progress) -> int:
+def write_to_topic(plan: SimulationPlan, topics: Topics, truth: Path, progress: Advance = no_progress) -> int:
     """Write the simulation behind what the topics have, and the truth. Returns the number of records.
 
     A topic that is missing is made. Records keep the times that were simulated; a topic counts offsets by itself,

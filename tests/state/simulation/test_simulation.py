@@ -17,21 +17,23 @@ from groupreplay.state.kafka_terms import REBALANCING, ConsumerPhase, Phase, par
 from groupreplay.state.model.classic_group import VALID_PREVIOUS_STATES
 from groupreplay.state.model.consumer_group import AWAY, VALID_PREVIOUS, ConsumerGroup
 from groupreplay.state.model.requests import Settings
-from groupreplay.state.simulation.acts import Act, Script, Verb
 from groupreplay.state.simulation.group import SimulatedGroup
-from groupreplay.state.simulation.scripts import CONSUMER_SCENARIOS, EVERY_START, SCENARIOS
+from groupreplay.state.simulation.scenarios import CONSUMER_SCENARIOS, EVERY_START, SCENARIOS
+from groupreplay.state.simulation.script import ClientAction, ClientStep, Script
 from groupreplay.state.simulation.simulation import (
     BEGIN_MS,
-    Ends,
-    Happened,
-    Item,
-    Observed,
-    Plan,
-    Warned,
-    Written,
+    CoordinatorWarning,
+    GroupProbe,
+    GroupTransition,
+    LogEnds,
+    SimulationItem,
+    SimulationPlan,
+    WrittenRecord,
     simulate,
 )
 from support.histories.builders import CONTEXT, Raw, observed
+
+START, STOP, CRASH, HANG, RESUME = ClientAction
 
 MINUTE_MS = 60_000
 #: Of a group that is not there nobody can tell the kind.
@@ -46,9 +48,9 @@ LEGAL[Phase.EMPTY] |= {Phase.DEAD}
 
 def plan(
     scenario: str = "mixed", *, groups: int = 6, minutes: int = 15, seed: int = 1, **fields: object
-) -> Plan:
+) -> SimulationPlan:
     """A small one, all groups in one partition."""
-    return Plan(
+    return SimulationPlan(
         scenario=scenario,
         groups=groups,
         duration_ms=minutes * MINUTE_MS,
@@ -58,18 +60,18 @@ def plan(
     )
 
 
-def simulated(one: Plan) -> list[Item]:
+def simulated(one: SimulationPlan) -> list[SimulationItem]:
     """Everything that happened."""
     return list(simulate(one, one.group_ids()[0]))
 
 
-def at_ms(item: Item) -> int:
+def at_ms(item: SimulationItem) -> int:
     """When it was."""
-    if isinstance(item, Written):
+    if isinstance(item, WrittenRecord):
         return item.timestamp_ms
-    if isinstance(item, Warned):
+    if isinstance(item, CoordinatorWarning):
         return item.at_ms
-    return item.change.at_ms if isinstance(item, Happened) else item.taken_ms
+    return item.change.at_ms if isinstance(item, GroupTransition) else item.taken_ms
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -82,22 +84,22 @@ def test_everything_is_in_order_and_legal(scenario: str) -> None:
     # The last broker is restarted after 21 minutes.
     one = plan(scenario, minutes=25 if scenario == "cluster-restart" else 12)
     items = simulated(one)
-    records = [item for item in items if isinstance(item, Written)]
+    records = [item for item in items if isinstance(item, WrittenRecord)]
     offsets = [record.offset for record in records]
     transactions = scenario in ("transactions", "mixed")
     assert offsets == (sorted(set(offsets)) if transactions else list(range(len(records))))
-    seen = [item for item in items if not (transactions and isinstance(item, Written))]
+    seen = [item for item in items if not (transactions and isinstance(item, WrittenRecord))]
     assert all(at_ms(before) <= at_ms(after) for before, after in pairwise(seen))
     assert all(at_ms(before) <= at_ms(after) for before, after in pairwise(records))
     assert at_ms(items[0]) >= BEGIN_MS
     assert at_ms(items[-1]) < one.end_ms
     state: dict[str, Phase | ConsumerPhase] = defaultdict(lambda: Phase.DEAD)
     for item in items:
-        if isinstance(item, Observed):
+        if isinstance(item, GroupProbe):
             known = state[item.group_id]
             # Whoever asks for classic groups finds no other ones.
             assert item.summary.state is (known if isinstance(known, Phase) else Phase.DEAD)
-        if isinstance(item, Happened):
+        if isinstance(item, GroupTransition):
             before = state[item.group_id]
             assert item.change.before is before or {item.change.before, before} == DEAD
             legal = LEGAL[item.change.after]
@@ -112,14 +114,16 @@ def test_clients_end_in_a_stable_group_with_every_partition_dealt_out() -> None:
     """Members that come and stay: one generation, nobody idle, commits of all partitions."""
     items = simulated(plan("rolling-restart-3-dynamic-eager", groups=3, minutes=30))
     generations = [
-        item.value for item in items if isinstance(item, Written) and isinstance(item.key, GroupMetadataKey)
+        item.value
+        for item in items
+        if isinstance(item, WrittenRecord) and isinstance(item.key, GroupMetadataKey)
     ]
     restarts = [value for value in generations if value.members and value.generation > 1]  # type: ignore[union-attr]
     assert len(restarts) > 10
     commits = {
         (item.key.group, item.key.partition)
         for item in items
-        if isinstance(item, Written) and isinstance(item.key, OffsetCommitKey)
+        if isinstance(item, WrittenRecord) and isinstance(item.key, OffsetCommitKey)
     }
     assert len(commits) >= 3 * 3
 
@@ -127,7 +131,7 @@ def test_clients_end_in_a_stable_group_with_every_partition_dealt_out() -> None:
 def test_a_prober_asks_about_rebalances_until_they_are_over() -> None:
     """Each of its series ends with an answer that is no rebalance, unless the simulation ends before."""
     one = plan("storm", groups=2)
-    answers = [item for item in simulated(one) if isinstance(item, Observed)]
+    answers = [item for item in simulated(one) if isinstance(item, GroupProbe)]
     assert {answer.taken_ms % 10_000 for answer in answers} == {BEGIN_MS % 10_000}
     for group_id in one.group_ids()[0]:
         mine = [answer for answer in answers if answer.group_id == group_id]
@@ -138,8 +142,8 @@ def test_a_prober_asks_about_rebalances_until_they_are_over() -> None:
 
 def test_without_a_prober_nobody_asks() -> None:
     """The log is the same."""
-    alone = simulated(plan(probe_interval_ms=None))
-    assert [item for item in simulated(plan()) if not isinstance(item, Observed | Ends)] == alone
+    simple = simulated(plan(probe_interval_ms=None))
+    assert [item for item in simulated(plan()) if not isinstance(item, GroupProbe | LogEnds)] == simple
 
 
 def test_abandoned_groups_expire_at_the_clean_up_after_their_retention() -> None:
@@ -148,7 +152,7 @@ def test_abandoned_groups_expire_at_the_clean_up_after_their_retention() -> None
     emptied: dict[str, int] = {}
     deleted: dict[str, int] = {}
     for item in simulated(one):
-        if isinstance(item, Happened) and item.change.after in (Phase.EMPTY, Phase.DEAD):
+        if isinstance(item, GroupTransition) and item.change.after in (Phase.EMPTY, Phase.DEAD):
             times = emptied if item.change.after is Phase.EMPTY else deleted
             times[item.group_id] = item.change.at_ms
     assert set(deleted) == set(one.group_ids()[0])
@@ -162,15 +166,15 @@ def test_the_older_coordinator_writes_no_generation_0() -> None:
     generations = {
         item.value.generation  # type: ignore[union-attr]
         for item in items
-        if isinstance(item, Written) and isinstance(item.key, GroupMetadataKey)
+        if isinstance(item, WrittenRecord) and isinstance(item.key, GroupMetadataKey)
     }
     assert min(generations) == 1
-    assert any(isinstance(item, Happened) and item.change.before is Phase.DEAD for item in items)
+    assert any(isinstance(item, GroupTransition) and item.change.before is Phase.DEAD for item in items)
 
 
 def test_groups_are_in_the_partitions_that_hold_them() -> None:
     """As the broker would place them."""
-    placed = Plan(scenario="mixed", groups=200, duration_ms=1, seed=0).group_ids()
+    placed = SimulationPlan(scenario="mixed", groups=200, duration_ms=1, seed=0).group_ids()
     assert sum(map(len, placed)) == 200
     assert all(partition_for(group_id) == place for place, ids in enumerate(placed) for group_id in ids)
 
@@ -185,10 +189,11 @@ def test_a_seed_says_everything() -> None:
 @pytest.mark.parametrize("hangs_s", [10, 50])
 def test_a_consumer_that_hangs_finds_its_way_back(hangs_s: int, static: bool) -> None:
     """KIP-848: it leaves when it has not polled for 30 s; whatever it has missed, all is dealt out in the end."""
-    acts = ((0, Verb.START, 0), (10, Verb.START, 1), (60, Verb.HANG, 1), (62, Verb.START, 2))
+    steps = ((0, START, 0), (10, START, 1), (60, HANG, 1), (62, START, 2))
     script = Script(
-        acts=tuple(
-            Act(at_s * 1_000, verb, client) for at_s, verb, client in (*acts, (60 + hangs_s, Verb.WAKE, 1))
+        steps=tuple(
+            ClientStep(at_s * 1_000, action, client)
+            for at_s, action, client in (*steps, (60 + hangs_s, RESUME, 1))
         ),
         consumer_starts=EVERY_START,
         static=static,
@@ -221,12 +226,12 @@ def test_the_replay_of_consumer_groups_knows_each_of_their_states(scenario: str)
         log = [
             Raw(item.key, item.value, item.offset, item.timestamp_ms)
             for item in items
-            if isinstance(item, Written) and item.key.group == group_id  # type: ignore[union-attr]
+            if isinstance(item, WrittenRecord) and item.key.group == group_id  # type: ignore[union-attr]
         ]
         told = {
             item.change.at_ms: item.change
             for item in items
-            if isinstance(item, Happened) and item.group_id == group_id
+            if isinstance(item, GroupTransition) and item.group_id == group_id
         }
         replayed = Group(group_id, CONTEXT)
         shown = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from groupreplay.state.simulation.scripts import SCENARIOS
+from groupreplay.state.simulation.scenarios import SCENARIOS
 from groupreplay.streaming.cli.program import cli
 from groupreplay.streaming.cli.simulate import SCENARIO_NAMES
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.state.simulation.scripts import SCENARIOS
-from groupreplay.state.simulation.simulation import Plan
+from groupreplay.state.simulation.scenarios import SCENARIOS
+from groupreplay.state.simulation.simulation import SimulationPlan
 from support.model.simulated_alarms import EXPECTED, HOUR_MS, WELL, Told, false_alarms, misses, told
 from support.paths import ROOT
 
@@ -48,7 +48,7 @@ def test_trouble_is_found_in_a_day(tmp_path: Path, scenario: str) -> None:
 @pytest.mark.parametrize("scenario", ["stuck", "storm", "expiry"])
 def test_silence_is_a_miss(scenario: str) -> None:
     """However it is looked for: a replay that says nothing fails."""
-    plan = Plan(scenario=scenario, groups=1, duration_ms=HOUR_MS, seed=1, partitions=1)
+    plan = SimulationPlan(scenario=scenario, groups=1, duration_ms=HOUR_MS, seed=1, partitions=1)
     assert misses(Told(plan, []), EXPECTED[scenario][0]) != []
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Context
-from groupreplay.state.simulation.simulation import Plan
+from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.capture_file import read_captures
@@ -25,7 +25,7 @@ HOUR_MS = 3_600_000
 def written(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int = 1) -> Path:
     """A simulation in few partitions."""
     path = folder / f"{scenario}.parquet"
-    plan = Plan(scenario=scenario, groups=groups, duration_ms=duration_ms, seed=seed, partitions=3)
+    plan = SimulationPlan(scenario=scenario, groups=groups, duration_ms=duration_ms, seed=seed, partitions=3)
     write_simulation(plan, path)
     return path
 
@@ -73,9 +73,9 @@ def test_a_replay_finds_the_truth(tmp_path: Path) -> None:
 def test_one_seed_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
     """Whatever Python's hash of texts is."""
     script = (
-        "import sys; from pathlib import Path; from groupreplay.state.simulation.simulation import Plan; "
+        "import sys; from pathlib import Path; from groupreplay.state.simulation.simulation import SimulationPlan; "
         "from groupreplay.streaming.simulate.files import write_simulation; "
-        "plan = Plan(scenario='mixed', groups=5, duration_ms=300_000, seed=4); "
+        "plan = SimulationPlan(scenario='mixed', groups=5, duration_ms=300_000, seed=4); "
         "write_simulation(plan, Path(sys.argv[1]))"
     )
     sums = set()
@@ -90,7 +90,7 @@ def test_one_seed_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_simulation_that_cannot_be_written(tmp_path: Path) -> None:
     """The folder is not there."""
-    plan = Plan(scenario="mixed", groups=1, duration_ms=1_000, seed=0)
+    plan = SimulationPlan(scenario="mixed", groups=1, duration_ms=1_000, seed=0)
     with pytest.raises(GroupReplayError, match="No such file or directory"):
         write_simulation(plan, tmp_path / "nowhere" / "a.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupreplay.state.simulation.simulation import BEGIN_MS, BROKERS, Plan
+from groupreplay.state.simulation.simulation import BEGIN_MS, BROKERS, SimulationPlan
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
 from groupreplay.streaming.kafka.topic_reader import no_progress
 from groupreplay.streaming.simulate import rows
@@ -19,7 +19,7 @@ MINUTE_MS = 60_000
 
 def made(scenario: str, place: Place, minutes: int = 20) -> tuple[list[Row], list[Row], list[dict[str, Any]]]:
     """Records, probes and truth of a simulation with two partitions."""
-    plan = Plan(scenario=scenario, groups=6, duration_ms=minutes * MINUTE_MS, seed=5, partitions=2)
+    plan = SimulationPlan(scenario=scenario, groups=6, duration_ms=minutes * MINUTE_MS, seed=5, partitions=2)
     truth = io.StringIO()
     rows = list(simulated_rows(plan, place, truth, no_progress))
     records = [row for row in rows if row[0] == place.topic]

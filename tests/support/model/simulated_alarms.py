@@ -15,9 +15,9 @@ from typing import Any
 from groupreplay.state import Context
 from groupreplay.state.events.event import Severity
 from groupreplay.state.model.requests import Settings
-from groupreplay.state.simulation.acts import Verb
-from groupreplay.state.simulation.scripts import ROLLING_RESTARTS, SCENARIOS, VARIANTS
-from groupreplay.state.simulation.simulation import BEGIN_MS, Plan
+from groupreplay.state.simulation.scenarios import ROLLING_RESTARTS, SCENARIOS, VARIANTS
+from groupreplay.state.simulation.script import ClientAction
+from groupreplay.state.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 class Told:
     """A simulation and the events of its replay, under the rules as they are shipped."""
 
-    plan: Plan
+    plan: SimulationPlan
     events: list[Json]
 
     def of(self, group_id: str, name: str) -> list[Json]:
@@ -49,7 +49,7 @@ def told(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int =
     path = folder / f"{scenario}.parquet"
     # Offsets of a week would not expire in a day.
     settings = Settings(retention_ms=duration_ms // 4) if scenario == "expiry" else Settings()
-    plan = Plan(
+    plan = SimulationPlan(
         scenario=scenario, groups=groups, duration_ms=duration_ms, seed=seed, partitions=2, settings=settings
     )
     write_simulation(plan, path)
@@ -99,7 +99,7 @@ def _throughout(one: Told, group_id: str, condition: str) -> Iterator[str]:
 
 
 def _episodes(one: Told, group_id: str, condition: str) -> Iterator[str]:
-    """It is said each time that a member hangs, before the member has not polled for too long."""
+    """It is said each time that a member hanging, before the member has not polled for too long."""
     plan = one.plan
     # The numbers that the simulation has drawn the script from.
     script = {**SCENARIOS, **VARIANTS}[plan.scenario](
@@ -108,10 +108,14 @@ def _episodes(one: Told, group_id: str, condition: str) -> Iterator[str]:
     fired = [
         _ms(event["time"]) for event in one.of(group_id, condition) if event["data"]["status"] == "firing"
     ]
-    for act in script.acts:
-        begin = BEGIN_MS + act.at_ms
+    for step in script.steps:
+        begin = BEGIN_MS + step.at_ms
         end = begin + script.rebalance_timeout_ms
-        if act.verb is Verb.HANG and end < plan.end_ms and not any(begin < at <= end for at in fired):
+        if (
+            step.action is ClientAction.HANG
+            and end < plan.end_ms
+            and not any(begin < at <= end for at in fired)
+        ):
             yield f"no {condition} for the hang at {begin}"
 
 
