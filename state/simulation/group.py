@@ -357,18 +357,14 @@ class SimulatedGroup:
 
     def _on_acknowledgement(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         """The answer to a commit or a heartbeat."""
-        known = (Error.NONE, Error.REBALANCE_IN_PROGRESS)
-        if client.kip848:
-            # The next heartbeat reports the error as well.
+        # A KIP-848 client gets the same error with its next heartbeat.
+        if client.kip848 or client.waiting or answer.error is Error.NONE:
             return
-        if (
-            answer.error is Error.REBALANCE_IN_PROGRESS
-            and self._consumers.is_consumer_group
-            and not client.waiting
-        ):
+        if answer.error is not Error.REBALANCE_IN_PROGRESS:
+            if not client.hanging:
+                self._rejoin_after(client, answer.error, now_ms)
+        elif self._consumers.is_consumer_group:
             self._schedule_client(client, now_ms + 1 + self._numbers.randrange(100), self._join)
-        if answer.error not in known and not client.hanging and not client.waiting:
-            self._rejoin_after(client, answer.error, now_ms)
 
     def _rejoin_after(self, client: SimulatedClient, error: Error, now_ms: int) -> None:
         """Rejoin after an error, with a new member id unless only the generation or the coordinator was wrong."""
