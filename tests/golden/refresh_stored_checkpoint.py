@@ -17,7 +17,7 @@ from pathlib import Path
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
-from support.histories.modern_coordinator import life_cut_inside_a_rebalance
+from support.histories.group_writer import life_cut_inside_a_rebalance
 from support.job.jobs import interleaved, running_job, topic_names, write_log
 from support.job.stored_checkpoint import FILE, StoredLog, store
 

@@ -21,7 +21,7 @@ from groupreplay.streaming.contract.probe_messages import (
     encode_message,
 )
 from support.histories.builders import asked_for, commit, emptied, generation, gone, member, no_offset, placed
-from support.histories.modern_coordinator import life_cut_inside_a_rebalance
+from support.histories.group_writer import life_cut_inside_a_rebalance
 from support.histories.raw_records import commit as raw_commit
 from support.job.stored_states import CONTEXT, FILE, Raw, load, part, replay_half
 

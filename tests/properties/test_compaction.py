@@ -15,8 +15,8 @@ import pytest
 from groupreplay.state import Event, Group
 from support.histories.builders import CONTEXT, GROUP, Raw, observed, placed
 from support.histories.cleaner import cleaned, overtaken, settled, untrue, windows
+from support.histories.group_writer import GroupWriter
 from support.histories.modern_builders import TOPIC
-from support.histories.modern_coordinator import Coordinator
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 #: What must not depend on the cleaner. ``since_ms`` and ``history`` may: they say what is known.
@@ -34,8 +34,8 @@ STEADY = (
 MEMBER = ("member_id", "instance_id", "client_id", "client_host", "state", "epoch", "partitions")
 
 
-def _classic() -> Coordinator:
-    life = Coordinator()
+def _classic() -> GroupWriter:
+    life = GroupWriter()
     life.classic_round("a")
     life.commit(0, 5)
     life.classic_round("a", "b")
@@ -51,8 +51,8 @@ def _classic() -> Coordinator:
     return life
 
 
-def _consumer(first_epoch: int = 2, *, interval: bool = False) -> Coordinator:
-    life = Coordinator(first_epoch=first_epoch, interval=interval)
+def _consumer(first_epoch: int = 2, *, interval: bool = False) -> GroupWriter:
+    life = GroupWriter(first_epoch=first_epoch, interval=interval)
     life.join("a")
     life.settle()
     life.commit(0, 5)
@@ -66,16 +66,16 @@ def _consumer(first_epoch: int = 2, *, interval: bool = False) -> Coordinator:
     return life
 
 
-def _consumer_before_4_3() -> Coordinator:
+def _consumer_before_4_3() -> GroupWriter:
     return _consumer(first_epoch=1)
 
 
-def _consumer_with_an_assignment_interval() -> Coordinator:
+def _consumer_with_an_assignment_interval() -> GroupWriter:
     return _consumer(interval=True)
 
 
-def _two_lives() -> Coordinator:
-    life = Coordinator()
+def _two_lives() -> GroupWriter:
+    life = GroupWriter()
     life.join("a")
     life.commit(0, 5)
     life.leave("a")
@@ -88,8 +88,8 @@ def _two_lives() -> Coordinator:
     return life
 
 
-def _static() -> Coordinator:
-    life = Coordinator()
+def _static() -> GroupWriter:
+    life = GroupWriter()
     life.join("s-1", instance="s")
     life.away("s-1")
     life.back("s-1", "s-2")
@@ -105,8 +105,8 @@ def _static() -> Coordinator:
     return life
 
 
-def _regex() -> Coordinator:
-    life = Coordinator()
+def _regex() -> GroupWriter:
+    life = GroupWriter()
     life.join("a", regex="t.*")
     life.settle()
     life.refresh()
@@ -118,8 +118,8 @@ def _regex() -> Coordinator:
     return life
 
 
-def _upgrade() -> Coordinator:
-    life = Coordinator()
+def _upgrade() -> GroupWriter:
+    life = GroupWriter()
     life.classic_round("a")
     life.commit(0, 5)
     life.classic_round("a", "b")
@@ -131,8 +131,8 @@ def _upgrade() -> Coordinator:
     return life
 
 
-def _there_and_back() -> Coordinator:
-    life = Coordinator()
+def _there_and_back() -> GroupWriter:
+    life = GroupWriter()
     life.classic_round("a", "b")
     life.commit(0, 5)
     life.upgrade("n")
@@ -142,8 +142,8 @@ def _there_and_back() -> Coordinator:
     return life
 
 
-def _empty_there_and_back() -> Coordinator:
-    life = Coordinator()
+def _empty_there_and_back() -> GroupWriter:
+    life = GroupWriter()
     life.classic_round("a")
     life.classic_round()
     life.upgrade("n")
@@ -154,8 +154,8 @@ def _empty_there_and_back() -> Coordinator:
     return life
 
 
-def _life_of(kind: str) -> Coordinator:
-    life = Coordinator(kind=kind)
+def _life_of(kind: str) -> GroupWriter:
+    life = GroupWriter(kind=kind)
     life.join("a")
     life.settle()
     life.commit(0, 5)
@@ -168,11 +168,11 @@ def _life_of(kind: str) -> Coordinator:
     return life
 
 
-def _share() -> Coordinator:
+def _share() -> GroupWriter:
     return _life_of("share")
 
 
-def _streams() -> Coordinator:
+def _streams() -> GroupWriter:
     return _life_of("streams")
 
 
@@ -213,7 +213,7 @@ def end(described: dict[str, Any]) -> dict[str, Any]:
 class Reader:
     """Replays logs that differ only in what the cleaner took, each once: many windows leave the same."""
 
-    def __init__(self, life: Coordinator) -> None:
+    def __init__(self, life: GroupWriter) -> None:
         self.log = placed(life.log)
         self.edges = [edge for edge, _ in life.edges]
         self._seen: dict[tuple[int, ...], tuple[list[Event], dict[str, Any]]] = {}
@@ -228,13 +228,13 @@ class Reader:
 
 
 @cache
-def reader_of(life: Callable[[], Coordinator]) -> Reader:
+def reader_of(life: Callable[[], GroupWriter]) -> Reader:
     """One reader for all tests of a life: they meet the same logs."""
     return Reader(life())
 
 
 @every_life
-def test_every_window_ends_the_same(life: Callable[[], Coordinator]) -> None:
+def test_every_window_ends_the_same(life: Callable[[], GroupWriter]) -> None:
     """Type, state, epochs, members, subscriptions and offsets, with tombstones and without."""
     reader = reader_of(life)
     _, group = reader.whole
@@ -245,7 +245,7 @@ def test_every_window_ends_the_same(life: Callable[[], Coordinator]) -> None:
 
 
 @every_life
-def test_a_cleaned_log_says_nothing_untrue(life: Callable[[], Coordinator]) -> None:
+def test_a_cleaned_log_says_nothing_untrue(life: Callable[[], GroupWriter]) -> None:
     """Every fact with a full history is one of the whole log's, of the same time.
 
     It differs in fields that are null or "unknown", and in what a rebalance is called, which is the place of
@@ -261,7 +261,7 @@ def test_a_cleaned_log_says_nothing_untrue(life: Callable[[], Coordinator]) -> N
 
 @every_life
 def test_a_log_that_is_cleaned_up_to_the_middle_of_an_operation_says_nothing_untrue(
-    life: Callable[[], Coordinator],
+    life: Callable[[], GroupWriter],
 ) -> None:
     """As it happens when the cleaner's map of keys is full: the end of what is not there shows the hole."""
     reader = reader_of(life)
@@ -273,7 +273,7 @@ def test_a_log_that_is_cleaned_up_to_the_middle_of_an_operation_says_nothing_unt
 
 
 @every_life
-def test_a_reader_that_the_cleaner_overtook_ends_the_same(life: Callable[[], Coordinator]) -> None:
+def test_a_reader_that_the_cleaner_overtook_ends_the_same(life: Callable[[], GroupWriter]) -> None:
     """As long as tombstones are still there: the last record of every key decides, whatever came before.
 
     Slower than their retention, it cannot know what is gone; it goes on all the same.

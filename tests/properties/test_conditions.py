@@ -15,8 +15,8 @@ from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.observations import Probe
 from support.histories.builders import CONTEXT, GROUP, Raw, observed
+from support.histories.group_writer import GroupWriter
 from support.histories.lives import histories, lives
-from support.histories.modern_coordinator import Coordinator
 from support.histories.probed import probe
 
 #: Numbers so small that the conditions come and go inside these histories.
@@ -116,14 +116,14 @@ def test_suspects_do_not_depend_on_restarts(records: list[Raw], data: st.DataObj
 
 
 @given(lives(), st.data())
-def test_the_newer_kinds_as_well(coordinator: Coordinator, data: st.DataObject) -> None:
+def test_the_newer_kinds_as_well(coordinator: GroupWriter, data: st.DataObject) -> None:
     """Groups whose rebalances are in the log."""
     records = placed_(coordinator)
     expected = at_once(records, [], PROBING)
     assert in_pieces(records, [], PROBING, moments(data, records)) == expected
 
 
-def placed_(coordinator: Coordinator) -> list[Raw]:
+def placed_(coordinator: GroupWriter) -> list[Raw]:
     """Its log with offsets."""
     from support.histories.builders import placed
 
@@ -152,7 +152,7 @@ def test_what_fires_is_resolved_or_holds(records: list[Raw], data: st.DataObject
 
 
 @given(lives())
-def test_what_fires_is_resolved_or_holds_in_the_newer_kinds(coordinator: Coordinator) -> None:
+def test_what_fires_is_resolved_or_holds_in_the_newer_kinds(coordinator: GroupWriter) -> None:
     """The same for those."""
     check_order(*at_once(placed_(coordinator), [], PROBING))
 

@@ -1,4 +1,4 @@
-"""What operators do every day raises nothing of WARN or above, with the default numbers and any cut."""
+"""Everyday operations raise no condition of WARN or above, with the default thresholds and any batches."""
 
 from __future__ import annotations
 
@@ -9,110 +9,113 @@ import pytest
 
 from groupreplay.state import Event, Group, Severity
 from groupreplay.state.conditions.conditions import Condition
-from support.histories.builders import CONTEXT, GROUP, Raw, asked_for, generation, observed, placed
+from groupreplay.state.simulation.scenarios import CRASH, START, STOP
+from groupreplay.state.simulation.script import ClientStep, Script
+from support.histories.builders import CONTEXT, GROUP, Raw, asked_for, generation, member, observed, placed
 from support.histories.connect_blobs import worker
-from support.histories.deployments import MINUTE, START, Deployment
-from support.histories.modern_coordinator import Coordinator
+from support.histories.group_writer import GroupWriter
+from support.histories.simulated import BEGIN, MINUTE, SECOND, rolling_restart, simulated, starts
 
 
-def rolling(size: int, *, pause: int = 15_000, moves: bool = False, **kind: object) -> list[Raw]:
-    """Every pod once, one after the other."""
-    life = Deployment(size, **kind).begin()  # type: ignore[arg-type]
-    for place in range(size):
-        life.at += pause
-        life.restart(f"pod-{place}", new_place=f"pod-{place}-v2" if moves else None)
-    life.work(5)
-    return life.log
+def rolling(members: int, **fields: object) -> list[Raw]:
+    """All members are restarted, one after the other."""
+    pause_ms = 20 * SECOND
+    duration_ms = 65 * MINUTE + members * pause_ms
+    return simulated(rolling_restart(members, pause_ms=pause_ms, **fields), duration_ms)  # type: ignore[arg-type]
 
 
 def autoscaling() -> list[Raw]:
-    """5 to 50 and back, pod by pod and in leaps, with the cooperative assignor."""
-    life = Deployment(5, follows=1, partitions=60).begin()
-    for step in (1, 1, 2, 5, 10, 26):
-        for _ in range(step):
-            life.take(f"pod-{len(life.pods):03}")
-        life.round()
-        life.work(1)
-    while len(life.pods) > 5:
-        for place in sorted(life.pods)[5:][-9:]:
-            del life.pods[place]
-        life.round()
-        life.work(1)
-    life.work(5)
-    return life.log
+    """From 5 to 50 members and back, one by one and in leaps, with the cooperative assignor."""
+    steps, at_ms, size = starts(range(5)), 60 * MINUTE, 5
+    for leap in (1, 1, 2, 5, 10, 26):
+        steps += starts(range(size, size + leap), at_ms)
+        size, at_ms = size + leap, at_ms + MINUTE
+    while size > 5:
+        leap = min(9, size - 5)
+        steps += [ClientStep(at_ms, STOP, number) for number in range(size - leap, size)]
+        size, at_ms = size - leap, at_ms + MINUTE
+    return simulated(Script(steps=tuple(steps), cooperative=True, partitions=60), at_ms + 5 * MINUTE)
 
 
-def killed_pods() -> list[Raw]:
-    """Half of ten pods die without a word, one after the other, and come back at once."""
-    life = Deployment(10).begin()
-    for place in range(5):
-        life.restart(f"pod-{place}", killed=True)
-    life.work(5)
-    return life.log
+def crashed_members() -> list[Raw]:
+    """Half of ten members crash, one after the other, and start again after a second."""
+    steps = starts(range(10))
+    for number in range(5):
+        at_ms = (60 + number) * MINUTE
+        steps += [ClientStep(at_ms, CRASH, number), ClientStep(at_ms + SECOND, START, number)]
+    return simulated(Script(steps=tuple(steps), partitions=20, commit_interval_ms=MINUTE), 70 * MINUTE)
 
 
 def moved_coordinator() -> list[Raw]:
-    """Generations that nobody has written are lost with it: a number is skipped, all members rejoin twice."""
-    life = Deployment(10).begin()
-    for _ in range(3):
-        life.round(skipped=2)
-        life.at += 30_000
-        life.round()
-        life.at += 20 * MINUTE
-        life.work(2)
-    return life.log
+    """The coordinator moves during three rebalances, which are lost with it: all members rejoin twice."""
+    changes = [(60 + 20 * number) * MINUTE for number in range(3)]
+    steps = starts(range(10))
+    for number, at_ms in enumerate(changes):
+        steps += [ClientStep(at_ms, STOP, number), ClientStep(at_ms + 5 * SECOND, START, number)]
+    script = Script(steps=tuple(steps), partitions=20, commit_interval_ms=MINUTE)
+    return simulated(script, 120 * MINUTE, moves=[at_ms + SECOND for at_ms in changes])
 
 
 def connect() -> list[Raw]:
-    """Thirty connectors created in ten minutes: each a new configuration, and a round behind it."""
-    log, at, number = [asked_for(at=START)], START, 0
+    """Thirty connectors are created in ten minutes: each is a new configuration, with a rebalance behind it."""
+    log, at, number = [asked_for(at=BEGIN)], BEGIN, 0
     for change in range(31):
         for _ in range(2):
             at, number = at + 9_000, number + 1
             workers = [worker(f"w{place}", 100 + change, f"/w{place}") for place in range(3)]
             log.append(generation(number, *workers, at=at, protocol_type="connect"))
-    return log
+    return placed(log)
 
 
-def modern(kind: str, size: int, *, interval: bool) -> list[Raw]:
-    """A rolling restart of a group of a newer kind: each member leaves, and a new one joins."""
-    life = Coordinator(kind=kind, interval=interval, partitions=12, at=START)
+def written(kind: str, size: int, *, interval: bool) -> list[Raw]:
+    """A rolling restart of a group of a type without a model: each member leaves, and a new one joins."""
+    writer = GroupWriter(kind=kind, interval=interval, partitions=12, at=BEGIN)
     for place in range(size):
-        life.join(f"m{place:02}")
-        life.settle()
-    life.wait(60 * MINUTE)
+        writer.join(f"m{place:02}")
+        writer.settle()
+    writer.wait(60 * MINUTE)
     for place in range(size):
-        life.leave(f"m{place:02}")
-        life.settle()
-        life.wait(15_000)
-        life.join(f"n{place:02}")
-        life.settle()
-    return life.log
+        writer.leave(f"m{place:02}")
+        writer.settle()
+        writer.wait(15_000)
+        writer.join(f"n{place:02}")
+        writer.settle()
+    return placed(writer.log)
 
 
 DEPLOYMENTS: dict[str, Callable[[], list[Raw]]] = {
     **{f"rolling restart, eager, {size}": (lambda size=size: rolling(size)) for size in (3, 10, 50)},
     **{
-        f"rolling restart, cooperative, {size}": (lambda size=size: rolling(size, follows=1))
+        f"rolling restart, cooperative, {size}": (lambda size=size: rolling(size, cooperative=True))
         for size in (3, 10, 50)
     },
     **{
         f"rolling restart, static, {size}": (lambda size=size: rolling(size, static=True))
         for size in (3, 10, 50)
     },
-    "rolling restart to new places": lambda: rolling(10, follows=1, moves=True),
-    "one pod": lambda: rolling(1),
+    **{
+        f"rolling restart, KIP-848, {size}": (lambda size=size: rolling(size, kip848=True))
+        for size in (3, 10)
+    },
+    "rolling restart, static KIP-848": lambda: rolling(10, kip848=True, static=True),
+    "rolling restart to new hosts": lambda: rolling(10, cooperative=True, moved=True),
+    "rolling restart to new hosts, KIP-848": lambda: rolling(10, kip848=True, moved=True),
+    "one member": lambda: rolling(1),
     "autoscaling": autoscaling,
-    "killed pods": killed_pods,
+    "crashed members": crashed_members,
     "moved coordinator": moved_coordinator,
     "connectors": connect,
     **{
         f"{kind}, {size}{', assigning later' if interval else ''}": (
-            lambda kind=kind, size=size, interval=interval: modern(kind, size, interval=interval)
+            lambda kind=kind, size=size, interval=interval: written(kind, size, interval=interval)
         )
-        for kind in ("consumer", "share", "streams")
+        for kind in ("share", "streams")
         for size in (3, 10)
         for interval in (False, True)
+    },
+    # Without an assignment interval, as before Kafka 4.3.
+    **{
+        f"consumer, {size}": (lambda size=size: written("consumer", size, interval=False)) for size in (3, 10)
     },
 }
 
@@ -126,8 +129,8 @@ def cuts(records: Sequence[Raw], seed: int) -> Iterator[Sequence[Raw]]:
         at += size
 
 
-def raised(records: Sequence[Raw], batches: Iterator[Sequence[Raw]]) -> list[Event]:
-    """Every condition that is said, with the group written down after each batch."""
+def conditions(records: Sequence[Raw], batches: Iterator[Sequence[Raw]]) -> list[Event]:
+    """Every condition event, with a snapshot of the group after each batch."""
     blob, events = Group(GROUP, CONTEXT).snapshot(), []
     for batch in batches:
         group = Group.from_snapshot(GROUP, CONTEXT, blob)
@@ -138,10 +141,10 @@ def raised(records: Sequence[Raw], batches: Iterator[Sequence[Raw]]) -> list[Eve
 
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)
-def test_a_deployment_raises_nothing(name: str) -> None:
-    """Nothing of WARN or above; and what is said from the log is the same for another cut."""
-    records = placed(DEPLOYMENTS[name]())
-    once, cut = raised(records, iter([records])), raised(records, cuts(records, len(records)))
+def test_a_deployment_raises_no_condition(name: str) -> None:
+    """No condition of WARN or above; another division into batches gives the same conditions from the log."""
+    records = DEPLOYMENTS[name]()
+    once, cut = conditions(records, iter([records])), conditions(records, cuts(records, len(records)))
     assert [event for event in once + cut if (event.severity or Severity.INFO) >= Severity.WARN] == []
     inferred = ("owner.silent", "rebalance.suspected", "partition.poison")
     assert [event for event in once if event.fact.NAME not in inferred] == [
@@ -149,11 +152,11 @@ def test_a_deployment_raises_nothing(name: str) -> None:
     ]
 
 
-def test_the_same_without_a_cause_is_a_storm() -> None:
-    """The simulation can fail: rounds of a rolling restart in which no pod changes."""
-    life = Deployment(10).begin()
-    for _ in range(20):
-        life.at += 15_000
-        life.round()
-    names = {event.fact.NAME for event in raised(life.log, iter([placed(life.log)]))}
+def test_rebalances_without_a_cause_are_a_storm() -> None:
+    """The test above can fail: as many generations as a rolling restart has, of always the same members."""
+    members = [member(f"m-{number}", [number], client_id="app", host=f"/{number}") for number in range(10)]
+    times = [BEGIN + SECOND, *(BEGIN + 60 * MINUTE + 16 * SECOND * number for number in range(20))]
+    generations = [generation(number, *members, at=at) for number, at in enumerate(times, start=1)]
+    records = placed([asked_for(at=BEGIN), *generations])
+    names = {event.fact.NAME for event in conditions(records, iter([records]))}
     assert "rebalance.storm" in names

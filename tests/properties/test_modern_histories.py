@@ -17,9 +17,9 @@ from groupreplay.state import Event, Group, History, Observations
 from groupreplay.state.output.envelope import cloud_event
 from support.histories.builders import CONTEXT, GROUP, Raw, observed, placed
 from support.histories.cleaner import settled, untrue
+from support.histories.group_writer import GroupWriter
 from support.histories.lives import HAPPENINGS, lives
 from support.histories.modern_builders import TOPIC
-from support.histories.modern_coordinator import Coordinator
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 
@@ -40,7 +40,7 @@ def cuts(data: st.DataObject, records: Sequence[Raw]) -> list[Sequence[Raw]]:
 
 @given(lives(), st.data(), st.integers(0, 2**32))
 def test_batches_restarts_repeats_and_arrival_do_not_matter(
-    life: Coordinator, data: st.DataObject, seed: int
+    life: GroupWriter, data: st.DataObject, seed: int
 ) -> None:
     """Cut anywhere, shuffled in the batch, written down and taken up again, every batch twice."""
     records = placed(life.log)
@@ -58,7 +58,7 @@ def test_batches_restarts_repeats_and_arrival_do_not_matter(
 
 
 @given(lives())
-def test_ids_are_unique_and_the_same_every_time(life: Coordinator) -> None:
+def test_ids_are_unique_and_the_same_every_time(life: GroupWriter) -> None:
     """Two runs give byte-equal events, and no two events of a history share an id."""
     first, second = (
         [cloud_event(event, NAMED, event.time_ms) for event in at_once(life.log)[0]] for _ in "12"
@@ -68,7 +68,7 @@ def test_ids_are_unique_and_the_same_every_time(life: Coordinator) -> None:
 
 
 @given(lives())
-def test_the_state_is_the_coordinators_at_the_edge_of_every_operation(life: Coordinator) -> None:
+def test_the_state_is_the_coordinators_at_the_edge_of_every_operation(life: GroupWriter) -> None:
     """One group, fed operation by operation, never differs from the coordinator's own books."""
     records = placed(life.log)
     group, start, seen = Group(GROUP, NAMED), 0, []
@@ -85,7 +85,7 @@ def test_the_state_is_the_coordinators_at_the_edge_of_every_operation(life: Coor
 
 
 @given(lives())
-def test_no_fact_is_about_a_phantom(life: Coordinator) -> None:
+def test_no_fact_is_about_a_phantom(life: GroupWriter) -> None:
     """Emptied, created, deleted, converted: as often as at the edges of operations, never in between."""
     events, _ = at_once(life.log)
     said = Counter(event.fact.NAME for event in events)
@@ -93,7 +93,7 @@ def test_no_fact_is_about_a_phantom(life: Coordinator) -> None:
 
 
 @given(lives())
-def test_every_rebalance_that_began_ends_once_at_most(life: Coordinator) -> None:
+def test_every_rebalance_that_began_ends_once_at_most(life: GroupWriter) -> None:
     """A completed one is preceded by its beginning, one at a time, and takes no negative time."""
     began: list[str] = []
     ended: list[str] = []
@@ -109,7 +109,7 @@ def test_every_rebalance_that_began_ends_once_at_most(life: Coordinator) -> None
 
 
 @given(lives())
-def test_who_joined_left_and_was_replaced_adds_up_to_the_members(life: Coordinator) -> None:
+def test_who_joined_left_and_was_replaced_adds_up_to_the_members(life: GroupWriter) -> None:
     """A reader of events alone knows who is in the group, as long as the history is full."""
     events, described = at_once(life.log)
     present: set[str] = set()
@@ -130,7 +130,7 @@ def test_who_joined_left_and_was_replaced_adds_up_to_the_members(life: Coordinat
 
 
 @given(lives(), st.data())
-def test_compaction_leads_to_the_same_group(life: Coordinator, data: st.DataObject) -> None:
+def test_compaction_leads_to_the_same_group(life: GroupWriter, data: st.DataObject) -> None:
     """Everything below any record cleaned, tombstones below any other dropped: the end is the same."""
     records = placed(life.log)
     c = data.draw(st.integers(1, len(records)))
@@ -147,7 +147,7 @@ def test_compaction_leads_to_the_same_group(life: Coordinator, data: st.DataObje
 # (an interval of assignments, a log that was cleaned right behind a member's end); see docs/design.md, Traps.
 @settings(derandomize=True)
 @given(lives(), st.data())
-def test_compaction_leads_to_nothing_untrue(life: Coordinator, data: st.DataObject) -> None:
+def test_compaction_leads_to_nothing_untrue(life: GroupWriter, data: st.DataObject) -> None:
     """What is said with a full history after the log was cleaned up to the end of an operation."""
     records = placed(life.log)
     c = data.draw(st.sampled_from([end for end, _ in life.edges]))
@@ -165,7 +165,7 @@ def cleaned_and_replayed(records: Sequence[Raw], p: int, c: int) -> tuple[Group,
 @pytest.mark.parametrize("happening", list(HAPPENINGS))
 def test_every_happening_can_happen(happening: str) -> None:
     """The generator is not vacuous: after a suitable beginning each of them writes something."""
-    beginnings: list[Callable[[Coordinator], object]] = [
+    beginnings: list[Callable[[GroupWriter], object]] = [
         lambda life: None,
         lambda life: (life.join("a"), life.join("b")),
         lambda life: (life.join("b"), life.join("a-1", instance="i-a"), life.settle(), life.leave("b")),
@@ -176,7 +176,7 @@ def test_every_happening_can_happen(happening: str) -> None:
     ]
     wrote = []
     for begin in beginnings:
-        life = Coordinator()
+        life = GroupWriter()
         begin(life)
         before = len(life.log)
         HAPPENINGS[happening](life, "a")

@@ -16,9 +16,9 @@ from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka import topic_reader
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.histories.builders import Raw, asked_for
-from support.histories.deployments import MINUTE, Deployment
-from support.histories.modern_coordinator import Coordinator
+from support.histories.builders import Raw
+from support.histories.group_writer import GroupWriter
+from support.histories.simulated import MINUTE, rolling_restart, simulated
 from support.job.jobs import Json, interleaved, running_job, topic_names, write_log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
@@ -31,39 +31,36 @@ LIMIT = 300
 
 def rolling(begin: int, size: int, **kind: object) -> list[Raw]:
     """Work, a rolling restart, and work until the end of the half hour."""
-    life = Deployment(size, at=begin, **kind)  # type: ignore[arg-type]
-    life.log.append(asked_for(at=begin))
-    for place in range(size):
-        life.take(f"pod-{place}")
-    life.round()
-    life.work(5)
-    for place in range(size):
-        life.restart(f"pod-{place}", killed=place == 0)
-        life.work(1)
-    life.work((BACKLOG_MS - life.at) // MINUTE)
-    return life.log
+    script = rolling_restart(
+        size,
+        at_ms=5 * MINUTE,
+        pause_ms=MINUTE + 20_000,
+        crashing=1,
+        **kind,  # type: ignore[arg-type]
+    )
+    return simulated(script, BACKLOG_MS - begin, begin_ms=begin)
 
 
 def modern(begin: int, kind: str) -> list[Raw]:
     """A rolling restart of a group of KIP-848; a member takes twenty seconds to give partitions up."""
-    life = Coordinator(kind=kind, partitions=12, at=begin)
+    writer = GroupWriter(kind=kind, partitions=12, at=begin)
     for place in range(4):
-        life.join(f"m{place}")
-        life.settle()
+        writer.join(f"m{place}")
+        writer.settle()
     for place in range(4):
-        life.wait(3 * MINUTE)
-        life.leave(f"m{place}")
-        life.settle()
-        life.join(f"n{place}")
-        life.wait(20_000)
-        life.settle()
-    return life.log
+        writer.wait(3 * MINUTE)
+        writer.leave(f"m{place}")
+        writer.settle()
+        writer.join(f"n{place}")
+        writer.wait(20_000)
+        writer.settle()
+    return writer.log
 
 
 #: The eager groups live on one partition, which has most of the log; their names see to that.
 LIVES: dict[str, Callable[[int], list[Raw]]] = {
     **{f"eager-{number}": (lambda begin: rolling(begin, 5)) for number in (1, 5, 9, 10, 14, 18)},
-    "cooperative": lambda begin: rolling(begin, 4, follows=1),
+    "cooperative": lambda begin: rolling(begin, 4, cooperative=True),
     "static": lambda begin: rolling(begin, 4, static=True),
     "modern": lambda begin: modern(begin, "consumer"),
     "streams": lambda begin: modern(begin, "streams"),

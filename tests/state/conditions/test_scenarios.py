@@ -45,6 +45,8 @@ from support.histories.builders import (
     no_offset,
     replay,
 )
+from support.histories.group_records import Described, HeldPartitions, Share, Streams
+from support.histories.group_writer import GroupWriter
 from support.histories.modern_builders import (
     TOPIC,
     TOPIC_ID,
@@ -60,8 +62,6 @@ from support.histories.modern_builders import (
     target,
     target_epoch,
 )
-from support.histories.modern_coordinator import Coordinator
-from support.histories.modern_writers import Described, Holding, Share, Streams
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 
@@ -311,7 +311,7 @@ def test_19_metadata_in_a_record_becomes_a_hash() -> None:
 
 def test_20_a_static_member_leaves_for_a_moment() -> None:
     """Epoch -2: Reconciling and no rebalance; then the old id goes and the new one has it all back."""
-    life = Coordinator()
+    life = GroupWriter()
     life.join("i-1", instance="i")
     before = len(life.log)
     life.away("i-1")
@@ -334,7 +334,7 @@ def test_20_a_static_member_leaves_for_a_moment() -> None:
 
 def test_21_a_join_inside_the_assignment_interval() -> None:
     """Assigning until the target is written; one rebalance from the join to the last reconciled member."""
-    life = Coordinator(interval=True)
+    life = GroupWriter(interval=True)
     life.join("a")
     life.settle()
     begin = life.at
@@ -349,7 +349,7 @@ def test_21_a_join_inside_the_assignment_interval() -> None:
 
 def test_22_a_member_ignores_a_revocation() -> None:
     """Fenced at its rebalance timeout, which is told from leaving by the time alone."""
-    life = Coordinator()
+    life = GroupWriter()
     life.join("a")
     life.join("b")
     life.heartbeat("a")
@@ -360,7 +360,7 @@ def test_22_a_member_ignores_a_revocation() -> None:
 
 def test_23_upgrade_and_downgrade() -> None:
     """One conversion each way; nobody left but the last native member, and the generation is the epoch."""
-    life = Coordinator()
+    life = GroupWriter()
     life.classic_round("a", "b")
     life.upgrade("n")
     life.settle()
@@ -379,7 +379,7 @@ def test_23_upgrade_and_downgrade() -> None:
 
 def test_24_conversions_of_empty_groups() -> None:
     """Epoch and generation begin anew, whatever they were before; the new group's first round is told."""
-    life = Coordinator()
+    life = GroupWriter()
     for members in (["a"], ["a"], ["a"], []):
         life.classic_round(*members)
     life.upgrade("n")
@@ -429,7 +429,10 @@ def test_27_a_share_group_is_empty_or_stable() -> None:
     history = operation(1_000, write.described(Described("a", "c")), write.group_epoch(1, 7))
     assert state(history) == "Stable"
     history += operation(
-        2_000, write.target("a", [0]), write.target_epoch(1), write.current("a", Holding(1, assigned=(0,)))
+        2_000,
+        write.target("a", [0]),
+        write.target_epoch(1),
+        write.current("a", HeldPartitions(1, assigned=(0,))),
     )
     assert state(history) == "Stable"
     history += operation(3_000, write.left("a"), write.group_epoch(2, 7))
@@ -447,8 +450,8 @@ def test_28_the_states_of_a_streams_group() -> None:
         (2_000, write.topology(1)),
         (3_000, write.group_epoch(2, 7, validated=1)),
         (4_000, write.target_epoch(2)),
-        (5_000, write.current("a", Holding(2, state=UNRELEASED))),
-        (6_000, write.current("a", Holding(2))),
+        (5_000, write.current("a", HeldPartitions(2, state=UNRELEASED))),
+        (6_000, write.current("a", HeldPartitions(2))),
     ):
         history += operation(at, record)
         seen.append(state(history))
@@ -457,7 +460,7 @@ def test_28_the_states_of_a_streams_group() -> None:
 
 def test_29_subscribed_topics_of_a_streams_group() -> None:
     """Source and repartition topics of its topology, and none once it is Empty."""
-    life = Coordinator(kind="streams")
+    life = GroupWriter(kind="streams")
     life.join("a")
     assert replay(life.log)[0].describe()["subscribed_topics"] == ["again", "t"]
     life.leave("a")

@@ -9,8 +9,8 @@ import pytest
 from groupreplay.state.events.event import History
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from support.histories.builders import CONTEXT, commit, facts, names, replay
+from support.histories.group_writer import GroupWriter
 from support.histories.modern_builders import TOPIC, group_epoch, left, operation
-from support.histories.modern_coordinator import Coordinator
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 
@@ -27,7 +27,7 @@ NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 )
 def test_a_commit_keeps_nobody_alive(committed_ms: int | None, silent_ms: int, reason: str) -> None:
     """Only heartbeats prolong a session (45 s), and one is sent every 15 s at least."""
-    life = Coordinator()
+    life = GroupWriter()
     life.join("b")
     life.join("a")
     life.settle()
@@ -45,7 +45,7 @@ def test_a_commit_keeps_nobody_alive(committed_ms: int | None, silent_ms: int, r
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
 def test_whoever_goes_soon_after_a_heartbeat_has_left(kind: str) -> None:
     """Members of share groups have no rebalance timeout; the reason does not need it."""
-    life = Coordinator(kind=kind)
+    life = GroupWriter(kind=kind)
     life.join("a")
     life.join("b")
     life.settle()
@@ -56,7 +56,7 @@ def test_whoever_goes_soon_after_a_heartbeat_has_left(kind: str) -> None:
 
 def test_what_the_last_native_member_had_is_dealt_out_by_the_next_classic_round() -> None:
     """After a downgrade the partition has moved; none is new, and the topics' metadata have not changed."""
-    life = Coordinator()
+    life = GroupWriter()
     life.classic_round("a")
     life.upgrade("n")
     life.settle()
@@ -70,7 +70,7 @@ def test_what_the_last_native_member_had_is_dealt_out_by_the_next_classic_round(
 
 def test_a_group_begins_with_a_regular_expression() -> None:
     """Until it is resolved the group is at its first epoch, which is in no record; then its first rebalance begins."""
-    life = Coordinator()
+    life = GroupWriter()
     life.join("a", regex="t.*")
     group, events = replay(life.log[:2], NAMED)
     described = group.describe()

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
-from support.histories.modern_coordinator import Coordinator
+from support.histories.group_writer import GroupWriter
 
 _NAMES = ("a", "b", "c", "i-1", "i-2")
 TOPICS = ("t", "u")
@@ -72,13 +72,13 @@ def histories(draw: Any) -> list[Raw]:
 MEMBERS = ("a", "b", "c")
 
 
-def _present(life: Coordinator, name: str) -> str:
+def _present(life: GroupWriter, name: str) -> str:
     """A member that is there, if there is any."""
     names = sorted(life.members)
     return names[MEMBERS.index(name) % len(names)] if names else name
 
 
-def _back(life: Coordinator, name: str) -> None:
+def _back(life: GroupWriter, name: str) -> None:
     away = [one for one, has in life.holds.items() if has.epoch == -2]
     if away:
         stem, number = away[0].split("-")
@@ -86,7 +86,7 @@ def _back(life: Coordinator, name: str) -> None:
 
 
 #: What may happen to a group, with a member each. The coordinator ignores what its group cannot do now.
-HAPPENINGS: dict[str, Callable[[Coordinator, str], None]] = {
+HAPPENINGS: dict[str, Callable[[GroupWriter, str], None]] = {
     "join": lambda life, name: life.join(name),
     "join with a regex": lambda life, name: life.join(name, regex="t.*"),
     "join with other topics": lambda life, name: life.join(name, topics=("t", "u")),
@@ -112,12 +112,12 @@ _LIKELY = ("join", "heartbeat", "settle", "leave", "upgrade", "classic round")
 
 
 @st.composite
-def lives(draw: Any) -> Coordinator:
+def lives(draw: Any) -> GroupWriter:
     """Up to a dozen and a half happenings; the first one makes a group."""
     # The assignment interval came with 4.3, as did 2 for the first epoch.
     first_epoch, interval = draw(st.sampled_from([(1, False), (2, False), (2, True)]))
     kind = draw(st.sampled_from(["consumer", "consumer", "consumer", "share", "streams"]))
-    life = Coordinator(kind=kind, first_epoch=first_epoch, interval=interval)
+    life = GroupWriter(kind=kind, first_epoch=first_epoch, interval=interval)
     choices = st.sampled_from([*HAPPENINGS, *_LIKELY])
     happenings = draw(st.lists(st.tuples(choices, st.sampled_from(MEMBERS)), min_size=1, max_size=18))
     for happening, name in [("join", "a"), *happenings] if draw(st.booleans()) else happenings:

@@ -30,7 +30,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Holding:
+class HeldPartitions:
     """What a member has at which epoch."""
 
     epoch: int
@@ -75,7 +75,7 @@ class Consumer:
         """The epoch of the target assignment."""
         return consumer.target_epoch(number)
 
-    def current(self, member_id: str, has: Holding) -> Raw:
+    def current(self, member_id: str, has: HeldPartitions) -> Raw:
         """A member's current assignment."""
         return consumer.current(
             member_id,
@@ -145,7 +145,7 @@ class Share(Consumer):
         value = share.ShareGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=number)
         return Raw(share.ShareGroupTargetAssignmentMetadataKey(group=GROUP), value)
 
-    def current(self, member_id: str, has: Holding) -> Raw:
+    def current(self, member_id: str, has: HeldPartitions) -> Raw:
         """A member's current assignment."""
         value = share.ShareGroupCurrentMemberAssignmentValue(
             version=0,
@@ -212,7 +212,7 @@ class Streams(Consumer):
         value = streams.StreamsGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=number)
         return Raw(streams.StreamsGroupTargetAssignmentMetadataKey(group=GROUP), value)
 
-    def current(self, member_id: str, has: Holding) -> Raw:
+    def current(self, member_id: str, has: HeldPartitions) -> Raw:
         """A member's current assignment."""
         none: dict[str, Any] = {
             f"{role}_tasks{suffix}": ()

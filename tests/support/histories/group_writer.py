@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
+from support.histories.group_records import Consumer, Described, HeldPartitions, Share, Streams
 from support.histories.modern_builders import STABLE, UNRELEASED, UNREVOKED, operation, resolved
-from support.histories.modern_writers import Consumer, Described, Holding, Share, Streams
 
 AWAY = -2
 #: Facts that are seen at the edges of operations alone.
@@ -20,7 +20,7 @@ WRITERS: dict[str, Consumer] = {"consumer": Consumer(), "share": Share(), "strea
 
 
 @dataclass
-class Coordinator:
+class GroupWriter:
     """One group. ``kind`` is what a member that is no classic one makes of it; ``at`` is the time.
 
     ``first_epoch`` is 2 since Kafka 4.3 and 1 before; ``interval``: a join does not assign, the next
@@ -42,7 +42,7 @@ class Coordinator:
     target_epoch: int = 0
     metadata_hash: int = 7
     members: dict[str, Described] = field(default_factory=dict)
-    holds: dict[str, Holding] = field(default_factory=dict)
+    holds: dict[str, HeldPartitions] = field(default_factory=dict)
     targets: dict[str, tuple[int, ...]] = field(default_factory=dict)
     regexes: set[str] = field(default_factory=set)
     commits: set[int] = field(default_factory=set)
@@ -120,7 +120,7 @@ class Coordinator:
                 if other != name and self.type != "share"
                 for number in (*theirs.assigned, *theirs.revoking)
             }
-            now = Holding(
+            now = HeldPartitions(
                 epoch=self.target_epoch,
                 previous=has.epoch,
                 state=UNRELEASED if target & taken else STABLE,
@@ -169,7 +169,7 @@ class Coordinator:
     ) -> list[Raw]:
         """``waits``: for its regular expression to be resolved; until then it brings nothing new."""
         told = Described(name, f"client-{instance or name}", instance_id=instance, regex=regex, topics=topics)
-        self.members[name], self.holds[name] = told, Holding(epoch=0)
+        self.members[name], self.holds[name] = told, HeldPartitions(epoch=0)
         records = [self.write.described(told), *begin]
         if waits:
             return [*records, *self._reconcile(name)]
@@ -220,7 +220,7 @@ class Coordinator:
         if told is None or told.instance_id is None or self.type != "consumer" or self.holds[name].epoch <= 0:
             return
         has = self.holds[name]
-        self.holds[name] = Holding(AWAY, has.epoch, STABLE, has.assigned)
+        self.holds[name] = HeldPartitions(AWAY, has.epoch, STABLE, has.assigned)
         self._done([self.write.current(name, self.holds[name])])
 
     def back(self, name: str, new: str) -> None:
@@ -311,7 +311,7 @@ class Coordinator:
             return
         self.epoch = self.target_epoch = self.generation
         self.holds = {
-            name: Holding(self.epoch, self.epoch, STABLE, self.targets[name]) for name in self.members
+            name: HeldPartitions(self.epoch, self.epoch, STABLE, self.targets[name]) for name in self.members
         }
         records = [gone(), *map(self.write.described, self.members.values())]
         records.append(self.write.group_epoch(self.epoch, self.metadata_hash))
@@ -336,7 +336,7 @@ class Coordinator:
 
 def life_cut_inside_a_rebalance(kind: str) -> tuple[list[Raw], list[Raw]]:
     """Two members come and go and the group is deleted: the records before the second has its share, and the rest."""
-    life = Coordinator(kind=kind)
+    life = GroupWriter(kind=kind)
     life.join("a")
     life.settle()
     life.join("b")
