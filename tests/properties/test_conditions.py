@@ -15,9 +15,8 @@ from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.observations import Probe
 from support.histories.builders import CONTEXT, GROUP, Raw, observed
-from support.histories.group_writer import GroupWriter
-from support.histories.lives import histories, lives
 from support.histories.probed import probe
+from support.histories.strategies import WrittenLog, histories, logs
 
 #: Numbers so small that the conditions come and go inside these histories.
 QUICK = Policy(
@@ -115,19 +114,12 @@ def test_suspects_do_not_depend_on_restarts(records: list[Raw], data: st.DataObj
     assert in_pieces(records, probes, PROBING, cuts) == expected
 
 
-@given(lives(), st.data())
-def test_the_newer_kinds_as_well(coordinator: GroupWriter, data: st.DataObject) -> None:
+@given(logs(), st.data())
+def test_the_newer_kinds_as_well(log: WrittenLog, data: st.DataObject) -> None:
     """Groups whose rebalances are in the log."""
-    records = placed_(coordinator)
+    records = log.records
     expected = at_once(records, [], PROBING)
     assert in_pieces(records, [], PROBING, moments(data, records)) == expected
-
-
-def placed_(coordinator: GroupWriter) -> list[Raw]:
-    """Its log with offsets."""
-    from support.histories.builders import placed
-
-    return placed(coordinator.log)
 
 
 def check_order(events: list[Event], described: dict[str, Any]) -> None:
@@ -151,10 +143,10 @@ def test_what_fires_is_resolved_or_holds(records: list[Raw], data: st.DataObject
     check_order(*at_once(records, data.draw(probes_of(records)), PROBING))
 
 
-@given(lives())
-def test_what_fires_is_resolved_or_holds_in_the_newer_kinds(coordinator: GroupWriter) -> None:
+@given(logs())
+def test_what_fires_is_resolved_or_holds_in_the_newer_kinds(log: WrittenLog) -> None:
     """The same for those."""
-    check_order(*at_once(placed_(coordinator), [], PROBING))
+    check_order(*at_once(log.records, [], PROBING))
 
 
 @given(histories(), st.data())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from groupreplay.state import Event, Group, Observations
 from groupreplay.state.output.envelope import cloud_event
 from support.histories.builders import CONTEXT, GROUP, Raw, observed
-from support.histories.lives import histories
+from support.histories.strategies import histories
 
 
 def at_once(records: list[Raw]) -> tuple[list[Event], dict[str, Any]]:

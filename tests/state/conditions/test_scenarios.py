@@ -62,6 +62,8 @@ from support.histories.modern_builders import (
     target,
     target_epoch,
 )
+from support.model.classic_clients import joining
+from support.model.consumer_clients import ConsumerClients
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 
@@ -311,15 +313,15 @@ def test_19_metadata_in_a_record_becomes_a_hash() -> None:
 
 def test_20_a_static_member_leaves_for_a_moment() -> None:
     """Epoch -2: Reconciling and no rebalance; then the old id goes and the new one has it all back."""
-    life = GroupWriter()
-    life.join("i-1", instance="i")
-    before = len(life.log)
-    life.away("i-1")
-    assert state(life.log) == "Reconciling"
-    life.back("i-1", "i-2")
-    _, events = replay(life.log)
+    clients = ConsumerClients()
+    clients.enter("i-1", instance_id="i")
+    before = len(clients.log)
+    clients.away("i-1")
+    assert state(clients.log) == "Reconciling"
+    clients.enter("i-2", instance_id="i")
+    _, events = replay(clients.log)
     assert names(events)[4:] == ["static.replaced"]
-    assert [type(raw.key).__name__.removeprefix("ConsumerGroup") for raw in life.log[before:]] == [
+    assert [type(raw.key).__name__.removeprefix("ConsumerGroup") for raw in clients.log[before:]] == [
         "CurrentMemberAssignmentKey",
         "CurrentMemberAssignmentKey",
         "TargetAssignmentMemberKey",
@@ -329,7 +331,7 @@ def test_20_a_static_member_leaves_for_a_moment() -> None:
         "CurrentMemberAssignmentKey",
         "CurrentMemberAssignmentKey",
     ]
-    assert state(life.log) == "Stable"
+    assert state(clients.log) == "Stable"
 
 
 def test_21_a_join_inside_the_assignment_interval() -> None:
@@ -360,12 +362,12 @@ def test_22_a_member_ignores_a_revocation() -> None:
 
 def test_23_upgrade_and_downgrade() -> None:
     """One conversion each way; nobody left but the last native member, and the generation is the epoch."""
-    life = GroupWriter()
-    life.classic_round("a", "b")
-    life.upgrade("n")
-    life.settle()
-    life.leave("n")
-    group, events = replay(life.log, NAMED)
+    clients = ConsumerClients()
+    ids = clients.stable("a", "b")
+    clients.enter("n")
+    clients.settle_all()
+    clients.depart("n")
+    group, events = replay(clients.log, NAMED)
     conversions = [fact for fact in facts(events) if isinstance(fact, GroupConverted)]
     assert [(one.from_type, one.to_type, one.generation) for one in conversions] == [
         (GroupType.CLASSIC, GroupType.CONSUMER, 2),
@@ -374,16 +376,19 @@ def test_23_upgrade_and_downgrade() -> None:
     assert [fact.member_id for fact in facts(events) if fact.NAME == "member.left"] == ["n"]
     now = group.describe()
     assert (now["type"], now["state"], now["generation"]) == ("classic", "Stable", 2)
-    assert [one["member_id"] for one in now["members"]] == ["a", "b"]
+    assert [one["member_id"] for one in now["members"]] == ids
 
 
 def test_24_conversions_of_empty_groups() -> None:
     """Epoch and generation begin anew, whatever they were before; the new group's first round is told."""
-    life = GroupWriter()
-    for members in (["a"], ["a"], ["a"], []):
-        life.classic_round(*members)
-    life.upgrade("n")
-    _, events = replay(life.log)
+    clients = ConsumerClients()
+    (member_id,) = clients.stable("a")
+    for _ in range(2):
+        clients.rejoin(member_id)
+        clients.sync(member_id)
+    clients.leave(member_id)
+    clients.enter("n")
+    _, events = replay(clients.log)
     assert names(events)[-4:] == [
         "group.converted",
         "rebalance.started",
@@ -391,9 +396,9 @@ def test_24_conversions_of_empty_groups() -> None:
         "rebalance.completed",
     ]
     assert facts(events)[-4].generation == 2
-    life.leave("n")
-    life.ask()
-    group, events = replay(life.log)
+    clients.depart("n")
+    clients.ask(joining("c"))
+    group, events = replay(clients.log)
     assert (names(events)[-1], facts(events)[-1].generation) == ("group.converted", 0)
     assert (group.describe()["type"], group.describe()["state"]) == ("classic", "Empty")
 

@@ -11,6 +11,8 @@ from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from support.histories.builders import CONTEXT, commit, facts, names, replay
 from support.histories.group_writer import GroupWriter
 from support.histories.modern_builders import TOPIC, group_epoch, left, operation
+from support.model.classic_clients import owning
+from support.model.consumer_clients import ConsumerClients
 
 NAMED = replace(CONTEXT, topic_names={TOPIC: "t"})
 
@@ -64,7 +66,7 @@ def test_what_the_last_native_member_had_is_dealt_out_by_the_next_classic_round(
     life.classic_round("a")
     _, events = replay(life.log, NAMED)
     last = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)][-1]
-    assert (last.protocol_type, last.partitions_moved, last.partitions_unassigned) == ("consumer", 1, 0)
+    assert (last.protocol_type, last.partitions_moved, last.partitions_unassigned) == ("consumer", 2, 0)
     assert last.trigger == "unknown"
 
 

@@ -23,10 +23,8 @@ class Described:
     member_id: str
     client_id: str
     host: str = "/h"
-    instance_id: str | None = None
     topics: tuple[str, ...] = ("t",)
     regex: str = ""
-    classic: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,7 @@ class Consumer:
     def described(self, told: Described) -> Raw:
         """What a member tells about itself."""
         raw = consumer.described(
-            told.member_id,
-            topics=told.topics,
-            regex=told.regex,
-            instance_id=told.instance_id,
-            client_id=told.client_id,
-            classic=told.classic,
+            told.member_id, topics=told.topics, regex=told.regex, client_id=told.client_id
         )
         return replace(raw, value=replace(raw.value, client_host=told.host))
 
@@ -94,18 +87,9 @@ class Consumer:
         """The tombstones of a member, in the coordinator's order."""
         return [Raw(kind(group=GROUP, member_id=member_id), None) for kind in self.MEMBER_KEYS]
 
-    def ended(self, members: Sequence[str] = (), regexes: Sequence[str] = ()) -> list[Raw]:
-        """The tombstones of a group that still has members (a downgrade), or has none."""
-        by_kind = [
-            [Raw(kind(group=GROUP, member_id=name), None) for name in members] for kind in self.MEMBER_KEYS
-        ]
-        expressions = [
-            Raw(wire.ConsumerGroupRegularExpressionKey(group=GROUP, regular_expression=regex), None)
-            for regex in regexes
-        ]
-        group = [Raw(kind(group=GROUP), None) for kind in self.GROUP_KEYS]
-        epoch = [Raw(self.TARGET_EPOCH_KEY(group=GROUP), None)]
-        return [*by_kind[0], *by_kind[1], *epoch, *by_kind[2], *expressions, *group]
+    def ended(self) -> list[Raw]:
+        """The tombstones of an empty group."""
+        return [Raw(kind(group=GROUP), None) for kind in (self.TARGET_EPOCH_KEY, *self.GROUP_KEYS)]
 
 
 class Share(Consumer):
@@ -180,7 +164,7 @@ class Streams(Consumer):
         """What a member tells about itself."""
         value = streams.StreamsGroupMemberMetadataValue(
             version=0,
-            instance_id=told.instance_id,
+            instance_id=None,
             rack_id=None,
             client_id=told.client_id,
             client_host=told.host,

@@ -120,6 +120,11 @@ def resolved(regex: str, *topics: str) -> Raw:
     return Raw(ConsumerGroupRegularExpressionKey(group=GROUP, regular_expression=regex), value)
 
 
+def regex_tombstone(regex: str) -> Raw:
+    """The tombstone of a regular expression."""
+    return Raw(ConsumerGroupRegularExpressionKey(group=GROUP, regular_expression=regex), None)
+
+
 def left(member_id: str) -> list[Raw]:
     """The tombstones of a member, in the coordinator's order: 8, 7, 5."""
     keys: list[Key] = [

@@ -24,8 +24,10 @@ def simulated(
     moves_ms = [begin_ms + move for move in moves]
     records: list[Raw] = []
     offset = 100
-    end_ms = begin_ms + duration_ms
-    while (now_ms := min([group.next_ms() or end_ms, *moves_ms[:1]])) < end_ms:
+    while (due_ms := group.next_ms()) is not None:
+        now_ms = min([due_ms, *moves_ms[:1]])
+        if now_ms >= begin_ms + duration_ms:
+            break
         outcomes = group.move(moves_ms.pop(0)) if now_ms in moves_ms else group.run(now_ms)
         for operation in (operation for outcome in outcomes for operation in outcome.operations):
             for key, value in operation.records:
