@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient
 
 from groupreplay.state import Context
 from groupreplay.state.kafka_terms import partition_for
+from groupreplay.state.model.requests import Commit, Error, OffsetCommit, OffsetDelete
 from groupreplay.streaming.config.retention import RetentionFlags
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.output import Output
@@ -33,7 +34,7 @@ from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import new_consumer
 from support.kafka.waiting import wait_until
-from support.model.raw_requests import commit_with_retention, delete_offsets
+from support.model.raw_members import RawRequest
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
 
@@ -166,12 +167,15 @@ def test_own_retention_and_deletions(world: Clients) -> None:
     for group in ("gone-group", "gone-offsets"):
         world.simple(group, "a", "b")
     world.simple("gone-topic", "b", "c")
-    commit_with_retention(world.server, "own", "a", {0: 5, 1: 6}, 4_000)
+    commits = tuple(Commit(topic="a", partition=number, offset=5 + number) for number in range(2))
+    own = OffsetCommit(commits=commits, retention_ms=4_000)
+    assert RawRequest(world.server, "own", "raw", own).answer().error is Error.NONE
     predicted = world.predicted()
     assert all(predicted[place] is not None for place in places("own", "a"))
 
     world.admin.delete_consumer_groups(["gone-group"])["gone-group"].result(30)
-    delete_offsets(world.server, "gone-offsets", "a", [0, 1])
+    deletion = OffsetDelete((("a", 0), ("a", 1)))
+    assert RawRequest(world.server, "gone-offsets", "raw", deletion).answer().error is Error.NONE
     world.admin.delete_topics(["c"])["c"].result(30)
     wait_until(lambda: len(world.losses()) == 4, pause=0.5)
 

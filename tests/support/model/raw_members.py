@@ -1,6 +1,6 @@
-"""Members of groups, request by request: the requests of the coordinator model as bytes of Kafka's protocol, and back.
+"""Requests of the coordinator model as bytes of Kafka's protocol, sent to a broker, and the answers.
 
-No client library lets a test say in which order members speak, or makes them say something wrong.
+A client library decides itself when a member sends which request; these requests are sent one by one, wrong ones too.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from groupreplay.state.model.requests import (
@@ -20,6 +21,7 @@ from groupreplay.state.model.requests import (
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
+    OffsetDelete,
     Request,
     SyncGroup,
     TopicIdPartition,
@@ -286,6 +288,42 @@ def _read_consumer(answer: _Reader) -> Answer:
     )
 
 
+def _write_commit_with_retention(group: str, request: OffsetCommit) -> bytes:
+    """Version 2, the last one with a retention time."""
+    topics = [
+        _text(one.topic) + _array([struct.pack(">iq", one.partition, one.offset) + _text(one.metadata)])
+        for one in request.commits
+    ]
+    head = _text(group) + struct.pack(">i", request.generation) + _text(request.member_id)
+    return head + struct.pack(">q", request.retention_ms) + _array(topics)
+
+
+def _read_commit_with_retention(answer: _Reader) -> Answer:
+    errors = [Error.NONE]
+    for _ in range(answer.number("i")):
+        answer.text()
+        for _ in range(answer.number("i")):
+            answer.number("i")
+            errors.append(answer.error())
+    return Answer(error=max(errors, key=lambda error: error is not Error.NONE))
+
+
+def _write_offset_delete(group: str, request: OffsetDelete) -> bytes:
+    topics = [
+        _text(topic) + _array([struct.pack(">i", number) for _, number in partitions])
+        for topic, partitions in groupby(request.partitions, key=lambda one: one[0])
+    ]
+    return _text(group) + _array(topics)
+
+
+def _read_offset_delete(answer: _Reader) -> Answer:
+    error = answer.error()
+    answer.number("i")
+    partitions = _read_commit_with_retention(answer)
+    return Answer(error=partitions.error if error is Error.NONE else error)
+
+
+_COMMIT_WITH_RETENTION = _Form(8, 2, False, _write_commit_with_retention, _read_commit_with_retention)
 _FORMS: dict[type, _Form] = {
     JoinGroup: _Form(11, 5, False, _write_join, _read_join),
     SyncGroup: _Form(14, 3, False, _write_sync, _read_sync),
@@ -293,6 +331,7 @@ _FORMS: dict[type, _Form] = {
     LeaveGroup: _Form(13, 3, False, _write_leave, _read_leave),
     DeleteGroup: _Form(42, 1, False, _write_delete, _read_delete),
     OffsetCommit: _Form(8, 9, True, _write_commit, _read_commit),
+    OffsetDelete: _Form(47, 0, False, _write_offset_delete, _read_offset_delete),
     ConsumerGroupHeartbeat: _Form(68, 1, True, _write_consumer, _read_consumer),
 }
 
@@ -301,7 +340,8 @@ class RawRequest:
     """A request that has been sent; a member that joins waits for its answer while others go on."""
 
     def __init__(self, server: str, group: str, client_id: str, request: Request) -> None:
-        self._form = _FORMS[type(request)]
+        with_retention = isinstance(request, OffsetCommit) and request.retention_ms is not None
+        self._form = _COMMIT_WITH_RETENTION if with_retention else _FORMS[type(request)]
         host, _, port = server.rpartition(":")
         self._connection = socket.create_connection((host, int(port)), timeout=30)
         header = struct.pack(">hhi", self._form.api, self._form.version, 1) + _text(client_id)

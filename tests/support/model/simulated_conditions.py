@@ -1,4 +1,4 @@
-"""What the job has to say of each simulated scenario, and whether it has said so: nothing, or every trouble.
+"""The conditions that the job is expected to raise for each simulated scenario, and checks of a replay for them.
 
 The table is docs/simulations.md in short; ``tests/streaming/engine/test_simulated_alarms.py`` holds the two together.
 """
@@ -28,14 +28,14 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Told:
-    """A simulation and the events of its replay, under the rules as they are shipped."""
+class SimulatedRun:
+    """A simulation and the events of its replay, with the default rules."""
 
     plan: SimulationPlan
     events: list[Json]
 
     def of(self, group_id: str, name: str) -> list[Json]:
-        """Those of one group and kind."""
+        """The events of one group and type."""
         kind = f"groupreplay.{name}.v1"
         return [one for one in self.events if one["type"] == kind and one["data"]["group_id"] == group_id]
 
@@ -44,10 +44,10 @@ class Told:
         return [group_id for ids in self.plan.group_ids() for group_id in ids]
 
 
-def told(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int = 1) -> Told:
-    """Simulate and replay, with a prober's answers."""
+def run_simulation(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int = 1) -> SimulatedRun:
+    """Simulate the scenario and replay it with the probes."""
     path = folder / f"{scenario}.parquet"
-    # Offsets of a week would not expire in a day.
+    # With the default of a week no offset would expire in a day.
     settings = Settings(retention_ms=duration_ms // 4) if scenario == "expiry" else Settings()
     plan = SimulationPlan(
         scenario=scenario, groups=groups, duration_ms=duration_ms, seed=seed, partitions=2, settings=settings
@@ -63,11 +63,11 @@ def told(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int =
     driver = Replay(context, None)
     events = [json.loads(one) for one in events_in_order(driver.feed(read_captures([path])), Filter())]
     assert driver.dead_letters == 0
-    return Told(plan, events)
+    return SimulatedRun(plan, events)
 
 
-def false_alarms(one: Told) -> list[tuple[str, str, str | None]]:
-    """Everything that is worse than information: time, kind, group."""
+def unexpected_warnings(one: SimulatedRun) -> list[tuple[str, str, str | None]]:
+    """All events of WARN or above: time, type, group."""
     return [
         (event["time"], event["type"], event["data"].get("group_id"))
         for event in one.events
@@ -75,17 +75,17 @@ def false_alarms(one: Told) -> list[tuple[str, str, str | None]]:
     ]
 
 
-def misses(one: Told, condition: str) -> list[str]:
-    """What should have been said of some group and was not."""
-    look = EXPECTED[one.plan.scenario][1]
-    return [f"{group_id}: {miss}" for group_id in one.groups() for miss in look(one, group_id, condition)]
+def missed_conditions(one: SimulatedRun, condition: str) -> list[str]:
+    """For each group, when the expected condition was not raised."""
+    check = EXPECTED[one.plan.scenario][1]
+    return [f"{group_id}: {miss}" for group_id in one.groups() for miss in check(one, group_id, condition)]
 
 
-def _throughout(one: Told, group_id: str, condition: str) -> Iterator[str]:
-    """It holds from its first hour on, but for pauses of a tenth of the time."""
+def _throughout(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]:
+    """The condition is active from the first hour on, except for at most a tenth of the time."""
     start = BEGIN_MS + min(HOUR_MS, one.plan.duration_ms // 2)
     held_ms, since_ms = 0, start
-    # It may be said of several members at a time.
+    # The condition may be active for several members at a time.
     firing = set[str]()
     for event in one.of(group_id, condition):
         at_ms = max(event["data"]["at_ms"] if "at_ms" in event["data"] else _ms(event["time"]), start)
@@ -98,10 +98,10 @@ def _throughout(one: Told, group_id: str, condition: str) -> Iterator[str]:
         yield f"{condition} held for {held_ms} of {one.plan.end_ms - start} ms"
 
 
-def _episodes(one: Told, group_id: str, condition: str) -> Iterator[str]:
-    """It is said each time that a member hanging, before the member has not polled for too long."""
+def _episodes(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]:
+    """The condition is raised each time that a member hangs, before the member leaves."""
     plan = one.plan
-    # The numbers that the simulation has drawn the script from.
+    # The random numbers from which the simulation draws the script.
     script = {**SCENARIOS, **VARIANTS}[plan.scenario](
         random.Random(f"{plan.seed} {group_id}"), plan.duration_ms
     )
@@ -119,8 +119,8 @@ def _episodes(one: Told, group_id: str, condition: str) -> Iterator[str]:
             yield f"no {condition} for the hang at {begin}"
 
 
-def _once(one: Told, group_id: str, condition: str) -> Iterator[str]:
-    """It is said once; for offsets that expire, before they do."""
+def _once(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]:
+    """The condition is raised; ``offsets.expiring`` is followed by ``offsets.expired``."""
     if not one.of(group_id, condition):
         yield f"no {condition}"
     if condition == "offsets.expiring" and not one.of(group_id, "offsets.expired"):
@@ -133,8 +133,8 @@ def _ms(time: str) -> int:
     return moment(time)
 
 
-#: Scenarios that are well.
-WELL = (
+#: Scenarios of healthy groups.
+HEALTHY = (
     *ROLLING_RESTARTS,
     "autoscale",
     "deployment",
@@ -144,8 +144,8 @@ WELL = (
     "rolling-restart-10-kip848",
     "migration",
 )
-#: Scenarios in trouble: the condition that is said, and how it is looked for.
-EXPECTED: Mapping[str, tuple[str, Callable[[Told, str, str], Iterator[str]]]] = {
+#: Scenarios of groups with problems: the expected condition, and its check.
+EXPECTED: Mapping[str, tuple[str, Callable[[SimulatedRun, str, str], Iterator[str]]]] = {
     "stuck": ("rebalance.stuck", _episodes),
     "stuck-kip848": ("rebalance.stuck", _episodes),
     "storm": ("rebalance.storm", _throughout),
