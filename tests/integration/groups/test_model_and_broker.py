@@ -15,7 +15,7 @@ from groupreplay.state.model.consumer_group import Topic
 from groupreplay.state.model.requests import Error, Protocol, Settings
 from support.kafka.group_configs import set_group_configs
 from support.model.classic_clients import subscription
-from support.model.scripted import Member, World, differences, members
+from support.model.scripted import ScriptMember, ScriptWorld, differences, members
 from support.model.scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog
 
 if TYPE_CHECKING:
@@ -39,15 +39,15 @@ OVERRIDES = {
     "group.consumer.assignment.interval.ms": 0,
     "group.consumer.min.assignment.interval.ms": 0,
 }
-Script = Callable[[World], None]
+Script = Callable[[ScriptWorld], None]
 
 
 # -- the classic protocol
 
 
-def comes_and_goes(world: World) -> None:
+def comes_and_goes(world: ScriptWorld) -> None:
     """One member joins, commits and leaves."""
-    a = Member("a")
+    a = ScriptMember("a")
     world.alone(a)
     world.commit(a, 5, 6)
     world.leave(a)
@@ -78,7 +78,7 @@ def static_restart(world: World) -> None:
     """A static member rejoins without its member id: the generation stays, the old member id is fenced."""
     a = Member("a", instance_id="i")
     world.alone(a)
-    old = Member("a", member_id=a.member_id, epoch=a.epoch, instance_id="i")
+    old = ScriptMember("a", member_id=a.member_id, epoch=a.epoch, instance_id="i")
     world.joined(a, world.join(a, member_id=""))
     world.ask(old, world.beat(old))
     world.commit(old, 7)
@@ -123,15 +123,15 @@ def refused(world: World) -> None:
     world.joined(c, world.join(c, member_id="", protocol_type="connect"))
     world.joined(a, world.join(a))
     world.sync(a)
-    world.sync(Member("a", member_id=a.member_id, epoch=9))
-    world.commit(Member("a", member_id=a.member_id, epoch=9), 1)
+    world.sync(ScriptMember("a", member_id=a.member_id, epoch=9))
+    world.commit(ScriptMember("a", member_id=a.member_id, epoch=9), 1)
     world.leave(c)
 
 
 def offsets_alone(world: World) -> None:
     """Commits without a member create a group, which a member joins later."""
     world.commit(None, 1, 2)
-    world.alone(Member("a"))
+    world.alone(ScriptMember("a"))
     world.commit(None, 3)
 
 
@@ -165,7 +165,7 @@ def three_consumers(world: World) -> None:
     world.live(a, owned=None)
     world.enter(c)
     world.live(b)
-    world.enter(Member("d"))
+    world.enter(ScriptMember("d"))
     settled(world, a, b, c)
     world.go(a)
     settled(world, c, b)
@@ -206,9 +206,9 @@ def never_revokes(world: World) -> None:
     world.enter(a)
 
 
-def consumer_expires(world: World) -> None:
+def consumer_expires(world: ScriptWorld) -> None:
     """A silent member is fenced when its session ends."""
-    world.enter(Member("a"))
+    world.enter(ScriptMember("a"))
     world.until_written(4)
 
 
@@ -222,13 +222,13 @@ def epochs(world: World) -> None:
     for epoch in (1, 2, 9):
         world.live(a, member_epoch=epoch, owned=None)
         world.live(a, member_epoch=epoch)
-        world.commit(Member("a", member_id="a", epoch=epoch), 4)
-        world.commit(Member("a", member_id="a", epoch=epoch), 4, 5, 6)
-    world.commit(Member("x", member_id="x", epoch=3), 4)
+        world.commit(ScriptMember("a", member_id="a", epoch=epoch), 4)
+        world.commit(ScriptMember("a", member_id="a", epoch=epoch), 4, 5, 6)
+    world.commit(ScriptMember("x", member_id="x", epoch=3), 4)
     world.commit(None, 4)
-    world.live(Member("x", member_id="x", epoch=3))
-    world.live(Member("x", member_id="x", epoch=-3))
-    world.live(Member("x", member_id="x", epoch=0))
+    world.live(ScriptMember("x", member_id="x", epoch=3))
+    world.live(ScriptMember("x", member_id="x", epoch=-3))
+    world.live(ScriptMember("x", member_id="x", epoch=0))
     world.live(a, assignor="mine")
 
 
@@ -298,7 +298,7 @@ def empty_both_ways(world: World) -> None:
     world.leave(c)
     world.enter(n)
     world.go(n)
-    world.alone(Member("d"))
+    world.alone(ScriptMember("d"))
 
 
 def static_up_and_down(world: World) -> None:
@@ -307,7 +307,7 @@ def static_up_and_down(world: World) -> None:
     world.alone(c)
     world.enter(n)
     settled(world, n)
-    back = Member("c", instance_id="i")
+    back = ScriptMember("c", instance_id="i")
     world.joined(back, world.join(back))
     world.sync(back)
 

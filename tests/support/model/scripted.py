@@ -38,7 +38,7 @@ _TIMES = ("timestamp_ms", "commit_timestamp_ms", "current_state_timestamp_ms", "
 
 
 @dataclass(frozen=True)
-class Written:
+class ScriptRecord:
     """A record as the broker or the model wrote it; ``operation`` is the same for those of one."""
 
     operation: int
@@ -47,7 +47,7 @@ class Written:
 
 
 @dataclass
-class Member:
+class ScriptMember:
     """Somebody in the script: what it was told last."""
 
     name: str
@@ -68,7 +68,7 @@ class Waiting(ABC):
 
 
 @dataclass
-class World(ABC):
+class ScriptWorld(ABC):
     """One group id; ``topics`` are those of the cluster."""
 
     group: str
@@ -81,7 +81,7 @@ class World(ABC):
         """Ask, and go on."""
 
     @abstractmethod
-    def written(self) -> list[Written]:
+    def written(self) -> list[ScriptRecord]:
         """The log by now."""
 
     @abstractmethod
@@ -94,11 +94,11 @@ class World(ABC):
 
     # -- in either world alike
 
-    def ask(self, member: Member, request: Request) -> Answer:
+    def ask(self, member: ScriptMember, request: Request) -> Answer:
         """Ask, and wait for the answer."""
         return self.note(member, self.send(member.name, request).answer())
 
-    def note(self, member: Member, answer: Answer) -> Answer:
+    def note(self, member: ScriptMember, answer: Answer) -> Answer:
         """Take over what a member is told, and keep it for the comparison."""
         if answer.member_id and answer.member_id not in self.ids:
             number = sum(known.startswith(f"{member.name}#") for known in self.ids.values())
@@ -130,12 +130,12 @@ class World(ABC):
     def _until(self, condition: Any) -> None:
         wait_until(condition)
 
-    def until_told(self, member: Member, request: Request, error: Error) -> None:
+    def until_told(self, member: ScriptMember, request: Request, error: Error) -> None:
         """Ask until this is the answer; how often does not count."""
         while self.send(member.name, request).answer().error is not error:
             self.pause()
 
-    def until_epoch(self, member: Member, epoch: int) -> None:
+    def until_epoch(self, member: ScriptMember, epoch: int) -> None:
         """Heartbeats of a member until it is at this epoch; how many does not count."""
         while (answer := self.send(member.name, self.living(member)).answer()).generation < epoch:
             assert answer.error is Error.NONE
@@ -177,7 +177,7 @@ class World(ABC):
 
     # -- members of the classic protocol
 
-    def join(self, member: Member, **changes: Any) -> Waiting:
+    def join(self, member: ScriptMember, **changes: Any) -> Waiting:
         """A JoinGroup on its way; a dynamic member without an id is given one first."""
         request = self._joining(member, **changes)
         if not member.member_id and member.instance_id is None and "member_id" not in changes:
@@ -186,7 +186,7 @@ class World(ABC):
             request = replace(request, member_id=given.member_id)
         return self.send(member.name, request)
 
-    def _joining(self, member: Member, **changes: Any) -> JoinGroup:
+    def _joining(self, member: ScriptMember, **changes: Any) -> JoinGroup:
         fields_: dict[str, Any] = {
             "member_id": member.member_id,
             "instance_id": member.instance_id,
@@ -200,14 +200,14 @@ class World(ABC):
         }
         return JoinGroup(**fields_)
 
-    def joined(self, member: Member, waiting: Waiting) -> Answer:
+    def joined(self, member: ScriptMember, waiting: Waiting) -> Answer:
         """Its answer, which tells the member's id and the generation."""
         answer = self.note(member, waiting.answer())
         if answer.error is Error.NONE:
             member.member_id, member.epoch = answer.member_id, answer.generation
         return answer
 
-    def sync(self, *members: Member) -> None:
+    def sync(self, *members: ScriptMember) -> None:
         """These members, the leader first, sync: partition 0 for the first, 1 for the second, and so on."""
         shares = tuple((one.member_id, owning("t", place)) for place, one in enumerate(members))
         for place, member in enumerate(members):
@@ -219,12 +219,12 @@ class World(ABC):
             )
             self.ask(member, request)
 
-    def alone(self, member: Member) -> None:
+    def alone(self, member: ScriptMember) -> None:
         """A member makes a group of its own."""
         self.joined(member, self.join(member))
         self.sync(member)
 
-    def together(self, first: Member, second: Member) -> None:
+    def together(self, first: ScriptMember, second: ScriptMember) -> None:
         """A second member comes, the first one joins again; both are synced."""
         waiting = self.join(second)
         self.until_told(first, self.beat(first), Error.REBALANCE_IN_PROGRESS)
@@ -233,20 +233,20 @@ class World(ABC):
         self.joined(second, waiting)
         self.sync(first, second)
 
-    def beat(self, member: Member) -> ClassicHeartbeat:
+    def beat(self, member: ScriptMember) -> ClassicHeartbeat:
         """A classic heartbeat."""
         return ClassicHeartbeat(
             member_id=member.member_id, instance_id=member.instance_id, generation=member.epoch
         )
 
-    def leave(self, member: Member) -> Answer:
+    def leave(self, member: ScriptMember) -> Answer:
         """A classic member leaves."""
         return self.ask(member, LeaveGroup(member_id=member.member_id, instance_id=member.instance_id))
 
-    def commit(self, member: Member | None, *offsets: int, **changes: Any) -> Answer:
+    def commit(self, member: ScriptMember | None, *offsets: int, **changes: Any) -> Answer:
         """Offsets of partitions 0, 1, …; by nobody in particular where there is no member."""
         commits = tuple(Commit(topic="t", partition=number, offset=one) for number, one in enumerate(offsets))
-        who = member or Member("nobody", epoch=-1)
+        who = member or ScriptMember("nobody", epoch=-1)
         request = OffsetCommit(
             member_id=who.member_id, instance_id=who.instance_id, generation=who.epoch, commits=commits
         )
@@ -254,11 +254,11 @@ class World(ABC):
 
     def delete(self) -> Answer:
         """An administrator deletes the group."""
-        return self.ask(Member("admin"), DeleteGroup())
+        return self.ask(ScriptMember("admin"), DeleteGroup())
 
     # -- members of the consumer protocol; their ids are their own
 
-    def enter(self, member: Member, *topics: str, **changes: Any) -> Answer:
+    def enter(self, member: ScriptMember, *topics: str, **changes: Any) -> Answer:
         """A first heartbeat."""
         member.epoch, member.owned = 0, frozenset()
         member.member_id = member.member_id or member.name
@@ -269,7 +269,7 @@ class World(ABC):
         }
         return self.live(member, **fields_)
 
-    def live(self, member: Member, **changes: Any) -> Answer:
+    def live(self, member: ScriptMember, **changes: Any) -> Answer:
         """A heartbeat of a member that does what it was told."""
         answer = self.ask(member, self.living(member, **changes))
         if answer.error is Error.NONE and answer.generation >= 0:
@@ -277,7 +277,7 @@ class World(ABC):
             member.owned = member.owned if answer.assigned is None else answer.assigned
         return answer
 
-    def living(self, member: Member, **changes: Any) -> ConsumerGroupHeartbeat:
+    def living(self, member: ScriptMember, **changes: Any) -> ConsumerGroupHeartbeat:
         """Its heartbeat."""
         fields_: dict[str, Any] = {
             "member_id": member.member_id,
@@ -290,7 +290,7 @@ class World(ABC):
         }
         return ConsumerGroupHeartbeat(**fields_)
 
-    def go(self, member: Member, epoch: int = -1) -> Answer:
+    def go(self, member: ScriptMember, epoch: int = -1) -> Answer:
         """It leaves, or (-2) is away."""
         return self.live(member, member_epoch=epoch, owned=None)
 
@@ -308,9 +308,9 @@ def _in_order(told: dict[str, Any]) -> dict[str, Any]:
     return {**told, "partitions": sorted(told["partitions"])} if told.get("partitions") else told
 
 
-def members(*names: str, **changes: Any) -> Iterator[Member]:
+def members(*names: str, **changes: Any) -> Iterator[ScriptMember]:
     """New ones with these names."""
-    return (Member(name, **changes) for name in names)
+    return (ScriptMember(name, **changes) for name in names)
 
 
 def differences(model: Iterable[Any], broker: Iterable[Any]) -> str:

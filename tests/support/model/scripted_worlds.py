@@ -17,7 +17,7 @@ from groupreplay.state.model.consumer_group import Topic
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import Answer, Request, Settings
 from support.model.raw_members import RawRequest
-from support.model.scripted import Waiting, World, Written
+from support.model.scripted import ScriptRecord, ScriptWorld, Waiting
 
 _STEP_MS = 20
 
@@ -32,13 +32,13 @@ class _Told(Waiting):
 
 
 @dataclass
-class ModelWorld(World):
+class ModelWorld(ScriptWorld):
     """The coordinator model, and a time that is its own."""
 
     settings: Settings = field(default_factory=Settings)
     now: int = 1_000
     replies: dict[int, Answer] = field(default_factory=dict)
-    _log: list[Written] = field(default_factory=list)
+    _log: list[ScriptRecord] = field(default_factory=list)
     _asked: list[Request] = field(default_factory=list)
     _operation: int = 0
 
@@ -57,9 +57,9 @@ class ModelWorld(World):
         self.replies |= {id(reply.request): reply.answer for reply in outcome.replies}
         for operation in outcome.operations:
             self._operation += 1
-            self._log += [Written(self._operation, key, value) for key, value in operation.records]
+            self._log += [ScriptRecord(self._operation, key, value) for key, value in operation.records]
 
-    def written(self) -> list[Written]:
+    def written(self) -> list[ScriptRecord]:
         """The log by now."""
         return self._log
 
@@ -104,11 +104,11 @@ class OffsetsLog:
             [TopicPartition(OFFSETS_TOPIC, number, OFFSET_BEGINNING) for number in range(partitions)]
         )
         self._read = [0] * partitions
-        self._records: dict[str, list[Written]] = {}
+        self._records: dict[str, list[ScriptRecord]] = {}
         self._last: dict[int, tuple[int, int]] = {}
         self._operation = 0
 
-    def of(self, group: str) -> list[Written]:
+    def of(self, group: str) -> list[ScriptRecord]:
         """The group's records up to the end of the log at this moment."""
         number = partition_for(group, self._partitions)
         _, end = self._consumer.get_watermark_offsets(TopicPartition(OFFSETS_TOPIC, number), timeout=10)
@@ -126,7 +126,7 @@ class OffsetsLog:
         self._last[number] = (offset, at_ms)
         key = decode_key(message.key())
         value = None if message.value() is None else decode_value(key, message.value())  # type: ignore[arg-type]
-        self._records.setdefault(key.group, []).append(Written(self._operation, key, value))  # type: ignore[union-attr,arg-type]
+        self._records.setdefault(key.group, []).append(ScriptRecord(self._operation, key, value))  # type: ignore[union-attr,arg-type]
 
     def close(self) -> None:
         """No more."""
@@ -134,7 +134,7 @@ class OffsetsLog:
 
 
 @dataclass
-class BrokerWorld(World):
+class BrokerWorld(ScriptWorld):
     """A broker; its time is ours."""
 
     server: str = ""
@@ -144,7 +144,7 @@ class BrokerWorld(World):
         """Ask, and go on."""
         return _Sent(RawRequest(self.server, self.group, client_id, request))
 
-    def written(self) -> list[Written]:
+    def written(self) -> list[ScriptRecord]:
         """The log by now."""
         assert self.offsets is not None
         return self.offsets.of(self.group)
