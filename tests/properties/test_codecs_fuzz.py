@@ -1,4 +1,4 @@
-"""Whatever the bytes: a record that is written back byte for byte, a skip, or a malformed with its place."""
+"""Any bytes decode to a record that encodes to the same bytes, to a skip, or to a malformed record with a position."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_later_tags_and_leftover_bytes_are_kept(random: Random, key_type: int, l
 
 @given(randoms, st.sampled_from([Subscription, Assignment, ConnectMetadata, ConnectAssignment]))
 def test_encode_inverts_decode_on_blobs(random: Random, blob_class: type[Subscription]) -> None:
-    """The same for what lies inside members."""
+    """The same for subscriptions, assignments and Connect metadata inside members."""
     blob = random_blob(random, blob_class)
     position = [Subscription, Assignment, ConnectMetadata, ConnectAssignment].index(blob_class)
     decode, encode = BLOBS[position]
@@ -191,7 +191,7 @@ def varint(value: int) -> bytes:
 
 
 def assert_within_memory(key: Key, data: bytes) -> bool:
-    """One decoding takes at most 8 times the bytes and 1 MiB; says whether the record was refused."""
+    """One decoding takes at most 8 times the bytes plus 1 MiB; returns whether the record was refused."""
     tracemalloc.start()
     value = decode_value(key, data)
     peak = tracemalloc.get_traced_memory()[1]

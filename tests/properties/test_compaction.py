@@ -1,6 +1,6 @@
-"""Logs of every kind of group, compacted everywhere: the end is the same, and nothing said is untrue.
+"""Logs of every type of group, cleaned in every window: the group is the same, and no event is untrue.
 
-Windows cut operations in two, as the cleaner may (see ``cleaner``); from their end on nothing is missing.
+A window may cut an operation in two, as in the cleaner (see ``cleaner``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from support.model.classic_lives import HAPPENINGS as CLASSIC_HAPPENINGS
 from support.model.consumer_clients import ConsumerClients
 from support.model.consumer_lives import NAMED
 
-#: What must not depend on the cleaner. ``since_ms`` and ``history`` may: they say what is known.
+#: The fields that must not depend on the cleaner. ``since_ms`` and ``history`` may: they state what is known.
 STEADY = (
     "type",
     "state",
@@ -236,7 +236,7 @@ every_log = pytest.mark.parametrize("log", LOGS, ids=lambda log: log.__name__.st
 
 
 def replayed(records: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
-    """Everything said, and the group in the end."""
+    """All events, and the group at the end."""
     group = Group(GROUP, NAMED)
     events = group.apply(observed(list(records)), 0)
     events += group.expire(max((raw.at for raw in records), default=0) + 1)
@@ -244,7 +244,7 @@ def replayed(records: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
 
 
 def end(described: dict[str, Any]) -> dict[str, Any]:
-    """The part of a description that must be the same."""
+    """The part of a group's description that must be the same."""
     return {
         **{name: described[name] for name in STEADY},
         "members": [{name: member[name] for name in MEMBER} for member in described["members"]],
@@ -253,7 +253,7 @@ def end(described: dict[str, Any]) -> dict[str, Any]:
 
 
 class Reader:
-    """Replays logs that differ only in what the cleaner took, each once: many windows leave the same."""
+    """Replays cleaned logs, each only once: many windows leave the same records."""
 
     def __init__(self, log: WrittenLog) -> None:
         self.log, self.ends = log.records, log.ends
@@ -261,7 +261,7 @@ class Reader:
         self.whole = self(self.log)
 
     def __call__(self, records: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
-        """Everything said, and the group in the end."""
+        """All events, and the group at the end."""
         place = tuple(raw.offset for raw in records)
         if place not in self._seen:
             self._seen[place] = replayed(records)
@@ -270,7 +270,7 @@ class Reader:
 
 @cache
 def reader_of(log: Callable[[], WrittenLog]) -> Reader:
-    """One reader for all tests of a log: they meet the same windows."""
+    """One reader for all tests of a log, which share its results."""
     return Reader(log())
 
 
@@ -287,10 +287,10 @@ def test_every_window_ends_the_same(log: Callable[[], WrittenLog]) -> None:
 
 @every_log
 def test_a_cleaned_log_says_nothing_untrue(log: Callable[[], WrittenLog]) -> None:
-    """Every fact with a full history is one of the whole log's, of the same time.
+    """Every event with a full history is one of the uncleaned log, with the same time.
 
-    It differs in fields that are null or "unknown", and in what a rebalance is called, which is the place of
-    its first record. Held where no reader was overtaken: holes that nothing shows may then look like history.
+    Only null or "unknown" fields may differ, and the id of a rebalance, which depends on its first record. A reader that
+    the cleaner overtook is left out: it cannot notice every hole.
     """
     reader = reader_of(log)
     events, _ = reader.whole
@@ -304,7 +304,7 @@ def test_a_cleaned_log_says_nothing_untrue(log: Callable[[], WrittenLog]) -> Non
 def test_a_log_that_is_cleaned_up_to_the_middle_of_an_operation_says_nothing_untrue(
     log: Callable[[], WrittenLog],
 ) -> None:
-    """As it happens when the cleaner's map of keys is full: the end of what is not there shows the hole."""
+    """This happens when the cleaner's map of keys is full; the rest of a cut operation shows the hole."""
     reader = reader_of(log)
     events, _ = reader.whole
     for c in range(1, len(reader.log) + 1):
@@ -315,9 +315,9 @@ def test_a_log_that_is_cleaned_up_to_the_middle_of_an_operation_says_nothing_unt
 
 @every_log
 def test_a_reader_that_the_cleaner_overtook_ends_the_same(log: Callable[[], WrittenLog]) -> None:
-    """As long as tombstones are still there: the last record of every key decides, whatever came before.
+    """As long as the tombstones remain: the last record of every key decides.
 
-    Slower than their retention, it cannot know what is gone; it goes on all the same.
+    A reader that is slower than their retention cannot know all deletions; it must not fail.
     """
     reader = reader_of(log)
     _, group = reader.whole

@@ -1,4 +1,4 @@
-"""What must hold for every history: neither batches, nor order of arrival, nor restarts may change a word."""
+"""Properties for arbitrary classic histories: batches, the order of arrival and restarts do not change the events."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_how_it_is_cut_into_batches_does_not_matter(records: list[Raw], data: st
 
 @given(histories(), st.data())
 def test_snapshot_and_restore_anywhere_do_not_matter(records: list[Raw], data: st.DataObject) -> None:
-    """A group that is written down and taken up again after every batch, open operations included."""
+    """A group that is restored from a snapshot after every batch, also within operations."""
     blob, events = Group(GROUP, CONTEXT).snapshot(), []
     for batch in cuts(data, records):
         group = Group.from_snapshot(GROUP, CONTEXT, blob)
@@ -66,8 +66,8 @@ def test_the_order_of_arrival_in_a_batch_does_not_matter(
 
 
 @given(histories(), st.data())
-def test_a_batch_that_comes_twice_says_nothing_new(records: list[Raw], data: st.DataObject) -> None:
-    """What was applied is ignored: after a rollback of the reader no fact is said twice."""
+def test_a_repeated_batch_emits_nothing(records: list[Raw], data: st.DataObject) -> None:
+    """Applied records are ignored: after a rollback of the reader no event is emitted twice."""
     group, events = Group(GROUP, CONTEXT), []
     for batch in cuts(data, records):
         events += group.apply(observed(batch), 0)
@@ -78,7 +78,7 @@ def test_a_batch_that_comes_twice_says_nothing_new(records: list[Raw], data: st.
 
 @given(histories(), st.data())
 def test_caught_up_time_between_batches_does_not_matter(records: list[Raw], data: st.DataObject) -> None:
-    """Being told early that the log is known up to a moment changes when a fact is said, never what."""
+    """Earlier knowledge of the log's end changes when an event is emitted, never the event."""
     group, events = Group(GROUP, CONTEXT), []
     batches = cuts(data, records)
     for batch, after in zip(batches, [*batches[1:], []], strict=True):
@@ -105,9 +105,9 @@ def test_ids_are_unique_and_the_same_every_time(records: list[Raw]) -> None:
 
 @given(histories())
 def test_compaction_leads_to_the_same_group(records: list[Raw]) -> None:
-    """The last record of every key alone ends in the same members, generation and offsets.
+    """The last record of every key alone leads to the same members, generation and offsets.
 
-    A simple group whose last offset is gone leaves nothing behind by which a later reader could know it.
+    A simple group without offsets leaves no record from which a later reader could know it.
     """
     last = {raw.key: raw for raw in records}
     compacted = [raw for raw in records if last[raw.key] is raw]

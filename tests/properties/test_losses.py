@@ -1,4 +1,4 @@
-"""What is said of offsets that vanish, come back or go back: the same however the log is cut."""
+"""Events about lost, returning and decreasing offsets do not depend on batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.histories.builders import (
     observed,
 )
 
-#: Offsets come to their end inside these histories, and are remembered.
+#: Offsets expire within these histories, and the losses are remembered.
 RETENTION_MS = 30_000
 SHORT = replace(
     CONTEXT, retention_ms=RETENTION_MS, policy=Policy(groups=(GroupRule(groups="*", matters=True),))
@@ -36,7 +36,7 @@ PLACES = st.tuples(st.sampled_from("tu"), st.integers(0, 2))
 
 @st.composite
 def histories(draw: Any) -> list[Raw]:
-    """Commits, mostly; tombstones of some of them, a group that comes and goes."""
+    """Mostly commits; tombstones of some of them, and a group that is created and deleted."""
     records: list[Raw] = []
     at, offset = 1_000, 10
     for _ in range(draw(st.integers(1, 14))):
@@ -60,13 +60,13 @@ def histories(draw: Any) -> list[Raw]:
 
 
 def facts(events: list[Event]) -> list[Event]:
-    """Without conditions: a batch in which an offset's end is passed and put off again hides that it was near."""
+    """Without conditions: a batch in which an offset's deadline is passed and extended hides the condition."""
     return [event for event in events if not isinstance(event.fact, Condition)]
 
 
 @given(histories(), st.data())
 def test_cuts_and_restarts_do_not_matter(records: list[Raw], data: st.DataObject) -> None:
-    """Facts, memory and deadlines are those of one batch."""
+    """Facts, remembered losses and deadlines are those of one batch."""
     whole = Group(GROUP, SHORT)
     end_ms = records[-1].at + 1
     expected = facts(whole.apply(observed(records), 0) + whole.expire(end_ms))
@@ -85,7 +85,7 @@ def test_cuts_and_restarts_do_not_matter(records: list[Raw], data: st.DataObject
 
 @given(histories())
 def test_a_loss_is_expired_only_if_each_offset_was_due(records: list[Raw]) -> None:
-    """Against the group's own deadlines, asked just before each tombstone was read."""
+    """Compared with the group's own deadlines just before each tombstone."""
     group = Group(GROUP, SHORT)
     for number, raw in enumerate(records):
         before = {

@@ -1,4 +1,4 @@
-"""Histories as a coordinator writes them for the newer kinds of group, and what must hold for each."""
+"""Properties of the replay of logs of the coordinator model, and of logs of group types without a model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cuts(data: st.DataObject, records: Sequence[Raw]) -> list[Sequence[Raw]]:
 def test_batches_restarts_repeats_and_arrival_do_not_matter(
     log: WrittenLog, data: st.DataObject, seed: int
 ) -> None:
-    """Cut anywhere, shuffled in the batch, written down and taken up again, every batch twice."""
+    """Cut anywhere, each batch shuffled, applied twice, and with a snapshot after it."""
     records = log.records
     blob, events = Group(GROUP, NAMED).snapshot(), []
     for batch in cuts(data, records):
@@ -66,7 +66,7 @@ def test_ids_are_unique_and_the_same_every_time(log: WrittenLog) -> None:
 
 @given(writers())
 def test_the_state_is_the_coordinators_at_the_edge_of_every_operation(writer: GroupWriter) -> None:
-    """One group, fed operation by operation, never differs from the coordinator's own books."""
+    """A group that is replayed operation by operation has the state of the writer after each one."""
     records = placed(writer.log)
     group, start, seen = Group(GROUP, NAMED), 0, []
     for end, _ in writer.edges:
@@ -82,8 +82,8 @@ def test_the_state_is_the_coordinators_at_the_edge_of_every_operation(writer: Gr
 
 
 @given(writers())
-def test_no_fact_is_about_a_phantom(writer: GroupWriter) -> None:
-    """Emptied, created, deleted, converted: as often as at the edges of operations, never in between."""
+def test_events_follow_from_the_edges_of_operations(writer: GroupWriter) -> None:
+    """Created, emptied and deleted events are as many as the states at the edges of operations require."""
     events, _ = at_once(placed(writer.log))
     counted = Counter(event.fact.NAME for event in events)
     assert {name: counted[name] for name in writer.edge_events} == writer.edge_events
@@ -91,7 +91,7 @@ def test_no_fact_is_about_a_phantom(writer: GroupWriter) -> None:
 
 @given(logs())
 def test_every_rebalance_that_began_ends_once_at_most(log: WrittenLog) -> None:
-    """A completed one is preceded by its beginning, one at a time, and takes no negative time."""
+    """A completed rebalance follows its start, without another one in between, and takes no negative time."""
     began: list[str] = []
     ended: list[str] = []
     for event in at_once(log.records)[0]:
@@ -107,7 +107,7 @@ def test_every_rebalance_that_began_ends_once_at_most(log: WrittenLog) -> None:
 
 @given(logs())
 def test_who_joined_left_and_was_replaced_adds_up_to_the_members(log: WrittenLog) -> None:
-    """A reader of events alone knows who is in the group, as long as the history is full."""
+    """With a full history the events alone give the members of the group."""
     events, described = at_once(log.records)
     present: set[str] = set()
     for event in events:
@@ -130,14 +130,14 @@ def test_who_joined_left_and_was_replaced_adds_up_to_the_members(log: WrittenLog
 
 @given(logs(), st.data())
 def test_compaction_leads_to_the_same_group(log: WrittenLog, data: st.DataObject) -> None:
-    """Everything below any record cleaned, tombstones below any other dropped: the end is the same."""
+    """Cleaned below any record, with tombstones removed below any other, the log leads to the same group."""
     records = log.records
     c = data.draw(st.integers(1, len(records)))
     group, _ = cleaned_and_replayed(records, data.draw(st.integers(0, c - 1)), c)
     whole, short = at_once(log.records)[1], group.describe()
     steady = ("type", "state", "generation", "group_epoch", "target_epoch", "members", "offsets")
     if whole["state"] == "Dead":
-        # The kind of what is gone need not be known.
+        # The type of a deleted group need not be known.
         steady = ("state", "members", "offsets")
     assert {name: short[name] for name in steady} == {name: whole[name] for name in steady}
 
@@ -167,7 +167,7 @@ def test_compaction_of_other_logs_leads_to_nothing_untrue(writer: GroupWriter, d
 
 
 def cleaned_and_replayed(records: Sequence[Raw], p: int, c: int) -> tuple[Group, list[Event]]:
-    """The group of a log that is cleaned below c, and what it says."""
+    """The group of a log that is cleaned below c, and its events."""
     group = Group(GROUP, NAMED)
     events = group.apply(observed(settled(records, p, c)), 0)
     return group, events + group.expire(records[-1].at + 1)

@@ -39,13 +39,13 @@ from groupreplay.state.snapshot.commit_intervals import BUCKETS, RHYTHM, SPAN_MS
 
 GROUP = "g"
 PARTITION = 3
-#: Every fact of the log is said, also those about members.
+#: All events of the log are emitted, also those about members.
 CONTEXT = Context(cluster_id="test-cluster", era="era-1", member_events=True)
 
 
 @dataclass(frozen=True)
 class Raw:
-    """One record of the log, before anything was folded."""
+    """One record of the log, as key and value objects."""
 
     key: Any
     value: Any
@@ -121,12 +121,12 @@ def generation(
 
 
 def asked_for(at: int = -1) -> Raw:
-    """The record that the coordinator writes when an unknown group is first asked for."""
+    """The record that the coordinator writes at the first JoinGroup for an unknown group."""
     return generation(0, at=at, since=at, protocol_type="")
 
 
 def emptied(number: int, at: int = -1) -> Raw:
-    """The record of a group whose last member has gone."""
+    """The record of a group whose last member has left."""
     return generation(number, at=at, since=at)
 
 
@@ -136,7 +136,7 @@ def gone(at: int = -1) -> Raw:
 
 
 def placed(history: Iterable[Raw], *, first: int = 100, step: int = 2) -> list[Raw]:
-    """The history with offsets that leave room for other groups (``step`` 1: one operation per timestamp).
+    """The history with offsets, and gaps for records of other groups (``step`` 1: one operation per timestamp).
 
     Neighbours with the same timestamp are one operation: their offsets are adjacent.
     """
@@ -148,7 +148,7 @@ def placed(history: Iterable[Raw], *, first: int = 100, step: int = 2) -> list[R
 
 
 def observed(records: Sequence[Raw], *, seen_to: int | None = None) -> Observations:
-    """What a reader that got these records in one go hands to the group."""
+    """These records as the observations of one batch."""
     items: list[GroupRecord | CommitRun] = []
     run: list[Raw] = []
     for raw in records:
@@ -222,7 +222,7 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
 
 
 def rhythm_of(gaps: Sequence[tuple[int, int]], repeats: Sequence[bool]) -> np.ndarray[Any, Any]:
-    """Gaps (when they ended, how long they were) counted one by one."""
+    """A histogram of the gaps (end, length) between commits."""
     rows: dict[int, list[int]] = {}
     for (ended_ms, gap_ms), repeated in zip(gaps, repeats, strict=True):
         row = rows.setdefault(ended_ms // SPAN_MS, [0] * (BUCKETS + 1))
@@ -232,7 +232,7 @@ def rhythm_of(gaps: Sequence[tuple[int, int]], repeats: Sequence[bool]) -> np.nd
 
 
 def replay(history: Iterable[Raw], context: Context = CONTEXT) -> tuple[Group, list[Event]]:
-    """The group and everything said after the whole history was read and the log is known past its end."""
+    """The group and all events after the whole history was read and the log is known past its end."""
     records = placed(history)
     group = Group(GROUP, context)
     events = group.apply(observed(records), now_ms=0)
@@ -246,5 +246,5 @@ def facts(events: Iterable[Event]) -> list[Any]:
 
 
 def names(events: Iterable[Event]) -> list[str]:
-    """What was said, by name."""
+    """The names of the events."""
     return [event.fact.NAME for event in events]

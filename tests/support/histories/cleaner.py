@@ -1,8 +1,8 @@
-"""The log cleaner in a few lines, and what may be said of a log that it has been at.
+"""A small log cleaner, and a check that the events of a cleaned log are true.
 
-A *window* [p, c) is what the cleaner took into its map of keys. A reader that comes afterwards finds, below c,
-only records whose key is not written again in the window; with tombstones, or without those of the window. A
-reader that was at p when the cleaner passed finds everything below p, and the cleaned records from there on.
+A *window* [p, c) is the range of records in the cleaner's map of keys. Below c, a later reader finds only records whose
+key is not written again in the window; with tombstones, or without those of the window. A reader that had read up to p
+when the cleaner ran has everything below p and the cleaned records from p on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def windows(log: Sequence[Raw]) -> Iterator[tuple[int, int]]:
 
 
 def cleaned(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[Raw]:
-    """The log after the cleaner took [p, c), which was the first time for it to see that part."""
+    """The log after the first cleaning of [p, c)."""
     last = {raw.key: raw.offset for raw in log[p:c]}
     return [
         raw
@@ -32,7 +32,7 @@ def cleaned(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[Raw
 
 
 def settled(log: Sequence[Raw], p: int, c: int) -> list[Raw]:
-    """The log below c has been cleaned as often as it takes; tombstones below p have been dropped."""
+    """The log after complete cleaning below c; tombstones below p are removed."""
     return [
         raw
         for raw in cleaned(log, 0, c, tombstones=True)
@@ -41,7 +41,7 @@ def settled(log: Sequence[Raw], p: int, c: int) -> list[Raw]:
 
 
 def overtaken(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[Raw]:
-    """What a reader saw that had read p records when the cleaner took everything below c."""
+    """The records that a reader gets that had read p records when the cleaner cleaned everything below c."""
     return [
         *log[:p],
         *(raw for raw in cleaned(log, 0, c, tombstones=tombstones) if raw.offset >= log[p].offset),
@@ -49,26 +49,26 @@ def overtaken(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[R
 
 
 def known(event: Event) -> dict[str, Any]:
-    """What a fact claims. A rebalance is named by its first record that is still there."""
+    """The known fields of a fact. The id of a rebalance is left out: it depends on the first record that is left."""
     fields = asdict(event.fact).items()
     return {
         name: value for name, value in fields if value not in (None, "unknown") and name != "rebalance_id"
     }
 
 
-def untrue(said: Sequence[Event], whole: Sequence[Event]) -> list[Event]:
-    """Facts with a full history that the uncompacted log does not say, at that time and in these words."""
+def untrue(events: Sequence[Event], whole: Sequence[Event]) -> list[Event]:
+    """Events with a full history that the uncleaned log does not have at the same time with the same known fields."""
     truth: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for event in whole:
         truth.setdefault((event.fact.NAME, event.time_ms), []).append(known(event))
     converted = {event.time_ms for event in whole if event.fact.NAME == "group.converted"}
     return [
         event
-        for event in said
+        for event in events
         if event.history is History.FULL
         and not any(
             known(event).items() <= fact.items() for fact in truth.get((event.fact.NAME, event.time_ms), ())
         )
-        # An empty group whose every trace was taken by the cleaner was never there.
+        # The cleaner may remove all records of an empty group before a conversion.
         and not (event.fact.NAME == "group.created" and event.time_ms in converted)
     ]

@@ -1,4 +1,4 @@
-"""Words for what Kafka Connect's workers tell and are given."""
+"""Builders for the metadata and the assignments of Kafka Connect's workers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ def tasks(**connectors: list[int]) -> tuple[ConnectorTasks, ...]:
 
 
 def metadata(version: int, allocation: bytes | None = None, config_offset: int = OFFSET) -> bytes:
-    """What a worker tells when it joins."""
-    told = ConnectMetadata(version=version, url=URL, config_offset=config_offset, allocation=allocation)
-    return encode_connect_metadata(told)
+    """The metadata with which a worker joins."""
+    return encode_connect_metadata(
+        ConnectMetadata(version=version, url=URL, config_offset=config_offset, allocation=allocation)
+    )
 
 
 def assignment(version: int, assigned: Any, revoked: Any = None) -> bytes:
-    """What the leader answers."""
+    """The assignment that the leader computes."""
     return encode_connect_assignment(
         ConnectAssignment(
             version=version,

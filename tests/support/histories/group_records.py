@@ -1,6 +1,6 @@
-"""The records of each of the newer kinds of group behind one set of names.
+"""The records of consumer, share and streams groups with one interface.
 
-States of members count from 0 here, as consumer groups write them; streams groups write one more.
+Member states count from 0, as in records of consumer groups; streams groups count from 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.histories.modern_builders import TOPIC_ID
 
 @dataclass(frozen=True)
 class Described:
-    """What a member tells of itself; ``topics`` is empty for one that subscribes by ``regex``."""
+    """The metadata of a member; ``topics`` is empty for a subscription by ``regex``."""
 
     member_id: str
     client_id: str
@@ -29,7 +29,7 @@ class Described:
 
 @dataclass(frozen=True)
 class HeldPartitions:
-    """What a member has at which epoch."""
+    """A member's partitions and epochs."""
 
     epoch: int
     previous: int = 0
@@ -50,7 +50,7 @@ class Consumer:
     GROUP_KEYS = (wire.ConsumerGroupPartitionMetadataKey, wire.ConsumerGroupMetadataKey)
 
     def described(self, told: Described) -> Raw:
-        """What a member tells about itself."""
+        """A member's metadata."""
         raw = consumer.described(
             told.member_id, topics=told.topics, regex=told.regex, client_id=told.client_id
         )
@@ -80,7 +80,7 @@ class Consumer:
         )
 
     def with_first_member(self) -> list[Raw]:
-        """What else comes with the first member, before the group's epoch."""
+        """Other records of the first join, before the group's epoch."""
         return []
 
     def left(self, member_id: str) -> list[Raw]:
@@ -104,7 +104,7 @@ class Share(Consumer):
     GROUP_KEYS = (share.ShareGroupStatePartitionMetadataKey, share.ShareGroupMetadataKey)
 
     def described(self, told: Described) -> Raw:
-        """What a member tells about itself."""
+        """A member's metadata."""
         value = share.ShareGroupMemberMetadataValue(
             version=0,
             rack_id=None,
@@ -141,7 +141,7 @@ class Share(Consumer):
         return Raw(share.ShareGroupCurrentMemberAssignmentKey(group=GROUP, member_id=member_id), value)
 
     def state_partitions(self, partitions: Sequence[int]) -> Raw:
-        """Type 15, which also tells the topic's name."""
+        """Type 15, which also has the topic's name."""
         topic = share.TopicPartitionsInfo(topic_id=TOPIC_ID, topic_name="t", partitions=tuple(partitions))
         value = share.ShareGroupStatePartitionMetadataValue(
             version=0, initializing_topics=(), initialized_topics=(topic,), deleting_topics=()
@@ -161,7 +161,7 @@ class Streams(Consumer):
     GROUP_KEYS = (streams.StreamsGroupMetadataKey, streams.StreamsGroupTopologyKey)
 
     def described(self, told: Described) -> Raw:
-        """What a member tells about itself."""
+        """A member's metadata."""
         value = streams.StreamsGroupMemberMetadataValue(
             version=0,
             instance_id=None,

@@ -96,19 +96,19 @@ class GroupWriter:
         """Assign the partitions round robin; only changed targets are written, then the epoch of the assignment."""
         names = sorted(self.members)
         shared = self.kind == "share"
-        dealt = {
+        targets = {
             name: tuple(number for number in range(self.partitions) if shared or number % len(names) == place)
             for place, name in enumerate(names)
         }
-        changed = [name for name in names if self.targets.get(name, ()) != dealt[name]]
-        self.targets, self.target_epoch = dealt, self.epoch
+        changed = [name for name in names if self.targets.get(name, ()) != targets[name]]
+        self.targets, self.target_epoch = targets, self.epoch
         return [
-            *(self.write.target(name, dealt[name]) for name in changed),
+            *(self.write.target(name, targets[name]) for name in changed),
             self.write.target_epoch(self.target_epoch),
         ]
 
     def _reconcile(self, name: str) -> list[Raw]:
-        """One step of ``CurrentAssignmentBuilder``: give up, then take what is free."""
+        """One step of ``CurrentAssignmentBuilder``: revoke, then take free partitions."""
         has = self.holds[name]
         target = set(self.targets.get(name, ()))
         surplus = set(has.assigned) - target
@@ -188,7 +188,7 @@ class GroupWriter:
             self._done(records)
 
     def settle(self) -> None:
-        """Heartbeats until nothing is left to do."""
+        """Heartbeats of all members until their assignments no longer change."""
         for _ in range(4):
             for name in sorted(self.members):
                 self.heartbeat(name)
@@ -208,7 +208,7 @@ class GroupWriter:
         self._done([*self.write.left(name), *regex, self._bump()])
 
     def move(self, name: str) -> None:
-        """A member heartbeats from another address: described anew, no new epoch."""
+        """A member's heartbeat from another address: new metadata, the same epoch."""
         told = self.members.get(name)
         if told is None:
             return
@@ -216,7 +216,7 @@ class GroupWriter:
         self._done([self.write.described(self.members[name])])
 
     def grow(self, name: str) -> None:
-        """The topic has got one more partition, and a member's heartbeat finds out."""
+        """The topic has one more partition, and the coordinator notices at a member's heartbeat."""
         if name not in self.members:
             return
         self.partitions += 1
@@ -237,14 +237,14 @@ class GroupWriter:
         self._done([*offsets, *self.write.ended()])
 
     def commit(self, number: int, offset: int) -> None:
-        """An offset; commits do not touch the group."""
+        """Commit an offset; this does not change the group."""
         if self.exists and self.kind != "share":
             self.commits.add(number)
             self._done([commit("t", number, offset, at=self.at, commit_at=self.at)])
 
 
 def life_cut_inside_a_rebalance(kind: str) -> tuple[list[Raw], list[Raw]]:
-    """Two members come and go and the group is deleted: the records before the second has its share, and the rest."""
+    """Two members join and leave and the group is deleted: the records up to a rebalance in progress, and the rest."""
     life = GroupWriter(kind=kind)
     life.join("a")
     life.settle()

@@ -1,4 +1,4 @@
-"""Words for histories of groups of the newer kinds; an operation is a list of records at one time."""
+"""Builders for the records of KIP-848 groups; an operation is a list of records with one timestamp."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def ended() -> list[Raw]:
 
 
 def first_join(member_id: str = "a", *, at: int = 1_000, epoch: int = 2, **fields: object) -> list[Raw]:
-    """What the coordinator writes when a first member joins."""
+    """The records that the coordinator writes when the first member joins."""
     return operation(
         at,
         described(member_id, **fields),  # type: ignore[arg-type]

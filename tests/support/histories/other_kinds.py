@@ -1,4 +1,4 @@
-"""A share group and a streams group in one operation each, with a member of everything a table may show."""
+"""A share group and a streams group, each in one operation that fills all columns of a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.histories.modern_builders import TOPIC_ID, operation
 
 
 def share_group(at: int) -> list[Raw]:
-    """Member ``a`` in rack ``r-1`` at epoch 2 with partitions 0 and 1 of the topic, of which 1 shall go."""
+    """Member ``a`` in rack ``r-1`` at epoch 2 owns partitions 0 and 1 of the topic; its target is partition 0."""
 
     def topic(*partitions: int) -> tuple[TopicIdPartitions, ...]:
         return (TopicIdPartitions(topic_id=TOPIC_ID, partitions=partitions),)
@@ -45,7 +45,7 @@ def share_group(at: int) -> list[Raw]:
 
 
 def streams_group(at: int) -> list[Raw]:
-    """Member ``a`` runs task 0_0 and keeps a copy of 1_3; it shall run 0_0 and 0_1 and warm up 1_2."""
+    """Member ``a`` has active task 0_0 and standby task 1_3; its target is 0_0, 0_1 and warm-up task 1_2."""
 
     def owned(subtopology: str, *partitions: int) -> tuple[streams.OwnedTaskIds, ...]:
         return (

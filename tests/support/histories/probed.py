@@ -1,4 +1,4 @@
-"""Words for histories with answers of the prober: a group, what was read, and the conditions that were said."""
+"""Builders for histories with probes, and the conditions that a replay of them raises."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from groupreplay.state.conditions.conditions import Condition
 from groupreplay.state.snapshot.observations import Probe, ProbedMember
 from support.histories.builders import CONTEXT, GROUP, Raw, generation, member, observed, placed
 
-#: In these histories the prober asks every ten seconds.
+#: In these histories there is a prober.
 PROBING = replace(CONTEXT, probing=True)
 
 
 def probe(at: int, state: str, *members: str, offset: int | None = None) -> Probe:
-    """An answer of the broker; members by id, a static one as ``id=instance``."""
+    """A probe result; members by id, a static one as ``id=instance``."""
     told = [(name.partition("=")[0], name.partition("=")[2] or None) for name in members]
     return Probe(
         taken_ms=at,
@@ -29,7 +29,7 @@ def probe(at: int, state: str, *members: str, offset: int | None = None) -> Prob
 def told(
     history: list[Raw], probes: list[Probe], until: int, context: Context = PROBING
 ) -> tuple[Group, list[Event]]:
-    """The group and what was said, when everything up to a moment has been read."""
+    """The group and its events after everything up to a time has been read."""
     group = Group(GROUP, context)
     seen = observed(placed(history))
     events = group.apply(Observations(items=seen.items, seen_to=seen.seen_to, probes=probes), 0)
@@ -37,7 +37,7 @@ def told(
 
 
 def conditions(events: list[Event]) -> list[tuple[str, str, int]]:
-    """Name, status and time of each condition that was said."""
+    """Name, status and time of each condition event."""
     return [
         (event.fact.NAME, event.fact.status, event.time_ms)
         for event in events
@@ -51,5 +51,5 @@ TWO = generation(5, member("a", [0]), member("b", [1]), at=START)
 
 
 def rounds(first: int, last: int, state: str = "PreparingRebalance", *members: str) -> list[Probe]:
-    """An answer every ten seconds."""
+    """A probe result every ten seconds."""
     return [probe(at, state, *(members or ("a", "b", "c"))) for at in range(first, last + 1, 10_000)]

@@ -1,4 +1,4 @@
-"""Words for writing a log as raw records, and a generator of large random ones."""
+"""Builders for a log of raw records in bytes, and a generator of large random logs."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def batches(rows: Sequence[Raw], size: int = 10_000) -> Iterator[pa.RecordBatch]
 
 
 def random_log(seed: int, count: int, *, partition: int = 0) -> list[Raw]:
-    """A log of commits of every version, tombstones, group records, damaged and unknown bytes."""
+    """A log with commits of all versions, tombstones, group records, and damaged or unknown bytes."""
     rng = random.Random(seed)
     return log((_random_record(rng) for _ in range(count)), partition=partition)
 

@@ -49,7 +49,7 @@ def _members(draw: Any) -> list[Any]:
 
 @st.composite
 def _operation(draw: Any, at: int) -> list[Raw]:
-    """One operation of a broker, or something no broker would write: both must be survived alike."""
+    """One operation of a broker, or records that no broker writes: the replay must accept both."""
     kind = draw(
         st.sampled_from(["asked", "round", "round", "emptied", "gone", "delete", "commit", "commit", "drop"])
     )

@@ -1,4 +1,4 @@
-"""Clients of the coordinator model: requests as a test says them, and the log that comes of them."""
+"""Clients of the coordinator model: short forms of requests, and the log that they lead to."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from groupreplay.state.model.requests import (
 )
 from support.histories.builders import GROUP, Raw
 
-#: Time between two things that happen, where a test does not say.
+#: The default time between two requests.
 STEP_MS = 10
 
 
@@ -62,23 +62,23 @@ def joining(name: str = "c", member_id: str = "", **fields: object) -> JoinGroup
 
 @dataclass
 class Clients:
-    """Everybody who talks to one coordinator. ``log`` is what a reader of committed records sees by now.
+    """All clients of one coordinator. ``log`` has the records that a reader of committed records can read.
 
-    ``gap`` is how far operations lie apart: 1 when no other group writes between them.
+    ``gap`` is the distance between the offsets of two operations: 1 when no other group writes between them.
     """
 
     settings: Settings = field(default_factory=Settings)
     now: int = 1_000
     gap: int = 2
-    #: The cluster's, of which consumer groups ask.
+    #: The topics of the cluster.
     topics: dict[str, Topic] = field(default_factory=dict)
     answers: list[tuple[Request, Answer]] = field(default_factory=list)
     log: list[Raw] = field(default_factory=list)
     changes: list[StateChange] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    #: The request that made the group.
+    #: The request that created the group.
     maker: Request | None = None
-    #: Called after everything that changed something.
+    #: Called after each outcome with records or state changes.
     listener: Callable[[], None] = lambda: None
     _open: dict[int, list[Raw]] = field(default_factory=dict)
     _held: list[Raw] = field(default_factory=list)
@@ -89,11 +89,11 @@ class Clients:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a reader of committed records waits for a transaction to end."""
+        """Whether an open transaction holds back a reader of committed records."""
         return bool(self._open)
 
     def take(self, outcome: Outcome) -> None:
-        """Write down what came of something."""
+        """Store an outcome."""
         self.answers += [(reply.request, reply.answer) for reply in outcome.replies]
         self.changes += outcome.changes
         self.warnings += outcome.warnings
@@ -120,7 +120,7 @@ class Clients:
             self._held = []
 
     def ask(self, request: Request, after_ms: int = STEP_MS) -> Answer | None:
-        """Its answer; None when it has to wait."""
+        """Send a request and return its answer; None when the answer has to wait."""
         self.wait(after_ms)
         known = len(self.answers)
         self.maker = request if self.coordinator.group is None else self.maker
@@ -128,16 +128,16 @@ class Clients:
         return self.answer(request, known)
 
     def answer(self, request: Request, known: int = 0) -> Answer | None:
-        """The answer to a request that has waited."""
+        """The answer to an earlier request; None when there is none yet."""
         return next((answer for asked, answer in self.answers[known:] if asked is request), None)
 
     def error(self, request: Request) -> str | None:
-        """How it was refused, ``NONE`` when it was not; None when it waits."""
+        """Send a request and return the error of its answer; None when the answer has to wait."""
         answer = self.ask(request)
         return answer and answer.error.value
 
     def wait(self, ms: int) -> None:
-        """Time passes, from one thing that is due to the next."""
+        """Time passes, and all timers that are due run."""
         until = self.now + ms
         while (due := self.coordinator.next_deadline_ms()) is not None and due <= until:
             self.now = max(self.now, due)
@@ -145,13 +145,13 @@ class Clients:
         self.now = until
 
     def clean_up(self) -> None:
-        """The broker looks for what has expired."""
+        """The broker checks for expired offsets."""
         self.take(self.coordinator.clean_up(self.now))
 
-    # -- what is done most
+    # -- short forms of requests
 
     def join(self, name: str = "c", **fields: object) -> tuple[JoinGroup, str]:
-        """A new member comes as far as waiting for the others: its request, and its id where it has one yet."""
+        """A new member joins: its last request, and its member id if it has one yet."""
         request = joining(name, **fields)
         answer = self.ask(request)
         if answer is None or answer.error is not Error.MEMBER_ID_REQUIRED:
@@ -161,17 +161,17 @@ class Clients:
         return again, answer.member_id
 
     def rejoin(self, member_id: str, **fields: object) -> JoinGroup:
-        """A member joins again with its id."""
+        """A member rejoins with its id."""
         request = joining(member_id.rpartition("-")[0], member_id, **fields)
         self.ask(request)
         return request
 
     def sync(self, member_id: str, **fields: object) -> Answer | None:
-        """A member syncs; the leader deals out partition 0 of topic t to itself, 1 to the next, and so on."""
+        """A member syncs; the leader assigns partition 0 of topic t to the first member, 1 to the second, and so on."""
         return self.ask(self.syncing(member_id, **fields))
 
     def syncing(self, member_id: str, **fields: object) -> SyncGroup:
-        """Its SyncGroup for the present generation."""
+        """A member's SyncGroup for the present generation."""
         group = self.group
         shares = tuple((name, owning("t", place)) for place, name in enumerate(group.members))
         fields.setdefault("generation", group.generation)
@@ -183,14 +183,14 @@ class Clients:
         requests = [self.join(name, **fields)[0] for name in names or ("c",)]
         while self.state != "CompletingRebalance":
             self.wait(1_000)
-        told = [self.answer(request) for request in requests]
-        ids = [answer.member_id for answer in told if answer]
+        answers = [self.answer(request) for request in requests]
+        ids = [answer.member_id for answer in answers if answer]
         for member_id in sorted(ids, key=lambda one: one != self.group.leader):
             self.sync(member_id)
         return ids
 
     def heartbeat(self, member_id: str, **fields: object) -> str | None:
-        """What a member's heartbeat is answered."""
+        """The error of a member's heartbeat."""
         fields.setdefault("generation", self.group.generation)
         return self.error(ClassicHeartbeat(member_id=member_id, **fields))  # type: ignore[arg-type]
 
@@ -199,17 +199,17 @@ class Clients:
         return self.error(LeaveGroup(member_id=member_id, **fields))  # type: ignore[arg-type]
 
     def commit(self, offset: int, *, topic: str = "t", partition: int = 0, **fields: object) -> str | None:
-        """One offset is committed, by nobody in particular."""
+        """Commit one offset, by default without a member."""
         commits = (Commit(topic=topic, partition=partition, offset=offset),)
         return self.error(OffsetCommit(commits=commits, **fields))  # type: ignore[arg-type]
 
     @property
     def group(self) -> ClassicGroup:
-        """The group as the coordinator holds it; there must be one."""
+        """The coordinator's classic group, which must exist."""
         assert isinstance(self.coordinator.group, ClassicGroup)
         return self.coordinator.group
 
     @property
     def state(self) -> str:
-        """As DescribeGroups would tell it."""
+        """The group's state."""
         return self.coordinator.state.value

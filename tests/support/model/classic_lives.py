@@ -1,6 +1,6 @@
-"""Lives of one group: clients ask the coordinator model at random, and a replay of its log is held against it.
+"""Random histories of one classic group of the coordinator model, each compared with a replay of its log.
 
-What the log cannot show is written down here, in ``Life``, and nowhere else.
+``Life`` lists what the log cannot show.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _MOST_MEMBERS = 5
 
 
 def assert_equal(replayed: object, true: object) -> None:
-    """With both in the message: pytest shows neither of a module that is no test."""
+    """Compare, with both values in the message: pytest only shows them for asserts in test modules."""
     assert replayed == true, f"\nreplayed {replayed}\ntrue     {true}"
 
 
 @dataclass
 class Life:
-    """One group. ``probing``: after every step a prober writes down what the broker would answer.
+    """One group. ``probing``: after every step there is a probe of the group.
 
-    The log cannot show, and so the truth is compared without: a rebalance in progress (without probes, what
-    was before it is shown); that somebody has asked for a group which its offsets had made; that a simple group
-    was made, where it was by a transaction that is open or aborted; members that came and went in between.
+    The comparison leaves out what the log cannot show: a rebalance in progress (without probes the state before it is
+    expected); the first JoinGroup for a group that committed offsets had created; the creation of a simple group by a
+    transaction that is open or aborted; members that joined and left within one rebalance.
     """
 
     clients: Clients = field(default_factory=Clients)
@@ -56,19 +56,19 @@ class Life:
     events: list[Event] = field(default_factory=list)
     #: Name, generation, time.
     truth: list[tuple[str, int | None, int]] = field(default_factory=list)
-    #: Ends of groups made by a transaction that was open then: it decides whether there was anything to end.
+    #: Deletions of groups that an open transaction had created: only its end decides whether there was a group.
     unclear: list[tuple[str, int | None, int]] = field(default_factory=list)
-    #: The group as the log shows it, but its offsets; None for one that no record has told of.
+    #: The group as the log shows it, without offsets; None without any record of it.
     _shown: dict[str, Any] | None = None
-    #: Made of offsets, and no generation has been written since.
+    #: Created by committed offsets, without a record of a generation since.
     _simple: bool = False
     _born_ms: int = 0
     _read: int = 0
     _told: int = 0
     _probed_ms: int = 0
     context: Context = CONTEXT
-    #: Facts of which the truth knows each one.
-    TOLD: ClassVar[tuple[str, ...]] = (
+    #: The events that are compared one by one.
+    COMPARED: ClassVar[tuple[str, ...]] = (
         "group.created",
         "group.emptied",
         "group.deleted",
@@ -80,21 +80,21 @@ class Life:
         self.clients.listener = self.check
 
     def step(self, happening: str, who: int, wait_ms: int) -> None:
-        """One of ``HAPPENINGS``, and a while passes."""
+        """One of ``HAPPENINGS``, then a wait."""
         self.happen(happening, who)
         self.clients.wait(wait_ms)
         self.check()
 
     def happen(self, happening: str, who: int) -> None:
-        """What may happen to a group of this kind."""
+        """Run one of the ``HAPPENINGS``."""
         HAPPENINGS[happening](self.clients, who)
 
     def check(self) -> None:
-        """Read what was written since, as bytes, and compare; an open transaction holds the reader back."""
+        """Replay the new records, from bytes, and compare; an open transaction holds back the reader."""
         for change in self.clients.changes[self._told :]:
             self._note(change.before, change.after, change.generation, change.at_ms)
         self._told = len(self.clients.changes)
-        self._note_rounds()
+        self._note_rebalances()
         fresh = [_read(raw) for raw in self.clients.log[self._read :]]
         if self._simple and any(raw.value is not None and raw.at >= self._born_ms for raw in fresh):
             self._shown = dict(SIMPLE)
@@ -109,15 +109,15 @@ class Life:
         assert_equal(replayed, expected)
 
     def end(self) -> None:
-        """Open transactions end, and all that was said is held against the truth."""
+        """End open transactions and compare all events."""
         for producer_id in list(self.clients.coordinator.offsets.pending):
             self.clients.ask(EndTransaction(producer_id=producer_id, committed=False))
         said = [
             (event.fact.NAME, event.fact.generation, event.time_ms)  # type: ignore[attr-defined]
             for event in self.events
-            if event.fact.NAME in self.TOLD
+            if event.fact.NAME in self.COMPARED
         ]
-        # That a simple group begins with a commit has been compared on the way.
+        # The creation of simple groups has been compared after each step.
         clear = [one for one in said if one[:2] != ("group.created", None) and one not in self.unclear]
         assert_equal(clear, self.truth)
 
@@ -140,8 +140,8 @@ class Life:
             (self.truth if shown is not None else self.unclear).append(end)
             self._shown, self._simple = None, False
 
-    def _note_rounds(self) -> None:
-        """Those of a classic group are over when its state says so."""
+    def _note_rebalances(self) -> None:
+        """Note rebalances; those of a classic group are noted with its state changes."""
 
     def _expected(self) -> dict[str, Any] | None:
         group = self.clients.coordinator.group
@@ -157,7 +157,7 @@ class Life:
 
     @staticmethod
     def picture(described: dict[str, Any]) -> dict[str, Any] | None:
-        """What is compared of a replayed group; None for one that there is not."""
+        """The compared part of a replayed group; None for a Dead group."""
         if described["state"] == Phase.DEAD.value:
             return None
         return {
@@ -174,7 +174,7 @@ class Life:
         }
 
     def _probed(self) -> str:
-        """The replay's state after a probe, which tells nothing of a millisecond in which a record was written."""
+        """The replay's state after a probe; a probe in the same millisecond as a record proves nothing."""
         now_ms, state = self.clients.now, self.clients.state
         if now_ms == self._probed_ms or any(raw.at == now_ms for raw in self.clients.log[-1:]):
             return state
@@ -195,7 +195,7 @@ SIMPLE: dict[str, Any] = {
 
 
 def written(group: ClassicGroup) -> dict[str, Any]:
-    """What a record of the group shows."""
+    """The group as its record shows it."""
     return {
         "state": (Phase.STABLE if group.members else Phase.EMPTY).value,
         "generation": group.generation,
@@ -216,13 +216,13 @@ def _partitions(assignment: bytes) -> dict[str, tuple[int, ...]]:
 
 
 def _read(raw: Raw) -> Raw:
-    """The record as a reader finds it: from bytes."""
+    """The record, encoded and decoded."""
     key = decode_key(encode_key(raw.key))
     value = None if raw.value is None else decode_value(key, encode_value(raw.value))  # type: ignore[arg-type]
     return replace(raw, key=key, value=value)
 
 
-# -- what may happen; a step that the group cannot take now is none
+# -- happenings; one that is impossible now does nothing
 
 
 def _of(names: list[str], who: int) -> str:
@@ -274,7 +274,7 @@ def _everybody_syncs(clients: Clients, who: int) -> None:
 
 
 def _settle(clients: Clients, who: int) -> None:
-    """What clients do when nothing is wrong."""
+    """All clients rejoin and sync until the rebalance is over."""
     for _ in range(5):
         if clients.state in ("PreparingRebalance", "CompletingRebalance"):
             if clients.state == "PreparingRebalance" and clients.group.previous_state is not Phase.EMPTY:

@@ -1,4 +1,4 @@
-"""Clients of the coordinator model that speak KIP-848, beside those of the classic protocol in one group."""
+"""Clients of the coordinator model: KIP-848 members, and classic members of the same group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def topics() -> dict[str, Topic]:
 
 @dataclass
 class Believed:
-    """What a member knows of itself."""
+    """The state of a member as its client knows it."""
 
     epoch: int = 0
     instance_id: str | None = None
@@ -36,36 +36,36 @@ class Believed:
 
 @dataclass
 class ConsumerClients(Clients):
-    """Members by id, each with what it was told last."""
+    """KIP-848 members by id, each with the content of its last answer."""
 
     topics: dict[str, Topic] = field(default_factory=topics)
     believed: dict[str, Believed] = field(default_factory=dict)
 
     @property
     def consumers(self) -> ConsumerGroup:
-        """The group as the coordinator holds it; there must be one."""
+        """The coordinator's consumer group, which must exist."""
         assert isinstance(self.coordinator.group, ConsumerGroup)
         return self.coordinator.group
 
     def written(self, since: int) -> list[tuple[int, str, bool]]:
-        """Records since then: type, whose they are, whether they are no tombstones."""
+        """Records from this position on: type, member id, whether the record has a value."""
         return [
             (raw.key.KEY_TYPE, getattr(raw.key, "member_id", ""), raw.value is not None)
             for raw in self.log[since:]
         ]
 
     def member(self, member_id: str) -> ConsumerMember:
-        """A member as the coordinator holds it."""
+        """The coordinator's state of a member."""
         return self.consumers.members[member_id]
 
     def enter(self, member_id: str, *topics: str, instance_id: str | None = None, **fields: object) -> Answer:
-        """A new member's first heartbeat, or that of one who begins again."""
+        """The heartbeat with which a member joins."""
         self.believed[member_id] = Believed(instance_id=instance_id)
         fields.setdefault("rebalance_timeout_ms", 30_000)
         return self.beat(member_id, topics=topics or ("t",), owned=frozenset(), **fields)
 
     def beat(self, member_id: str, **fields: object) -> Answer:
-        """A heartbeat of a member that does what it was told: at its epoch, with what it owns."""
+        """A member's heartbeat, by default with its epoch and its partitions."""
         mine = self.believed.setdefault(member_id, Believed())
         fields.setdefault("member_epoch", mine.epoch)
         fields.setdefault("owned", mine.owned)
@@ -80,7 +80,7 @@ class ConsumerClients(Clients):
         return answer
 
     def depart(self, member_id: str, epoch: int = LEFT) -> str:
-        """A member leaves, for good or (-2) for a while."""
+        """A member leaves, with epoch -2 for a while."""
         return self.beat(member_id, member_epoch=epoch, owned=None).error.value
 
     def away(self, member_id: str) -> str:
@@ -88,7 +88,7 @@ class ConsumerClients(Clients):
         return self.depart(member_id, AWAY)
 
     def settle_all(self, rounds: int = 5) -> None:
-        """Everybody does what it is asked for, until nothing is left to do."""
+        """All members do what the coordinator requests, until nothing is left to do."""
         for _ in range(rounds):
             self.wait(1_000)
             group = self.coordinator.group
@@ -105,7 +105,7 @@ class ConsumerClients(Clients):
     # -- members of the classic protocol in a consumer group
 
     def follow(self, member_id: str) -> None:
-        """A heartbeat, and whatever it asks for."""
+        """A heartbeat, and a rejoin if the answer requests it."""
         member = self.member(member_id)
         beat = ClassicHeartbeat(member_id=member_id, instance_id=member.instance_id, generation=member.epoch)
         if self.error(beat) == Error.REBALANCE_IN_PROGRESS.value:
@@ -113,7 +113,7 @@ class ConsumerClients(Clients):
             self.sync_mixed(member_id)
 
     def rejoin_mixed(self, member_id: str, *topics: str) -> Answer | None:
-        """It joins again and owns what it is assigned."""
+        """A classic member rejoins and owns its assignment."""
         member = self.member(member_id)
         return self.ask(
             joining(
@@ -137,7 +137,7 @@ class ConsumerClients(Clients):
         return encode_subscription(Subscription(version=1, topics=topics, owned_partitions=tuple(owned)))
 
     def sync_mixed(self, member_id: str) -> Answer | None:
-        """It asks for its assignment."""
+        """A classic member requests its assignment."""
         group = self.coordinator.group
         if not isinstance(group, ConsumerGroup) or member_id not in group.members:
             return None

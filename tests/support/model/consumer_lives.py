@@ -1,8 +1,7 @@
-"""Lives of a group of which members speak KIP-848 or the classic protocol, at random, and a replay held against them.
+"""Random histories of a group with members of both protocols, each compared with a replay of its log.
 
-What the log cannot show is that of classic groups (`classic_lives`), and one thing more: that a group which offsets
-alone had made became a consumer group, and where it had members already, that a round began with it. Offsets may as
-well belong to a group whose records were cleaned away.
+The log cannot show what `classic_lives` lists, nor the conversion of a group that offsets had created, nor the
+rebalance that begins with such a conversion: the offsets may as well belong to a group whose records were cleaned.
 """
 
 from __future__ import annotations
@@ -39,27 +38,27 @@ WAITS_MS = (1, 7, 300, 900, 900, 3_000, 3_000, 12_000, 50_000, 8 * 24 * 3_600_00
 
 @dataclass
 class ConsumerLife(Life):
-    """One group, whatever it is at the time.
+    """One group of either type.
 
-    A round begins with a new epoch where none is open and somebody is in the group, and is over at Stable.
+    A rebalance begins with a new epoch when the group has members and no rebalance is in progress; it ends at Stable.
     """
 
-    TOLD: ClassVar[tuple[str, ...]] = (*Life.TOLD, "group.converted", "rebalance.started")
+    COMPARED: ClassVar[tuple[str, ...]] = (*Life.COMPARED, "group.converted", "rebalance.started")
     clients: ConsumerClients = field(default_factory=ConsumerClients)
     context: Context = NAMED
     _open: bool = False
     _epoch: int = 0
-    #: It was converted before a generation of it was written, and no round of it was told since.
-    _unheard: bool = False
+    #: Converted before a record of a generation, and no rebalance was noted since.
+    _converted_unseen: bool = False
     _settled: bool = True
     _checked: tuple[int, int] = (0, 0)
 
     def happen(self, happening: str, who: int) -> None:
-        """What may happen to a group of either kind."""
+        """Run one of the ``HAPPENINGS``."""
         HAPPENINGS[happening](self.clients, who)
 
     def check(self) -> None:
-        """Where nothing was written and nothing has changed, there is nothing to compare."""
+        """Compare, unless there are no new records and state changes."""
         seen = len(self.clients.log), len(self.clients.changes)
         if seen != self._checked:
             self._checked = seen
@@ -80,7 +79,7 @@ class ConsumerLife(Life):
             self._open = False
             self.truth.append(("group.emptied", generation, at_ms))
         elif self.clients.gap > 1 and not self._continues:
-            # Sessions may end at the same moment: each is an operation, unless nothing lies between them in the log.
+            # Sessions that end at the same time are separate operations only with a gap between their offsets.
             self._begin(generation, at_ms)
 
     def _converted(self, before: Any, after: Any, generation: int, at_ms: int) -> None:
@@ -88,17 +87,17 @@ class ConsumerLife(Life):
         simple, shown = self._simple, self._shown
         self._simple, self._shown, self._open, self._epoch = False, None, False, 0
         if isinstance(group, ClassicGroup):
-            # Whatever becomes of it in the same moment, this is what was written.
+            # This was written, whatever the group becomes in the same millisecond.
             self._shown = written(group) if group.members else {**SIMPLE, "generation": 0}
             generation = group.generation
         elif before is not Phase.EMPTY:
-            # The epoch goes on from the last generation, of which the log knows the last that was written.
+            # The epochs continue from the last generation; the log has the last one that was written.
             self._epoch = (shown or {}).get("generation") or 0
-            # One member of its own kind at a first epoch is a new group to whoever reads the log.
+            # In the log a group with one KIP-848 member at a first epoch looks like a new group.
             alone = (
                 isinstance(group, ConsumerGroup) and len(group.members) == 1 and group.epoch <= _FIRST_EPOCH
             )
-            self._unheard, self._settled = simple and not alone, False
+            self._converted_unseen, self._settled = simple and not alone, False
         if not simple:
             self.truth.append(("group.converted", generation, at_ms))
 
@@ -107,26 +106,26 @@ class ConsumerLife(Life):
             self._open, self._epoch = True, epoch
             self.truth.append(("rebalance.started", epoch, at_ms))
 
-    def _note_rounds(self) -> None:
+    def _note_rebalances(self) -> None:
         group = self.clients.coordinator.group
         if not isinstance(group, ConsumerGroup):
-            self._open = self._unheard = False
+            self._open = self._converted_unseen = False
             return
         now_ms = self.clients.now
         if group.members and not self._continues:
             self._begin(group.epoch, now_ms)
         if self._open and group.state is ConsumerPhase.STABLE:
-            self._unheard = False
+            self._converted_unseen = False
             self.truth.append(("rebalance.completed", group.epoch, now_ms))
         self._open = self._open and group.state not in (ConsumerPhase.STABLE, ConsumerPhase.EMPTY)
-        self._unheard = self._unheard and bool(group.members)
+        self._converted_unseen = self._converted_unseen and bool(group.members)
         self._settled = group.state is ConsumerPhase.STABLE
         self._epoch = group.epoch
 
     @property
     def _continues(self) -> bool:
-        """An epoch goes on with a round of which the log does not show the beginning."""
-        return self._unheard and not self._settled
+        """Whether an epoch continues a rebalance whose begin the log does not show."""
+        return self._converted_unseen and not self._settled
 
     def _expected(self) -> dict[str, Any] | None:
         group = self.clients.coordinator.group
@@ -189,11 +188,11 @@ def _named(places: Any) -> dict[str, list[int]]:
     return named
 
 
-# -- what may happen; a step that the group cannot take now is none
+# -- happenings; one that is impossible now does nothing
 
 
 def _native(clients: ConsumerClients, who: int) -> str:
-    """A member of the consumer protocol, if there is any."""
+    """The id of a member of the consumer protocol, ``nobody`` if there is none."""
     group = clients.coordinator.group
     members = group.members if isinstance(group, ConsumerGroup) else {}
     names = [name for name, member in members.items() if member.classic is None]  # type: ignore[union-attr]
@@ -201,7 +200,7 @@ def _native(clients: ConsumerClients, who: int) -> str:
 
 
 def _mixed(clients: ConsumerClients, who: int) -> str | None:
-    """A member of the classic protocol in a consumer group, if there is any."""
+    """The id of a classic member of a consumer group, if there is any."""
     group = clients.coordinator.group
     members = group.members if isinstance(group, ConsumerGroup) else {}
     names = [name for name, member in members.items() if member.classic is not None]  # type: ignore[union-attr]
@@ -235,14 +234,14 @@ def _beats(clients: ConsumerClients, who: int) -> None:
 
 
 def _holds_on(clients: ConsumerClients, who: int) -> None:
-    """Heartbeats as if nothing had been told: nothing is given up."""
+    """A heartbeat without owned partitions: nothing is revoked."""
     name = _native(clients, who)
     answer = clients.beat(name, owned=None)
     clients.believed[name].epoch = max(0, answer.generation)
 
 
 def _again(clients: ConsumerClients, who: int) -> None:
-    """With the epoch before: the last answer was lost, or too much time has passed."""
+    """A heartbeat with the previous epoch, as after a lost answer."""
     name = _native(clients, who)
     clients.beat(
         name, member_epoch=max(1, clients.believed[name].epoch - 1) if name in clients.believed else 1
@@ -276,7 +275,7 @@ def _commit(clients: ConsumerClients, who: int) -> None:
 
 
 def _mixed_joins(clients: ConsumerClients, who: int) -> None:
-    """A new member of the classic protocol comes into a consumer group, and takes part."""
+    """A new classic member joins a consumer group."""
     group = clients.coordinator.group
     if isinstance(group, ConsumerGroup) and 0 < len(group.members) < _MOST_MEMBERS:
         instance_id = f"i{who % 2}" if who % 3 == 0 else None
@@ -316,7 +315,7 @@ def _all_leave(clients: ConsumerClients, who: int) -> None:
 
 
 def _classic(name: str) -> Callable[[ConsumerClients, int], None]:
-    """What members of a classic group do, where it is one."""
+    """A happening of `classic_lives`, while the group is a classic one."""
 
     def happen(clients: ConsumerClients, who: int) -> None:
         if not isinstance(clients.coordinator.group, ConsumerGroup):
@@ -326,7 +325,7 @@ def _classic(name: str) -> Callable[[ConsumerClients, int], None]:
 
 
 def _classic_group(clients: ConsumerClients, who: int) -> None:
-    """A classic group of two, where there is none or an empty one."""
+    """Two members form a classic group, if the group has no members."""
     group = clients.coordinator.group
     if group is None or not group.members:
         for number in (1, 2):
@@ -335,7 +334,7 @@ def _classic_group(clients: ConsumerClients, who: int) -> None:
 
 
 def _with_classic(clients: Clients, who: int) -> None:
-    """Somebody asks for an emptied group of either kind, and does not come back."""
+    """A client gets a member id and does not join with it."""
     clients.ask(joining(f"p{who}", session_timeout_ms=6_000 + who))
 
 
@@ -385,7 +384,7 @@ HAPPENINGS: dict[str, Callable[[ConsumerClients, int], None]] = {
 
 
 def wrong_requests(clients: ConsumerClients) -> list[ConsumerGroupHeartbeat]:
-    """Heartbeats that are refused whatever the group is."""
+    """Heartbeats that are refused in any state of the group."""
     asked = ConsumerGroupHeartbeat(member_id="x", member_epoch=1, client_id="c", client_host="/h")
     return [
         replace(asked, member_id=""),

@@ -1,7 +1,6 @@
-"""One script, two worlds: what members ask in which order, of the coordinator model and of a real broker.
+"""Scripts of requests that run on the coordinator model and on a real broker, to compare answers and records.
 
-A script is a function of a world. In the model's the time is its own, in the broker's it passes; the log of either is
-told in the same words: ids by their names, and no times.
+A script is a function of a ``ScriptWorld``. The comparison replaces ids by names and leaves out times.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from support.kafka.waiting import wait_until
 from support.model.classic_clients import owning, subscription
 
 HOST = "/127.0.0.1"
-#: Fields of records that are times, or follow from ids of topics that are random.
+#: Fields of records that are times.
 _TIMES = ("timestamp_ms", "commit_timestamp_ms", "current_state_timestamp_ms", "assignment_timestamp_ms")
 
 
 @dataclass(frozen=True)
 class ScriptRecord:
-    """A record as the broker or the model wrote it; ``operation`` is the same for those of one."""
+    """A record of the broker or the model; records of one operation have the same ``operation`` number."""
 
     operation: int
     key: Key
@@ -48,7 +47,7 @@ class ScriptRecord:
 
 @dataclass
 class ScriptMember:
-    """Somebody in the script: what it was told last."""
+    """A member of the script, with the content of its last answer."""
 
     name: str
     member_id: str = ""
@@ -60,11 +59,11 @@ class ScriptMember:
 
 
 class Waiting(ABC):
-    """A request that is not answered yet."""
+    """A request without an answer yet."""
 
     @abstractmethod
     def answer(self) -> Answer:
-        """The answer, when it comes."""
+        """Wait for the answer."""
 
 
 @dataclass
@@ -78,28 +77,28 @@ class ScriptWorld(ABC):
 
     @abstractmethod
     def send(self, client_id: str, request: Request) -> Waiting:
-        """Ask, and go on."""
+        """Send a request without waiting for the answer."""
 
     @abstractmethod
     def written(self) -> list[ScriptRecord]:
-        """The log by now."""
+        """The records so far."""
 
     @abstractmethod
     def pause(self) -> None:
-        """A moment passes."""
+        """Wait a moment."""
 
     @abstractmethod
     def grow(self, topic: str, partitions: int) -> None:
         """A topic gets more partitions."""
 
-    # -- in either world alike
+    # -- the same in both worlds
 
     def ask(self, member: ScriptMember, request: Request) -> Answer:
-        """Ask, and wait for the answer."""
+        """Send a request and wait for its answer."""
         return self.note(member, self.send(member.name, request).answer())
 
     def note(self, member: ScriptMember, answer: Answer) -> Answer:
-        """Take over what a member is told, and keep it for the comparison."""
+        """Keep an answer for the comparison."""
         if answer.member_id and answer.member_id not in self.ids:
             number = sum(known.startswith(f"{member.name}#") for known in self.ids.values())
             self.ids[answer.member_id] = f"{member.name}#{number}"
@@ -107,7 +106,7 @@ class ScriptWorld(ABC):
         return answer
 
     def told(self, answer: Answer) -> dict[str, Any]:
-        """What is compared of an answer."""
+        """The compared part of an answer."""
         names = {topic.topic_id: name for name, topic in self.topics.items()}
         assigned = (
             None if answer.assigned is None else sorted((names[one], two) for one, two in answer.assigned)
@@ -123,7 +122,7 @@ class ScriptWorld(ABC):
         }
 
     def until_written(self, count: int) -> None:
-        """Until so many more records are there, which nobody asks for."""
+        """Wait for this number of further records."""
         known = len(self.written())
         self._until(lambda: len(self.written()) >= known + count)
 
@@ -131,12 +130,12 @@ class ScriptWorld(ABC):
         wait_until(condition)
 
     def until_told(self, member: ScriptMember, request: Request, error: Error) -> None:
-        """Ask until this is the answer; how often does not count."""
+        """Repeat a request until its answer has this error; the answers are not compared."""
         while self.send(member.name, request).answer().error is not error:
             self.pause()
 
     def until_epoch(self, member: ScriptMember, epoch: int) -> None:
-        """Heartbeats of a member until it is at this epoch; how many does not count."""
+        """Repeat a member's heartbeat until it has this epoch; only the last answer is compared."""
         while (answer := self.send(member.name, self.living(member)).answer()).generation < epoch:
             assert answer.error is Error.NONE
             self.pause()
@@ -144,7 +143,7 @@ class ScriptWorld(ABC):
         member.epoch, member.owned = answer.generation, answer.assigned or member.owned
 
     def log(self) -> list[tuple[str, Any, Any]]:
-        """What is compared of the log: records of one operation that may stand in any order are in one order."""
+        """The compared part of the log; records of an operation with no fixed order are sorted."""
         hashes: dict[int, str] = {0: "none"}
         plain = [
             (one.operation, self._plain(one.key, hashes), self._plain(one.value, hashes), one.key)
@@ -155,11 +154,11 @@ class ScriptWorld(ABC):
         return [(key["type"], key, value) for _, key, value, _ in ordered]
 
     def operations(self) -> list[int]:
-        """How many records each operation has."""
+        """The number of records of each operation."""
         return [len(list(run)) for _, run in itertools.groupby(one.operation for one in self.written())]
 
     def _plain(self, value: Any, hashes: dict[int, str], name: str = "") -> Any:
-        """A record in words that do not depend on ids and times."""
+        """A record without ids and times."""
         if is_dataclass(value) and not isinstance(value, type):
             told = {
                 one.name: self._plain(getattr(value, one.name), hashes, one.name) for one in fields(value)
@@ -178,7 +177,7 @@ class ScriptWorld(ABC):
     # -- members of the classic protocol
 
     def join(self, member: ScriptMember, **changes: Any) -> Waiting:
-        """A JoinGroup on its way; a dynamic member without an id is given one first."""
+        """Send a JoinGroup; a dynamic member without a member id requests one first."""
         request = self._joining(member, **changes)
         if not member.member_id and member.instance_id is None and "member_id" not in changes:
             given = self.ask(member, request)
@@ -201,7 +200,7 @@ class ScriptWorld(ABC):
         return JoinGroup(**fields_)
 
     def joined(self, member: ScriptMember, waiting: Waiting) -> Answer:
-        """Its answer, which tells the member's id and the generation."""
+        """The answer to a JoinGroup, with the member id and the generation."""
         answer = self.note(member, waiting.answer())
         if answer.error is Error.NONE:
             member.member_id, member.epoch = answer.member_id, answer.generation
@@ -220,12 +219,12 @@ class ScriptWorld(ABC):
             self.ask(member, request)
 
     def alone(self, member: ScriptMember) -> None:
-        """A member makes a group of its own."""
+        """A single member joins and syncs."""
         self.joined(member, self.join(member))
         self.sync(member)
 
     def together(self, first: ScriptMember, second: ScriptMember) -> None:
-        """A second member comes, the first one joins again; both are synced."""
+        """A second member joins, the first one rejoins, and both sync."""
         waiting = self.join(second)
         self.until_told(first, self.beat(first), Error.REBALANCE_IN_PROGRESS)
         again = self.join(first)
@@ -244,7 +243,7 @@ class ScriptWorld(ABC):
         return self.ask(member, LeaveGroup(member_id=member.member_id, instance_id=member.instance_id))
 
     def commit(self, member: ScriptMember | None, *offsets: int, **changes: Any) -> Answer:
-        """Offsets of partitions 0, 1, …; by nobody in particular where there is no member."""
+        """Commit offsets of partitions 0, 1, …, without a member if it is None."""
         commits = tuple(Commit(topic="t", partition=number, offset=one) for number, one in enumerate(offsets))
         who = member or ScriptMember("nobody", epoch=-1)
         request = OffsetCommit(
@@ -256,10 +255,10 @@ class ScriptWorld(ABC):
         """An administrator deletes the group."""
         return self.ask(ScriptMember("admin"), DeleteGroup())
 
-    # -- members of the consumer protocol; their ids are their own
+    # -- members of the consumer protocol, which generate their ids
 
     def enter(self, member: ScriptMember, *topics: str, **changes: Any) -> Answer:
-        """A first heartbeat."""
+        """The heartbeat with which a member joins."""
         member.epoch, member.owned = 0, frozenset()
         member.member_id = member.member_id or member.name
         fields_: dict[str, Any] = {
@@ -270,7 +269,7 @@ class ScriptWorld(ABC):
         return self.live(member, **fields_)
 
     def live(self, member: ScriptMember, **changes: Any) -> Answer:
-        """A heartbeat of a member that does what it was told."""
+        """A member's heartbeat with its epoch and its partitions."""
         answer = self.ask(member, self.living(member, **changes))
         if answer.error is Error.NONE and answer.generation >= 0:
             member.epoch = answer.generation
@@ -278,7 +277,7 @@ class ScriptWorld(ABC):
         return answer
 
     def living(self, member: ScriptMember, **changes: Any) -> ConsumerGroupHeartbeat:
-        """Its heartbeat."""
+        """The request of a heartbeat."""
         fields_: dict[str, Any] = {
             "member_id": member.member_id,
             "member_epoch": member.epoch,
@@ -291,12 +290,12 @@ class ScriptWorld(ABC):
         return ConsumerGroupHeartbeat(**fields_)
 
     def go(self, member: ScriptMember, epoch: int = -1) -> Answer:
-        """It leaves, or (-2) is away."""
+        """A member leaves, with epoch -2 for a while."""
         return self.live(member, member_epoch=epoch, owned=None)
 
 
 def _in_order(told: dict[str, Any]) -> dict[str, Any]:
-    """Partitions from the first on, each with its epoch."""
+    """Partitions in order, each with its epoch."""
     epochs = told.get("assignment_epochs")
     if epochs is not None:
         pairs = sorted(zip(told["partitions"], epochs, strict=True))
@@ -309,7 +308,7 @@ def _in_order(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def members(*names: str, **changes: Any) -> Iterator[ScriptMember]:
-    """New ones with these names."""
+    """New members with these names."""
     return (ScriptMember(name, **changes) for name in names)
 
 

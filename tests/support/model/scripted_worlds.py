@@ -1,4 +1,4 @@
-"""The two worlds of a script (`scripted`): the coordinator model with a time of its own, and a broker in ours."""
+"""The two worlds of a script (`scripted`): the coordinator model with simulated time, and a broker in real time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Told(Waiting):
 
 @dataclass
 class ModelWorld(ScriptWorld):
-    """The coordinator model, and a time that is its own."""
+    """The coordinator model in simulated time."""
 
     settings: Settings = field(default_factory=Settings)
     now: int = 1_000
@@ -46,9 +46,9 @@ class ModelWorld(ScriptWorld):
         self.coordinator = Coordinator(self.group, self.settings, random.Random(5), self.topics)
 
     def send(self, client_id: str, request: Request) -> Waiting:
-        """Ask, and go on."""
+        """Send a request without waiting for the answer."""
         self.now += _STEP_MS
-        # Kept, so that its identity stays its own.
+        # Kept, so that its identity is not reused.
         self._asked.append(request)
         self._take(self.coordinator.handle(request, self.now))
         return _Told(self, request)
@@ -60,23 +60,23 @@ class ModelWorld(ScriptWorld):
             self._log += [ScriptRecord(self._operation, key, value) for key, value in operation.records]
 
     def written(self) -> list[ScriptRecord]:
-        """The log by now."""
+        """The records so far."""
         return self._log
 
     def pause(self) -> None:
-        """What is due in a moment happens."""
+        """Run the timers that are due soon."""
         self.now += _STEP_MS
         self._take(self.coordinator.advance(self.now))
 
     def grow(self, topic: str, partitions: int) -> None:
-        """The next heartbeat finds out."""
+        """The coordinator notices at the next heartbeat."""
         self.topics[topic] = Topic(self.topics[topic].topic_id, partitions)
 
     def pass_until(self, condition: Any) -> None:
-        """From one thing that is due to the next."""
+        """Run one timer after the other until the condition holds."""
         while not condition():
             due = self.coordinator.next_deadline_ms()
-            assert due is not None, "nothing will ever happen"
+            assert due is not None, "no timer is set"
             self.now = max(self.now, due)
             self._take(self.coordinator.advance(self.now))
 
@@ -129,28 +129,28 @@ class OffsetsLog:
         self._records.setdefault(key.group, []).append(ScriptRecord(self._operation, key, value))  # type: ignore[union-attr,arg-type]
 
     def close(self) -> None:
-        """No more."""
+        """Close the consumer."""
         self._consumer.close()
 
 
 @dataclass
 class BrokerWorld(ScriptWorld):
-    """A broker; its time is ours."""
+    """A broker in real time."""
 
     server: str = ""
     offsets: OffsetsLog | None = None
 
     def send(self, client_id: str, request: Request) -> Waiting:
-        """Ask, and go on."""
+        """Send a request without waiting for the answer."""
         return _Sent(RawRequest(self.server, self.group, client_id, request))
 
     def written(self) -> list[ScriptRecord]:
-        """The log by now."""
+        """The records so far."""
         assert self.offsets is not None
         return self.offsets.of(self.group)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """It takes a moment until the coordinator hears of it."""
+        """The coordinator notices after a moment."""
         admin = AdminClient({"bootstrap.servers": self.server})
         for answer in admin.create_partitions([NewPartitions(topic, partitions)]).values():
             answer.result(30)
