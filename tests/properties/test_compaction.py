@@ -289,8 +289,8 @@ def test_every_window_ends_the_same(log: Callable[[], WrittenLog]) -> None:
 def test_a_cleaned_log_says_nothing_untrue(log: Callable[[], WrittenLog]) -> None:
     """Every event with a full history is one of the uncleaned log, with the same time.
 
-    Only null or "unknown" fields may differ, and the id of a rebalance, which depends on its first record. A reader that
-    the cleaner overtook is left out: it cannot notice every hole.
+    Only null or "unknown" fields may differ, and the id of a rebalance, which depends on its first record.
+    A reader that the cleaner overtook is left out: it cannot notice every hole.
     """
     reader = reader_of(log)
     events, _ = reader.whole

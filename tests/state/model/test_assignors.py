@@ -1,4 +1,4 @@
-"""The assignors of the coordinator model: who gets which partitions, and what stays where it is."""
+"""The assignors of the coordinator model: evenness, and as few moves as possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def of(topic: bytes, *numbers: int) -> Target:
 
 
 def group(partitions: dict[bytes, int], **targets: Target) -> AssignorInput:
-    """Members that are all subscribed to these topics, with the targets that they had."""
+    """Members with equal subscriptions, and their previous targets."""
     return AssignorInput(
         members={
             name: AssignedMember(instance_id=None, topics=frozenset(partitions), target=target)
@@ -29,25 +29,25 @@ def group(partitions: dict[bytes, int], **targets: Target) -> AssignorInput:
 
 
 def test_a_new_member_takes_no_more_than_its_share() -> None:
-    """Of five partitions two; the first member keeps its first three."""
+    """It gets two of five partitions; the first member keeps its first three."""
     before = group({T: 5}, a=of(T, 0, 1, 2, 3, 4), b=frozenset())
     assert uniform(before) == {"a": of(T, 0, 1, 2), "b": of(T, 3, 4)}
 
 
 def test_what_nobody_has_goes_to_who_has_too_little() -> None:
-    """A member has left; nothing of the others moves."""
+    """A member has left; the other members keep all their partitions."""
     before = group({T: 6}, a=of(T, 0, 1), b=of(T, 4, 5))
     assert uniform(before) == {"a": of(T, 0, 1, 2), "b": of(T, 3, 4, 5)}
 
 
 def test_ranges_are_neighbours_of_each_topic() -> None:
-    """The first members have one more."""
+    """The first members get one partition more."""
     before = group({T: 3, U: 2}, a=frozenset(), b=frozenset())
     assert by_range(before) == {"a": of(T, 0, 1) | of(U, 0), "b": of(T, 2) | of(U, 1)}
 
 
 def test_static_members_come_first_in_ranges() -> None:
-    """By their instance ids, whatever their member ids are."""
+    """They are sorted by instance id, whatever their member ids are."""
     topics = frozenset({T})
     before = AssignorInput(
         members={
@@ -62,7 +62,7 @@ def test_static_members_come_first_in_ranges() -> None:
 
 
 def test_members_with_different_topics_have_about_as_much() -> None:
-    """Each only of its own topics."""
+    """Each member only gets partitions of its own topics."""
     before = AssignorInput(
         members={
             "a": AssignedMember(instance_id=None, topics=frozenset({T}), target=frozenset()),
@@ -77,7 +77,7 @@ def test_members_with_different_topics_have_about_as_much() -> None:
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0, 12))
 def test_uniform_targets_are_even_and_whole_whoever_comes_and_goes(sizes: list[int], partitions: int) -> None:
-    """One group after the other, each with the targets of the one before: all partitions, once, within one."""
+    """For group after group, each with the previous targets: each partition is assigned once, evenly."""
     targets: dict[str, Target] = {}
     for size in sizes:
         names = [f"m{number}" for number in range(size)]

@@ -1,4 +1,4 @@
-"""A classic group in the model: which changes of state are legal, who leads, which protocol wins."""
+"""A classic group in the model: legal state changes, the leader, the vote for a protocol."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def member(name: str, *names: str, topics: tuple[str, ...] = ("t",)) -> GroupMem
 
 @pytest.mark.parametrize(("old", "new"), list(product(Phase, Phase)))
 def test_a_change_of_state_is_legal_or_refused(old: Phase, new: Phase) -> None:
-    """Every pair; a legal one sets the time and remembers where it came from."""
+    """For every pair of states; a legal change sets the time and the previous state."""
     one = group(old)
     if (old, new) in LEGAL:
         one.transition_to(new, 9)
@@ -47,7 +47,7 @@ def test_a_change_of_state_is_legal_or_refused(old: Phase, new: Phase) -> None:
 
 
 def test_every_edge_that_requests_can_take_is_taken() -> None:
-    """A life of one group: only the ways to Dead from a group with members need a broker that unloads it."""
+    """One history takes all of them; only changes to Dead with members need a broker that unloads the group."""
     clients = Clients()
     first, second = clients.stable("a", "b")
     clients.leave(second)
@@ -65,7 +65,7 @@ def test_every_edge_that_requests_can_take_is_taken() -> None:
 
 
 def test_the_first_member_leads_and_gives_the_protocol_type() -> None:
-    """When it goes, the next one leads; when all are gone, nobody does."""
+    """After it has left, the next member leads; an empty group has no leader."""
     one = group(Phase.EMPTY)
     for name in ("a", "b"):
         one.add(member(name), "consumer")
@@ -77,7 +77,7 @@ def test_the_first_member_leads_and_gives_the_protocol_type() -> None:
 
 
 def test_only_who_shares_a_protocol_with_all_others_may_come() -> None:
-    """It is not enough that most of them support it."""
+    """Support by most members is not enough."""
     one = group(Phase.STABLE)
     one.add(member("a", "range", "sticky"), "consumer")
     one.add(member("b", "sticky"), "consumer")
@@ -87,7 +87,7 @@ def test_only_who_shares_a_protocol_with_all_others_may_come() -> None:
 
 
 def test_the_members_choose_among_what_all_support() -> None:
-    """The one with most votes wins, and each member's metadata is that of the chosen one."""
+    """The candidate with most votes wins, and the members' metadata are those of the chosen protocol."""
     one = group(Phase.PREPARING_REBALANCE)
     one.add(member("a", "range", "sticky"), "consumer")
     one.add(member("b", "sticky", "range", topics=("u",)), "consumer")
@@ -98,7 +98,7 @@ def test_the_members_choose_among_what_all_support() -> None:
 
 
 def test_topics_of_a_subscription_that_cannot_be_read_are_not_known() -> None:
-    """Then those of consumers stay; of another protocol type none does."""
+    """With unknown topics the offsets of consumers are protected, those of other protocol types are not."""
     one = group(Phase.PREPARING_REBALANCE)
     broken = member("a")
     broken.protocols = (Protocol("range", encode_subscription(Subscription(version=1, topics=("t",)))[:7]),)

@@ -1,4 +1,4 @@
-"""A consumer group as its coordinator holds it: its state, changes of it, what it is subscribed to."""
+"""A consumer group of the model: its state, state changes, and the hash of its topics."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def group(*members: ConsumerMember, epoch: int = 3, target_epoch: int = 3) -> Co
     ],
 )
 def test_the_state_follows_from_epochs_and_members(one: ConsumerGroup, state: ConsumerPhase) -> None:
-    """In the order in which Kafka looks at them."""
+    """The conditions are checked in Kafka's order."""
     assert one.state is state
 
 
 @pytest.mark.parametrize("state", [*ConsumerPhase, Phase.EMPTY, Phase.STABLE])
 @pytest.mark.parametrize("before", [*ConsumerPhase, *Phase])
 def test_illegal_changes_are_refused(before: ConsumerPhase | Phase, state: ConsumerPhase | Phase) -> None:
-    """Every pair that the table does not have, by name."""
+    """For every pair of states that the table does not have."""
     group = ConsumerGroup(group_id="g", changes=[], last_state=before)
     if before == state or before in VALID_PREVIOUS[state]:
         group.transition_to(state, 1)
@@ -59,7 +59,7 @@ def test_illegal_changes_are_refused(before: ConsumerPhase | Phase, state: Consu
 
 
 def test_the_hash_changes_with_the_topics() -> None:
-    """Not with their order, nor with topics of which there is none; none at all is 0."""
+    """It does not change with the order of topics or with unknown topics; without topics it is 0."""
     here = topics()
     both, turned = (
         ConsumerMember(member_id="a", topics=("t", "u")),

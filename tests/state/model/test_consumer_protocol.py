@@ -1,4 +1,4 @@
-"""KIP-848 with the coordinator model: refusals, what each request writes, what time does to members."""
+"""KIP-848 in the coordinator model: errors, the records of each request, and timeouts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def static() -> ConsumerClients:
 
 
 def two(settings: Settings | None = None) -> ConsumerClients:
-    """A group of two members, a and b, that have what they shall have."""
+    """A reconciled group of two members, a and b."""
     clients = alone(settings)
     clients.enter("b")
     clients.settle_all()
@@ -46,7 +46,7 @@ def two(settings: Settings | None = None) -> ConsumerClients:
 
 
 def revoking() -> ConsumerClients:
-    """Member a has been told to give a partition to b."""
+    """Member a has to revoke a partition for b."""
     clients = alone()
     clients.enter("b")
     clients.beat("a")
@@ -94,7 +94,7 @@ REFUSALS: list[tuple[Callable[[], ConsumerClients], Callable[[ConsumerClients], 
 
 
 def committing(member_id: str, epoch: int, *partitions: int) -> OffsetCommit:
-    """Offsets of these partitions of topic t, else of the first."""
+    """A commit of these partitions of topic t, by default of the first."""
     commits = tuple(Commit(topic="t", partition=number, offset=1) for number in partitions or (0,))
     return OffsetCommit(member_id=member_id, generation=epoch, commits=commits)
 
@@ -103,7 +103,7 @@ def committing(member_id: str, epoch: int, *partitions: int) -> OffsetCommit:
 def test_refusals(
     where: Callable[[], ConsumerClients], asked: Callable[[ConsumerClients], Error], error: Error
 ) -> None:
-    """Each under the name that Kafka gives it, and nothing is written."""
+    """Each with Kafka's error, and without a record."""
     clients = where()
     before = len(clients.log)
     assert asked(clients) is error
@@ -111,7 +111,7 @@ def test_refusals(
 
 
 def test_the_first_member_has_everything_at_once() -> None:
-    """Described, group epoch 2, its target, the target's epoch, what it has: in this order."""
+    """Member metadata, group epoch 2, target, target epoch, current assignment: in this order."""
     clients = ConsumerClients()
     answer = clients.enter("a")
     assert clients.written(0) == [
@@ -126,7 +126,7 @@ def test_the_first_member_has_everything_at_once() -> None:
 
 
 def test_a_second_member_waits_for_what_the_first_one_gives_up() -> None:
-    """Revoking at the old epoch, then both are at the new one."""
+    """Revocation at the old epoch, then both members at the new one."""
     clients = alone()
     answer = clients.enter("b")
     assert (answer.generation, answer.assigned) == (3, frozenset())
@@ -139,7 +139,7 @@ def test_a_second_member_waits_for_what_the_first_one_gives_up() -> None:
 
 
 def test_a_heartbeat_that_changes_nothing_writes_nothing() -> None:
-    """Not even its time."""
+    """Not even a timer changes."""
     clients = two()
     before = len(clients.log)
     clients.beat("a")
@@ -148,7 +148,7 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing() -> None:
 
 
 def test_within_the_interval_the_target_waits_for_a_heartbeat() -> None:
-    """The member that joins is at the old epoch, the group Assigning."""
+    """The joining member is at the old epoch, the group is Assigning."""
     clients = ConsumerClients()
     clients.enter("a")
     clients.enter("b")
@@ -164,7 +164,7 @@ def test_within_the_interval_the_target_waits_for_a_heartbeat() -> None:
     [("uniform", {"a": (0, 1), "b": (2,)}), ("range", {"a": (0, 1), "b": (2,)})],
 )
 def test_assignors(assignor: str, shares: dict[str, tuple[int, ...]]) -> None:
-    """Each by its name, the uniform one without moving more than it must."""
+    """Each by its name; the uniform one with as few moves as possible."""
     clients = ConsumerClients()
     clients.enter("a", assignor=assignor)
     clients.wait(1_000)
@@ -173,7 +173,7 @@ def test_assignors(assignor: str, shares: dict[str, tuple[int, ...]]) -> None:
 
 
 def test_a_member_that_does_not_give_up_is_fenced_at_its_rebalance_timeout() -> None:
-    """To the millisecond; heartbeats, which keep its session, do not help."""
+    """To the millisecond; heartbeats extend the session only."""
     clients = revoking()
     began = clients.now
     while "a" in clients.consumers.members:
@@ -188,7 +188,7 @@ def test_a_member_that_does_not_give_up_is_fenced_at_its_rebalance_timeout() -> 
 
 
 def test_a_silent_member_is_fenced_at_its_session_timeout() -> None:
-    """Its epoch is the group's last word."""
+    """Its epoch is the last record of the group."""
     clients = alone()
     began = clients.now - 1_000
     clients.wait(50_000)
@@ -197,7 +197,7 @@ def test_a_silent_member_is_fenced_at_its_session_timeout() -> None:
 
 
 def test_a_static_member_comes_back_to_what_it_had() -> None:
-    """One record while it is away; then its old id's tombstones and its new id, at the same group epoch."""
+    """One record while it is away; then the old id's tombstones and the new id's records, at the same epoch."""
     clients = static()
     before = len(clients.log)
     assert clients.away("a") == "NONE"
@@ -218,7 +218,7 @@ def test_a_static_member_comes_back_to_what_it_had() -> None:
 
 
 def test_a_lost_answer_is_asked_for_again() -> None:
-    """With the epoch before, by who owns no more than it should."""
+    """With the previous epoch, if it owns no partition beyond its assignment."""
     clients = revoking()
     clients.beat("a")
     assert clients.member("a").epoch == 3
@@ -227,7 +227,7 @@ def test_a_lost_answer_is_asked_for_again() -> None:
 
 
 def test_new_partitions_are_found_by_the_next_heartbeat() -> None:
-    """A new epoch without a change of any member."""
+    """A new epoch without a change of a member."""
     clients = alone()
     clients.topics["t"] = Topic(T, 4)
     assert clients.beat("a").assigned == places(0, 1, 2, 3)
@@ -235,7 +235,7 @@ def test_new_partitions_are_found_by_the_next_heartbeat() -> None:
 
 
 def test_offsets_of_an_older_epoch_count_for_what_was_had_then() -> None:
-    """Partition 0 is a's since epoch 2, whatever epoch it is at."""
+    """Member a has owned partition 0 since epoch 2, whatever its own epoch is."""
     clients = two()
     assert clients.member("a").epoch == 3
     assert clients.ask(committing("a", 2, 0)) == replace(clients.answers[-1][1], error=Error.NONE)
@@ -249,7 +249,7 @@ def moved(clients: ConsumerClients) -> ConsumerGroup:
 
 
 def test_a_coordinator_that_moves_finds_the_group_as_it_was() -> None:
-    """Nothing is written, nobody is asked to join, and members go on where they were."""
+    """Nothing is written, no member has to rejoin, and all assignments stay."""
     clients = revoking()
     before, records, changes = deepcopy(clients.consumers), len(clients.log), list(clients.changes)
     assert moved(clients) == before
@@ -260,7 +260,7 @@ def test_a_coordinator_that_moves_finds_the_group_as_it_was() -> None:
 
 
 def test_a_move_begins_sessions_anew() -> None:
-    """To the millisecond, for whoever is silent before and after it."""
+    """To the millisecond, for members without heartbeats before or after the move."""
     clients = alone()
     clients.wait(40_000)
     moved(clients)
@@ -271,7 +271,7 @@ def test_a_move_begins_sessions_anew() -> None:
 
 
 def test_a_move_begins_the_time_for_revoking_anew() -> None:
-    """The member whose rebalance timeout was nearly over has all of it once more."""
+    """The rebalance timeout of a member restarts in full."""
     clients = revoking()
     for _ in range(2):
         clients.wait(10_000)
@@ -284,7 +284,7 @@ def test_a_move_begins_the_time_for_revoking_anew() -> None:
 
 
 def test_a_consumer_group_that_is_gone_is_not_found_again() -> None:
-    """Nor is the classic one that it was before."""
+    """Neither is the classic group that it was before."""
     clients = ConsumerClients()
     (member_id,) = clients.stable("c")
     clients.leave(member_id)

@@ -1,4 +1,4 @@
-"""Requests to the coordinator model: every refusal by its name, and what is answered when there is none."""
+"""Requests to the coordinator model: every error by its name, and the answers without an error."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ NOBODY = "nobody-1"
 
 
 def empty() -> Clients:
-    """A group that a client has asked for once."""
+    """A group with one pending member."""
     clients = Clients()
     clients.ask(joining())
     return clients
 
 
 def stable(*names: str, settings: Settings | None = None) -> Clients:
-    """A group whose members are all synced."""
+    """A Stable group."""
     clients = Clients(settings or Settings())
     clients.stable(*names or ("a", "b"))
     return clients
@@ -59,19 +59,19 @@ def preparing() -> Clients:
 
 
 def completing() -> Clients:
-    """The other one has joined again, and has not synced."""
+    """The other member has rejoined, but not synced."""
     clients = preparing()
     clients.rejoin(clients.group.leader or "")
     return clients
 
 
 def full() -> Clients:
-    """No more than two may be in the group."""
+    """A group with a maximum size of two."""
     return stable("a", "b", settings=Settings(max_size=2))
 
 
 def leader(clients: Clients) -> str:
-    """Who leads."""
+    """The leader's member id."""
     return clients.group.leader or ""
 
 
@@ -151,13 +151,13 @@ REFUSALS: list[tuple[Callable[[], Clients], Callable[[Clients], Request], Error]
 
 @pytest.mark.parametrize(("where", "asked", "error"), REFUSALS)
 def test_refusals(where: Callable[[], Clients], asked: Callable[[Clients], Request], error: Error) -> None:
-    """Each under the name that Kafka gives it, at once."""
+    """Each with Kafka's error, at once."""
     clients = where()
     assert clients.error(asked(clients)) == error.value
 
 
 def test_every_refusal_is_tried() -> None:
-    """But those of consumer groups, and those that tell of one partition, of no group id, or of another coordinator."""
+    """Except those of consumer groups, of single partitions, of an empty group id, and of another coordinator."""
     elsewhere = {
         Error.NONE,
         Error.NOT_COORDINATOR,
@@ -175,14 +175,14 @@ def test_every_refusal_is_tried() -> None:
 
 
 def test_a_group_without_a_name_has_no_members() -> None:
-    """Offsets may be committed for it, as old clients did."""
+    """Offsets may be committed for it, as by old clients."""
     coordinator = Coordinator("", Settings(), random.Random(0))
     reply = coordinator.handle(joining(), 0).replies[0]
     assert reply.answer == Answer(error=Error.INVALID_GROUP_ID)
 
 
 def test_the_first_request_writes_generation_0() -> None:
-    """Also the one that is only given an id, and the one that is refused."""
+    """Also the first JoinGroup that only gets a member id, and one that is refused."""
     for request in (joining(), joining(protocols=())):
         clients = Clients()
         clients.ask(request)
@@ -199,7 +199,7 @@ def test_the_first_request_writes_generation_0() -> None:
 
 
 def test_offsets_before_the_first_request_leave_nothing_to_write() -> None:
-    """The group is there already, made of its offsets."""
+    """Its committed offsets have already created the group."""
     clients = Clients()
     clients.commit(5)
     clients.ask(joining())
@@ -207,7 +207,7 @@ def test_offsets_before_the_first_request_leave_nothing_to_write() -> None:
 
 
 def test_the_older_coordinator_writes_nothing_of_a_new_group() -> None:
-    """Nor of its end, as long as it has had no generation."""
+    """Nor does it write its end while it has had no generation."""
     clients = Clients(Settings(scala=True))
     clients.ask(joining())
     clients.ask(DeleteGroup())
@@ -215,7 +215,7 @@ def test_the_older_coordinator_writes_nothing_of_a_new_group() -> None:
 
 
 def test_a_pending_member_comes_back_with_its_id() -> None:
-    """Only then it is a member; its session is five minutes long until it has been answered."""
+    """Only then is it a member; its session is five minutes long until its JoinGroup is answered."""
     clients = Clients()
     given = clients.ask(joining())
     assert given is not None
@@ -235,14 +235,14 @@ def test_a_pending_member_comes_back_with_its_id() -> None:
 
 
 def test_old_clients_join_at_once() -> None:
-    """Before JoinGroup v4 nobody was sent back for an id."""
+    """Before JoinGroup v4 no client was sent back with a member id."""
     clients = Clients()
     assert clients.ask(joining(require_known_member_id=False)) is None
     assert (clients.state, len(clients.group.members)) == ("PreparingRebalance", 1)
 
 
 def test_only_the_leader_is_told_of_the_others() -> None:
-    """The other one is told who leads."""
+    """Followers only get the leader's id."""
     clients = Clients()
     first, second = clients.join("a")[0], clients.join("b")[0]
     clients.wait(6_000)
@@ -252,7 +252,7 @@ def test_only_the_leader_is_told_of_the_others() -> None:
 
 
 def test_a_follower_that_joins_again_unchanged_is_only_told() -> None:
-    """Its answer was lost; a leader that joins again wants a rebalance."""
+    """As after a lost answer; the rejoin of a leader starts a rebalance."""
     clients = stable("a", "b")
     first, second = clients.group.members
     assert clients.ask(joining(member_id=second)) is not None
@@ -262,7 +262,7 @@ def test_a_follower_that_joins_again_unchanged_is_only_told() -> None:
 
 
 def test_a_follower_that_joins_again_otherwise_begins_a_rebalance() -> None:
-    """Its subscription is another."""
+    """Its subscription has changed."""
     clients = stable("a", "b")
     second = list(clients.group.members)[1]
     assert clients.ask(joining(member_id=second, protocols=protocols(topics=("u",)))) is None
@@ -270,7 +270,7 @@ def test_a_follower_that_joins_again_otherwise_begins_a_rebalance() -> None:
 
 
 def test_who_joins_again_before_the_leader_synced_is_told_again() -> None:
-    """An answer that was lost in CompletingRebalance; with another subscription it all begins anew."""
+    """As after a lost answer in CompletingRebalance; another subscription starts a new rebalance."""
     clients = completing()
     member_id = leader(clients)
     answer = clients.ask(joining(member_id=member_id))
@@ -281,7 +281,7 @@ def test_who_joins_again_before_the_leader_synced_is_told_again() -> None:
 
 
 def test_a_group_that_is_full_counts_those_who_have_joined() -> None:
-    """In a rebalance the first to come are in."""
+    """In a rebalance the first members to join are accepted."""
     clients = full()
     first, second = clients.group.members
     clients.rejoin(first)
@@ -291,7 +291,7 @@ def test_a_group_that_is_full_counts_those_who_have_joined() -> None:
 
 
 def test_a_static_member_that_comes_back_is_written_under_the_same_generation() -> None:
-    """With its new id, its assignment, and as leader when it led; the one before is fenced."""
+    """With a new id, its assignment, and the leadership if it led; the former id is fenced."""
     clients = static()
     old = leader(clients)
     before = clients.log[-1].value
@@ -318,7 +318,7 @@ def test_a_static_member_that_comes_back_is_written_under_the_same_generation() 
 
 
 def test_an_older_static_leader_is_told_that_another_one_leads() -> None:
-    """Else it would deal out partitions, and nobody would take them over."""
+    """Otherwise it would assign partitions that no member takes over."""
     clients = static()
     old = leader(clients)
     answer = clients.ask(joining("a", instance_id="i", skips_assignment=False))
@@ -327,7 +327,7 @@ def test_an_older_static_leader_is_told_that_another_one_leads() -> None:
 
 
 def test_a_static_member_that_would_change_the_protocol_begins_a_rebalance() -> None:
-    """Nothing is written of it."""
+    """Without a record."""
     clients = Clients()
     clients.stable("a", instance_id="i", protocols=protocols("range", "sticky"))
     records = len(clients.log)
@@ -336,7 +336,7 @@ def test_a_static_member_that_would_change_the_protocol_begins_a_rebalance() -> 
 
 
 def test_a_static_member_that_waits_is_fenced_by_its_successor() -> None:
-    """Its JoinGroup is answered at once; the successor's waits in its place."""
+    """Its JoinGroup is answered at once; that of the new member id waits instead."""
     clients = Clients()
     first = clients.join("a", instance_id="i")[0]
     assert clients.ask(joining("a", instance_id="i")) is None
@@ -344,7 +344,7 @@ def test_a_static_member_that_waits_is_fenced_by_its_successor() -> None:
 
 
 def test_a_static_member_that_comes_back_before_the_leader_synced() -> None:
-    """Whoever has synced must join again."""
+    """Members that have synced have to rejoin."""
     clients = Clients()
     clients.join("a")
     clients.join("b", instance_id="i")
@@ -365,14 +365,14 @@ def test_an_administrator_removes_a_static_member() -> None:
 
 
 def test_a_pending_member_leaves() -> None:
-    """It was never a member: the group stays as it is."""
+    """It was never a member: the group does not change."""
     clients = empty()
     assert clients.leave(next(iter(clients.group.pending_joins))) == "NONE"
     assert (clients.state, clients.coordinator.next_deadline_ms()) == ("Empty", None)
 
 
 def test_who_syncs_before_the_leader_waits_for_it() -> None:
-    """Then each is given its own part; who comes later is given it at once."""
+    """Then all members get their assignments; later SyncGroups are answered at once."""
     clients = Clients()
     clients.join("a")
     clients.join("b")
@@ -390,7 +390,7 @@ def test_who_syncs_before_the_leader_waits_for_it() -> None:
 
 
 def test_a_member_that_the_leader_leaves_out_has_nothing() -> None:
-    """Zero bytes are written for it."""
+    """Its record has zero bytes as assignment."""
     clients = Clients()
     clients.join("a")
     clients.wait(3_000)
@@ -421,20 +421,20 @@ def test_the_summary_of_a_group() -> None:
 
 
 def test_two_runs_with_one_seed_are_equal() -> None:
-    """Ids, times, records and answers."""
+    """Ids, times, records and answers are the same."""
     first, second = stable("a", "b"), stable("a", "b")
     assert (first.log, first.answers, first.changes) == (second.log, second.answers, second.changes)
 
 
 def test_a_member_id_is_the_client_or_the_instance_and_a_random_uuid() -> None:
-    """As ``ClassicGroup.generateMemberId`` makes it."""
+    """In the form of ``ClassicGroup.generateMemberId``."""
     clients = stable("a-b")
     assert leader(clients)[:-36] == "a-b-"
     assert leader(static())[:-36] == "i-"
 
 
 def test_joining_takes_every_field() -> None:
-    """The member in the record is the one that asked."""
+    """The member in the record has the answered id."""
     clients = Clients()
     clients.stable(
         "a", instance_id="i", session_timeout_ms=10_000, rebalance_timeout_ms=20_000, protocol_type="consumer"

@@ -1,4 +1,4 @@
-"""A coordinator that moves to another broker: what the log says of the group is what is left of it."""
+"""A coordinator that moves to another broker: it only has what is in the log."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from support.model.classic_clients import Clients
 
 
 def moved(clients: Clients) -> ClassicGroup | None:
-    """Nobody asks for anything meanwhile."""
+    """The coordinator moves, without requests in the meantime."""
     clients.take(clients.coordinator.move(clients.now))
     return clients.coordinator.group
 
 
 def test_a_stable_group_is_loaded_as_it_was() -> None:
-    """Nothing is written, nothing changes; sessions begin anew."""
+    """Nothing is written or changed; the sessions restart."""
     clients = Clients()
     ids = clients.stable("a", "b")
     before, records, changes = clients.group.record(), len(clients.log), list(clients.changes)
@@ -36,7 +36,7 @@ def test_a_stable_group_is_loaded_as_it_was() -> None:
 
 
 def test_a_rebalance_in_progress_is_forgotten() -> None:
-    """Who waits is told to look for the coordinator; the generation before holds again."""
+    """Waiting members get NOT_COORDINATOR; the previous generation holds again."""
     clients = Clients()
     first, second = clients.stable("a", "b")
     clients.leave(second)
@@ -55,7 +55,7 @@ def test_a_rebalance_in_progress_is_forgotten() -> None:
 
 
 def test_a_group_of_offsets_alone_stays_and_one_of_nothing_goes() -> None:
-    """Of the one there are commits in the log; the older coordinator has written nothing of the other."""
+    """The log has the commits of the first group; the older coordinator has written nothing of the second."""
     clients = Clients()
     clients.commit(5)
     assert moved(clients) is not None

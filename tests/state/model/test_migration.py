@@ -1,4 +1,4 @@
-"""Groups that change their kind in the coordinator model, with members and without."""
+"""Upgrades and downgrades of groups in the coordinator model, with and without members."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def classic(settings: Settings | None = None, **fields: object) -> tuple[Consume
 
 
 def test_an_upgrade_keeps_members_and_assignments() -> None:
-    """The classic group's tombstone, all of its members under its generation, then the one who asks."""
+    """The classic group's tombstone, all of its members at its generation, then the joining member."""
     clients = ConsumerClients()
     (member_id,) = clients.stable("c", protocols=protocols())
     before = len(clients.log)
@@ -47,7 +47,7 @@ def test_an_upgrade_keeps_members_and_assignments() -> None:
 
 
 def test_a_downgrade_goes_on_as_a_classic_rebalance() -> None:
-    """The group's tombstones and one record of generation and members; then they have to join again."""
+    """The group's tombstones and one record of the generation; then the members have to rejoin."""
     clients = ConsumerClients()
     clients.stable("c", protocols=protocols())
     clients.enter("n")
@@ -70,7 +70,7 @@ def test_a_downgrade_goes_on_as_a_classic_rebalance() -> None:
     ],
 )
 def test_upgrades_that_are_refused(settings: Settings, fields: dict[str, object]) -> None:
-    """By policy, for want of room, or because what members say is not Kafka's own protocol."""
+    """By policy, because of the size, or because the members' metadata are not Kafka's own."""
     clients, _ = classic(settings, **fields)
     before = len(clients.log)
     assert clients.enter("n").error is Error.GROUP_ID_NOT_FOUND
@@ -78,7 +78,7 @@ def test_upgrades_that_are_refused(settings: Settings, fields: dict[str, object]
 
 
 def test_a_group_in_its_first_rebalance_cannot_be_upgraded() -> None:
-    """The broker trips over the protocol that there is not yet; whoever waits has to join again."""
+    """The broker fails without a chosen protocol; waiting members have to rejoin."""
     clients = ConsumerClients()
     request, _ = clients.join("c")
     assert clients.enter("n").error is Error.UNKNOWN_SERVER_ERROR
@@ -88,7 +88,7 @@ def test_a_group_in_its_first_rebalance_cannot_be_upgraded() -> None:
 
 
 def test_an_empty_classic_group_begins_anew_as_a_consumer_group() -> None:
-    """Its tombstone, then what a first member is written; the epoch says nothing of the generation."""
+    """Its tombstone, then the records of a first member; the epoch does not follow from the generation."""
     clients, member_id = classic()
     clients.leave(member_id)
     before = len(clients.log)
@@ -98,7 +98,7 @@ def test_an_empty_classic_group_begins_anew_as_a_consumer_group() -> None:
 
 
 def test_an_empty_consumer_group_begins_anew_as_a_classic_group() -> None:
-    """Its tombstones and generation 0, at once."""
+    """Its tombstones and generation 0, in one operation."""
     clients = ConsumerClients()
     clients.enter("n")
     clients.depart("n")
@@ -132,7 +132,7 @@ def test_a_downgrade_keeps_what_everybody_shall_have() -> None:
 
 
 def test_a_static_member_takes_its_group_with_it() -> None:
-    """Alone in the group it changes the protocol without a new epoch, and back."""
+    """The only member changes the protocol without a new epoch, and back."""
     clients, _ = classic(instance_id="i", protocols=protocols())
     clients.enter("n", instance_id="i")
     assert (clients.consumers.epoch, clients.consumers.state) == (1, ConsumerPhase.STABLE)
@@ -142,7 +142,7 @@ def test_a_static_member_takes_its_group_with_it() -> None:
 
 
 def test_what_cannot_be_read_or_is_not_there() -> None:
-    """A subscription of nothing is refused; partitions of unknown topics are left out."""
+    """An empty subscription is refused; partitions of unknown topics are left out."""
     with pytest.raises(Refused, match="GROUP_ID_NOT_FOUND"):
         decode_member_subscription(b"")
     nowhere = bytes(16)

@@ -1,4 +1,4 @@
-"""Members of the classic protocol in a consumer group of the coordinator model."""
+"""Classic members of a consumer group in the coordinator model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TOPIC_IDS["t"]
 
 
 def mixed() -> tuple[ConsumerClients, str]:
-    """A member n of the consumer protocol, and one of the classic protocol that has joined after it."""
+    """A member n of the consumer protocol, and a classic member that joined after it."""
     clients = ConsumerClients()
     clients.enter("n")
     clients.wait(1_000)
@@ -21,12 +21,12 @@ def mixed() -> tuple[ConsumerClients, str]:
 
 
 def beat(clients: ConsumerClients, member_id: str) -> str | None:
-    """What its heartbeat is answered."""
+    """The error of a member's heartbeat."""
     return clients.error(ClassicHeartbeat(member_id=member_id, generation=clients.member(member_id).epoch))
 
 
 def test_it_is_first_given_an_id_and_then_answered_at_once() -> None:
-    """The id is Kafka's uuid as text; the generation is its member epoch; nobody leads."""
+    """The id is a Kafka Uuid as text, the generation is the member epoch, and there is no leader."""
     clients, member_id = mixed()
     answer = clients.answers[-1][1]
     assert (answer.error, answer.member_id, answer.generation, answer.leader) == (
@@ -40,7 +40,7 @@ def test_it_is_first_given_an_id_and_then_answered_at_once() -> None:
 
 
 def test_it_waits_until_a_partition_is_free_and_joins_again() -> None:
-    """Its heartbeats say when; its sync has what it has by now."""
+    """The answers to its heartbeats tell when; the SyncGroup has its current assignment."""
     clients, member_id = mixed()
     assert beat(clients, member_id) == "NONE"
     clients.beat("n")
@@ -54,7 +54,7 @@ def test_it_waits_until_a_partition_is_free_and_joins_again() -> None:
 
 
 def test_it_gives_up_what_it_does_not_own_any_more() -> None:
-    """A third member comes: one more join, without the partition."""
+    """A third member joins: one more rejoin, without the revoked partition."""
     clients, _ = mixed()
     clients.settle_all()
     clients.enter("m")
@@ -64,7 +64,7 @@ def test_it_gives_up_what_it_does_not_own_any_more() -> None:
 
 
 def test_a_join_that_does_not_come_in_time() -> None:
-    """Told to join again, it has its rebalance timeout for that, from the first time on."""
+    """Its rebalance timeout starts with the first answer that requests the rejoin."""
     clients, member_id = mixed()
     clients.sync_mixed(member_id)
     clients.beat("n")
@@ -81,7 +81,7 @@ def test_a_join_that_does_not_come_in_time() -> None:
 
 
 def test_a_sync_that_does_not_come_in_time() -> None:
-    """It is fenced at its rebalance timeout after it has joined."""
+    """It is fenced at its rebalance timeout after its JoinGroup."""
     clients, member_id = mixed()
     joined_ms = clients.now
     while member_id in clients.consumers.members:
@@ -91,7 +91,7 @@ def test_a_sync_that_does_not_come_in_time() -> None:
 
 
 def test_refusals() -> None:
-    """A generation that is not its epoch, a protocol that it did not name, a rebalance that it has missed."""
+    """Another generation than its epoch, an unknown protocol, and a rebalance that it has missed."""
     clients, member_id = mixed()
     sync = SyncGroup(member_id=member_id, generation=3)
     assert clients.error(ClassicHeartbeat(member_id=member_id, generation=2)) == "ILLEGAL_GENERATION"
@@ -104,7 +104,7 @@ def test_refusals() -> None:
 
 
 def test_it_leaves_and_so_may_a_static_one_be_sent_away() -> None:
-    """By the id, or by an administrator with the instance id alone."""
+    """By its member id, or by an administrator with the instance id alone."""
     clients, member_id = mixed()
     clients.enter("s", instance_id="i")
     assert clients.error(LeaveGroup(member_id=member_id)) == "NONE"
@@ -114,7 +114,7 @@ def test_it_leaves_and_so_may_a_static_one_be_sent_away() -> None:
 
 
 def test_a_move_forgets_that_it_was_told_to_join() -> None:
-    """Its session begins anew, and the time to join with the next heartbeat that asks for it."""
+    """Its session restarts, and the time to rejoin starts with the next heartbeat that requests it."""
     clients, member_id = mixed()
     clients.sync_mixed(member_id)
     clients.beat("n")

@@ -35,7 +35,7 @@ def committed(clients: Clients) -> dict[tuple[str, int], int]:
 
 
 def written(clients: Clients, since: int = 0) -> list[tuple[str, Any]]:
-    """Records in short: the group's or a partition's, and the value."""
+    """Records in short: the group's or a partition's name, and the value."""
     return [
         (
             "group" if isinstance(raw.key, GroupMetadataKey) else f"{raw.key.topic}-{raw.key.partition}",
@@ -70,7 +70,7 @@ def test_a_commit_is_written_with_the_time_of_the_coordinator() -> None:
 
 
 def test_a_commit_with_a_retention_of_its_own_has_an_expiry() -> None:
-    """And is of version 1, the only one that can say so."""
+    """Its version is 1, the only one with an expiry."""
     clients = Clients(gap=1)
     clients.commit(5, retention_ms=500)
     value = clients.log[0].value
@@ -78,7 +78,7 @@ def test_a_commit_with_a_retention_of_its_own_has_an_expiry() -> None:
 
 
 def test_metadata_that_is_too_large_refuses_its_partition_alone() -> None:
-    """The other one is committed."""
+    """The other partition is committed."""
     clients = Clients(Settings(offset_metadata_max_bytes=3))
     commits = (
         Commit(topic="t", partition=0, offset=5, metadata="four"),
@@ -93,7 +93,7 @@ def test_metadata_that_is_too_large_refuses_its_partition_alone() -> None:
 
 
 def test_transactional_commits_are_taken_in_completing_rebalance() -> None:
-    """Those of consumers are refused then, and accepted before in PreparingRebalance."""
+    """Commits by consumers are refused then, but accepted in PreparingRebalance."""
     clients = Clients()
     first, second = clients.stable("a", "b")
     clients.leave(second)
@@ -105,7 +105,7 @@ def test_transactional_commits_are_taken_in_completing_rebalance() -> None:
 
 
 def test_transactions_of_two_producers() -> None:
-    """What is committed becomes the offset, what is aborted is forgotten; a stranger's marker means nothing."""
+    """Committed offsets are taken over, aborted ones are dropped; an unknown producer's marker has no effect."""
     clients = Clients()
     clients.commit(99)
     clients.commit(100, producer_id=5)
@@ -121,7 +121,7 @@ def test_transactions_of_two_producers() -> None:
 
 
 def test_a_commit_after_a_pending_one_stays() -> None:
-    """The place in the log counts, not the time of the marker."""
+    """The position in the log decides, not the time of the marker."""
     clients = Clients()
     clients.commit(100, producer_id=5)
     clients.commit(101)
@@ -131,7 +131,7 @@ def test_a_commit_after_a_pending_one_stays() -> None:
 
 
 def test_mixed_commits_are_warned_of_once() -> None:
-    """Whichever came first."""
+    """In either order."""
     clients = Clients()
     clients.commit(1)
     assert clients.warnings == []
@@ -142,7 +142,7 @@ def test_mixed_commits_are_warned_of_once() -> None:
 
 
 def test_a_tombstone_removes_what_is_pending_too() -> None:
-    """A marker that comes later brings nothing back."""
+    """A later marker does not restore them."""
     clients = Clients()
     clients.commit(99)
     clients.commit(100, producer_id=5)
@@ -152,7 +152,7 @@ def test_a_tombstone_removes_what_is_pending_too() -> None:
 
 
 def test_offsets_of_a_subscribed_topic_cannot_be_deleted() -> None:
-    """Those of other topics can, while the group is in use."""
+    """Those of other topics can be deleted while the group has members."""
     clients = Clients()
     (member_id,) = clients.stable("a")
     for topic in ("t", "u"):
@@ -167,14 +167,14 @@ def test_offsets_of_a_subscribed_topic_cannot_be_deleted() -> None:
 
 
 def test_offsets_of_other_groups_than_consumers_cannot_be_deleted_while_they_are_in_use() -> None:
-    """Nobody knows what they are subscribed to."""
+    """Their subscriptions are unknown."""
     clients = Clients()
     clients.stable("a", protocol_type="connect")
     assert clients.error(OffsetDelete((("t", 0),))) == "NON_EMPTY_GROUP"
 
 
 def test_deleting_a_group_takes_its_offsets_first() -> None:
-    """In one operation; afterwards nobody knows it."""
+    """In one operation; then the group does not exist."""
     clients = Clients()
     clients.commit(5)
     clients.commit(6, partition=1)
@@ -185,7 +185,7 @@ def test_deleting_a_group_takes_its_offsets_first() -> None:
 
 
 def test_a_topic_that_is_deleted_takes_its_offsets_along() -> None:
-    """Though members are subscribed to it; the group stays."""
+    """Although members are subscribed to it; the group stays."""
     clients = Clients()
     (member_id,) = clients.stable("a")
     clients.commit(5, member_id=member_id, generation=1)
@@ -196,7 +196,7 @@ def test_a_topic_that_is_deleted_takes_its_offsets_along() -> None:
 
 
 def test_offsets_of_an_emptied_group_expire_counting_from_then() -> None:
-    """To the millisecond, all at once and with the group; a commit in between does not prolong them."""
+    """To the millisecond, all of them with the group; a commit in between does not extend that."""
     clients = Clients()
     (member_id,) = clients.stable("a")
     clients.commit(5, member_id=member_id, generation=1)
@@ -215,7 +215,7 @@ def test_offsets_of_an_emptied_group_expire_counting_from_then() -> None:
 
 
 def test_offsets_of_a_simple_group_expire_each_from_its_commit() -> None:
-    """The group goes with the last one."""
+    """The group is removed with the last offset."""
     clients = Clients()
     clients.commit(5)
     clients.wait(DAY_MS)
@@ -229,7 +229,7 @@ def test_offsets_of_a_simple_group_expire_each_from_its_commit() -> None:
 
 
 def test_in_use_only_topics_that_were_let_go_of_expire() -> None:
-    """And in a rebalance nothing does."""
+    """And none does during a rebalance."""
     clients = Clients()
     (member_id,) = clients.stable("a", session_timeout_ms=1_800_000, instance_id="i")
     for topic in ("t", "u"):
@@ -264,7 +264,7 @@ def test_an_open_transaction_holds_its_partition_and_the_group_back() -> None:
 
 @pytest.mark.parametrize("scala", [False, True])
 def test_an_empty_group_without_offsets_goes_at_the_next_clean_up(scala: bool) -> None:
-    """The older coordinator writes no tombstone of one that has had no generation."""
+    """The older coordinator writes no tombstone for a group without a generation."""
     clients = Clients(Settings(scala=scala))
     clients.ask(joining())
     clients.clean_up()
@@ -290,7 +290,7 @@ def test_what_expires_is_what_the_replay_says_is_due(
     emptied: int,
     now: int,
 ) -> None:
-    """The rules are written down twice, for the broker and for the replay; they agree on every offset."""
+    """The rules exist twice, in the model and in the replay; they agree for every offset."""
     clients = Clients(Settings(retention_ms=500), now=0, gap=1)
     for partition, (topic, at) in enumerate(sorted(ages, key=lambda one: one[1])):
         clients.wait(max(0, at - clients.now))

@@ -1,4 +1,4 @@
-"""The phases of a rebalance in the model: what they wait for, for how long, and whom they give up on."""
+"""The phases of a rebalance in the model: what they wait for, how long, and which members they remove."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from support.model.classic_clients import Clients, joining
 
 
 def reached(clients: Clients, state: Phase) -> list[int]:
-    """When the group came into a state."""
+    """The time of the change to a state."""
     return [change.at_ms for change in clients.changes if change.after is state]
 
 
 def test_the_first_rebalance_waits_as_long_as_members_arrive() -> None:
-    """Another delay for whoever came during the last one; nobody came in the third."""
+    """Each new member adds another delay; in the third delay there is none."""
     clients = Clients(now=0)
     clients.join("a")
     begun = clients.now
@@ -26,7 +26,7 @@ def test_the_first_rebalance_waits_as_long_as_members_arrive() -> None:
 
 
 def test_the_first_rebalance_waits_no_longer_than_the_rebalance_timeout() -> None:
-    """However many come: 3 + 3 + 1 seconds of 7."""
+    """With any number of members: 3 + 3 + 1 seconds of 7."""
     clients = Clients(now=0)
     clients.join("a", rebalance_timeout_ms=7_000)
     begun = clients.now
@@ -47,7 +47,7 @@ def test_without_a_delay_the_first_member_has_its_generation_at_once() -> None:
 
 
 def test_a_rebalance_waits_for_the_largest_of_the_members_timeouts() -> None:
-    """Who has not joined by then is gone, and so are its sessions."""
+    """Members that have not joined by then are removed with their sessions."""
     clients = Clients()
     first = clients.join("a", rebalance_timeout_ms=20_000)[0]
     clients.join("b", rebalance_timeout_ms=30_000)
@@ -68,7 +68,7 @@ def test_a_rebalance_waits_for_the_largest_of_the_members_timeouts() -> None:
 
 
 def test_a_pending_member_holds_a_rebalance_up() -> None:
-    """It was promised its place, until its session is over."""
+    """Its place is kept until its session ends."""
     clients = Clients()
     (member_id,) = clients.stable("a")
     clients.ask(joining("b", session_timeout_ms=10_000))
@@ -80,7 +80,7 @@ def test_a_pending_member_holds_a_rebalance_up() -> None:
 
 
 def test_a_leader_that_does_not_join_again_is_replaced() -> None:
-    """The first one that has joined leads."""
+    """The first member that has joined leads."""
     clients = Clients()
     leader = clients.stable("a", instance_id="i", rebalance_timeout_ms=30_000)[0]
     follower = clients.join("b", rebalance_timeout_ms=30_000)[1]
@@ -91,7 +91,7 @@ def test_a_leader_that_does_not_join_again_is_replaced() -> None:
 
 
 def test_static_members_that_are_away_keep_the_group_in_its_rebalance() -> None:
-    """Nobody has joined, nobody is removed: the phase is begun again, and nothing is written."""
+    """No member has joined or is removed: the phase restarts, and nothing is written."""
     clients = Clients()
     member_id = clients.stable(
         "a", instance_id="i", session_timeout_ms=1_800_000, rebalance_timeout_ms=60_000
@@ -107,7 +107,7 @@ def test_static_members_that_are_away_keep_the_group_in_its_rebalance() -> None:
 
 
 def test_a_silent_member_is_gone_after_its_session() -> None:
-    """To the millisecond; the last one leaves an empty group behind."""
+    """To the millisecond; the last one leaves an empty group."""
     clients = Clients()
     (member_id,) = clients.stable("a", session_timeout_ms=10_000)
     clients.heartbeat(member_id)
@@ -129,7 +129,7 @@ def test_a_silent_member_is_gone_after_its_session() -> None:
 
 
 def test_commits_are_signs_of_life_of_a_stable_group() -> None:
-    """Without a heartbeat the member stays."""
+    """The member stays without heartbeats."""
     clients = Clients()
     (member_id,) = clients.stable("a", session_timeout_ms=10_000)
     for offset in range(5):
@@ -139,7 +139,7 @@ def test_commits_are_signs_of_life_of_a_stable_group() -> None:
 
 
 def test_who_waits_for_the_others_need_not_heartbeat() -> None:
-    """But a new member that waits is given up after five minutes, and told."""
+    """But a waiting new member is removed after five minutes, with an answer."""
     clients = Clients()
     first, second = clients.stable("a", "b", session_timeout_ms=10_000, rebalance_timeout_ms=1_000_000)
     clients.rejoin(first, session_timeout_ms=10_000, rebalance_timeout_ms=1_000_000)
@@ -155,7 +155,7 @@ def test_who_waits_for_the_others_need_not_heartbeat() -> None:
 
 
 def test_who_does_not_sync_is_removed() -> None:
-    """A follower at the rebalance timeout after the join phase, though the group has been Stable for long."""
+    """A follower, at the rebalance timeout after the join phase, even if the group is Stable."""
     clients = Clients()
     clients.join("a", rebalance_timeout_ms=20_000)
     clients.join("b", rebalance_timeout_ms=20_000)
@@ -173,7 +173,7 @@ def test_who_does_not_sync_is_removed() -> None:
 
 
 def test_a_leader_that_does_not_sync_is_removed_and_nothing_is_written() -> None:
-    """Those that have synced are told to join again."""
+    """Members that have synced have to rejoin."""
     clients = Clients()
     clients.join("a", rebalance_timeout_ms=20_000)
     clients.join("b", rebalance_timeout_ms=20_000)
@@ -193,7 +193,7 @@ def test_a_leader_that_does_not_sync_is_removed_and_nothing_is_written() -> None
 
 
 def test_when_nobody_syncs_the_group_is_empty_two_generations_later() -> None:
-    """One for the join phase that completed, one for the one that nobody came to."""
+    """One for the completed join phase, one for the phase without members."""
     clients = Clients()
     (member_id,) = clients.stable("a", rebalance_timeout_ms=20_000)
     clients.rejoin(member_id, rebalance_timeout_ms=20_000)
@@ -203,7 +203,7 @@ def test_when_nobody_syncs_the_group_is_empty_two_generations_later() -> None:
 
 
 def test_the_record_of_a_generation_tells_when_its_join_phase_ended() -> None:
-    """``currentStateTimestamp`` is older than the record by the time the leader took."""
+    """``currentStateTimestamp`` is older than the record by the time that the leader took."""
     clients = Clients()
     clients.join("a")
     clients.wait(3_000)

@@ -1,4 +1,4 @@
-"""One member's step to its target: revoke first, then take what is free, then be stable."""
+"""A member's steps to its target: revoke, then take free partitions, then Stable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T, U = b"t" * 16, b"u" * 16
 
 
 def held(since: int, *numbers: int) -> dict[tuple[bytes, int], int]:
-    """Partitions of topic t, had since an epoch."""
+    """Partitions of topic t, owned since an epoch."""
     return {(T, number): since for number in numbers}
 
 
@@ -79,5 +79,5 @@ STABLE = replace(MEMBER, epoch=3, previous_epoch=2, assigned={**held(2, 0), **he
     ],
 )
 def test_steps(member: ConsumerMember, step: Reconciliation, after: ConsumerMember) -> None:
-    """From here, with this in mind, to there."""
+    """For each state of the member and each input, the next state."""
     assert step.step(member) == after

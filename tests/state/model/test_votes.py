@@ -1,4 +1,4 @@
-"""The protocol vote, as ``ClassicGroup`` holds it."""
+"""The vote for a protocol (``ClassicGroup``)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ def test_candidates_are_supported_by_all() -> None:
 
 
 def test_a_member_votes_for_its_first_candidate() -> None:
-    """Preferences that are no candidates are passed over."""
+    """Preferences that are not candidates are skipped."""
     assert vote(["mine", "range", "sticky"], ["sticky", "range"]) == "range"
 
 
 def test_a_member_without_a_candidate_is_an_error() -> None:
-    """Such a member would never have been admitted."""
+    """Such a member could not have joined."""
     with pytest.raises(ValueError, match="supports none of the candidates"):
         vote(["mine"], ["range"])
 
 
 def test_the_majority_wins() -> None:
-    """Two against one, whoever is first."""
+    """Two votes against one, whichever is first."""
     assert select_protocol({"a": ["x", "y"], "b": ["y", "x"], "c": ["y", "x"]}) == "y"
 
 
 def test_a_tie_goes_to_the_first_candidate() -> None:
-    """One vote each: the order of the first member decides, the same in every run."""
+    """With one vote each, the order of the first member decides."""
     assert select_protocol({"a": ["x", "y"], "b": ["y", "x"]}) == "x"
 
 

@@ -1,4 +1,4 @@
-"""Assignors of simulated members: eager ones deal out anew, cooperative ones move as little as they can."""
+"""Assignors of simulated clients: eager ones assign anew, cooperative ones move as few partitions as possible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from groupreplay.state.simulation.assignor import assigned, owned, supported
 
 
 def dealt(claims: dict[str, tuple[int, ...]], partitions: int, *, cooperative: bool) -> dict[str, list[int]]:
-    """What members with these partitions are given."""
+    """The new assignments of members with these partitions."""
     members = [
         (name, None, supported("t", mine, cooperative=cooperative)[0].metadata)
         for name, mine in claims.items()
@@ -19,12 +19,12 @@ def dealt(claims: dict[str, tuple[int, ...]], partitions: int, *, cooperative: b
 
 
 def test_an_eager_group_deals_out_everything_in_turn() -> None:
-    """By the members' names, whatever they had."""
+    """By the members' names, whatever they owned."""
     assert dealt({"b": (0, 1), "a": ()}, 3, cooperative=False) == {"a": [0, 2], "b": [1]}
 
 
 def test_a_cooperative_member_gives_up_first() -> None:
-    """What is too much for it is nobody's in this generation, and another one's in the next."""
+    """A member's surplus is unassigned in this generation, and assigned in the next one."""
     first = dealt({"a": (0, 1, 2, 3), "b": ()}, 4, cooperative=True)
     assert first == {"a": [0, 1], "b": []}
     second = dealt({name: tuple(mine) for name, mine in first.items()}, 4, cooperative=True)
@@ -36,7 +36,7 @@ def test_a_cooperative_member_gives_up_first() -> None:
     st.integers(1, 12),
 )
 def test_a_cooperative_group_settles(claims: list[set[int]], partitions: int) -> None:
-    """Whatever the members claim: after three generations everything is dealt out evenly, and nothing moves."""
+    """From any claims: after three generations the assignment is even and does not change."""
     held = {str(number): tuple(one for one in mine if one < partitions) for number, mine in enumerate(claims)}
     for _ in range(3):
         held = {name: tuple(mine) for name, mine in dealt(held, partitions, cooperative=True).items()}

@@ -1,4 +1,4 @@
-"""Simulated groups of one partition: order, truth, probes, clean-up."""
+"""The simulated groups of one partition: order, state changes, probes, expiry."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LEGAL[Phase.EMPTY] |= {Phase.DEAD}
 def plan(
     scenario: str = "mixed", *, groups: int = 6, minutes: int = 15, seed: int = 1, **fields: object
 ) -> SimulationPlan:
-    """A small one, all groups in one partition."""
+    """A small simulation with all groups in one partition."""
     return SimulationPlan(
         scenario=scenario,
         groups=groups,
@@ -61,12 +61,12 @@ def plan(
 
 
 def simulated(one: SimulationPlan) -> list[SimulationItem]:
-    """Everything that happened."""
+    """All items of the simulation."""
     return list(simulate(one, one.group_ids()[0]))
 
 
 def at_ms(item: SimulationItem) -> int:
-    """When it was."""
+    """The time of an item."""
     if isinstance(item, WrittenRecord):
         return item.timestamp_ms
     if isinstance(item, CoordinatorWarning):
@@ -76,10 +76,9 @@ def at_ms(item: SimulationItem) -> int:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_everything_is_in_order_and_legal(scenario: str) -> None:
-    """Times that never go back, states that follow each other; answers are the truth.
+    """Times never decrease, states follow each other legally, and probes have the actual state.
 
-    Offsets have gaps where transactions are, and what is in them is seen late. Where a coordinator moves, a
-    rebalance is forgotten.
+    With transactions the offsets have gaps and records are released late. A coordinator that moves loses a rebalance.
     """
     # The last broker is restarted after 21 minutes.
     one = plan(scenario, minutes=25 if scenario == "cluster-restart" else 12)
@@ -111,7 +110,7 @@ def test_everything_is_in_order_and_legal(scenario: str) -> None:
 
 
 def test_clients_end_in_a_stable_group_with_every_partition_dealt_out() -> None:
-    """Members that come and stay: one generation, nobody idle, commits of all partitions."""
+    """After the start of all members each partition has an owner and commits."""
     items = simulated(plan("rolling-restart-3-dynamic-eager", groups=3, minutes=30))
     generations = [
         item.value
@@ -129,7 +128,7 @@ def test_clients_end_in_a_stable_group_with_every_partition_dealt_out() -> None:
 
 
 def test_a_prober_asks_about_rebalances_until_they_are_over() -> None:
-    """Each of its series ends with an answer that is no rebalance, unless the simulation ends before."""
+    """Each series of probes ends with a state that is not a rebalance, unless the simulation ends before."""
     one = plan("storm", groups=2)
     answers = [item for item in simulated(one) if isinstance(item, GroupProbe)]
     assert {answer.taken_ms % 10_000 for answer in answers} == {BEGIN_MS % 10_000}
@@ -141,13 +140,13 @@ def test_a_prober_asks_about_rebalances_until_they_are_over() -> None:
 
 
 def test_without_a_prober_nobody_asks() -> None:
-    """The log is the same."""
+    """The log does not depend on the prober."""
     simple = simulated(plan(probe_interval_ms=None))
     assert [item for item in simulated(plan()) if not isinstance(item, GroupProbe | LogEnds)] == simple
 
 
 def test_abandoned_groups_expire_at_the_clean_up_after_their_retention() -> None:
-    """Offsets and group at once, no earlier than due and no later than the next look of the broker."""
+    """Offsets and group in one operation, not before their deadline and not after the next check."""
     one = plan("expiry", minutes=60, settings=Settings(retention_ms=15 * MINUTE_MS))
     emptied: dict[str, int] = {}
     deleted: dict[str, int] = {}
@@ -161,7 +160,7 @@ def test_abandoned_groups_expire_at_the_clean_up_after_their_retention() -> None
 
 
 def test_the_older_coordinator_writes_no_generation_0() -> None:
-    """The truth has the group's beginning all the same."""
+    """The state changes have the group's beginning all the same."""
     items = simulated(plan("autoscale", groups=2, minutes=5, settings=Settings(scala=True)))
     generations = {
         item.value.generation  # type: ignore[union-attr]
@@ -173,14 +172,14 @@ def test_the_older_coordinator_writes_no_generation_0() -> None:
 
 
 def test_groups_are_in_the_partitions_that_hold_them() -> None:
-    """As the broker would place them."""
+    """By the same hash as the broker's."""
     placed = SimulationPlan(scenario="mixed", groups=200, duration_ms=1, seed=0).group_ids()
     assert sum(map(len, placed)) == 200
     assert all(partition_for(group_id) == place for place, ids in enumerate(placed) for group_id in ids)
 
 
 def test_a_seed_says_everything() -> None:
-    """The same one gives the same history, another one another."""
+    """Another seed gives another history."""
     assert simulated(plan(minutes=5)) == simulated(plan(minutes=5))
     assert simulated(plan(minutes=5)) != simulated(plan(minutes=5, seed=2))
 
@@ -188,7 +187,7 @@ def test_a_seed_says_everything() -> None:
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("hangs_s", [10, 50])
 def test_a_consumer_that_hangs_finds_its_way_back(hangs_s: int, static: bool) -> None:
-    """KIP-848: it leaves when it has not polled for 30 s; whatever it has missed, all is dealt out in the end."""
+    """KIP-848: it leaves after 30 s without a poll; in the end all partitions are assigned."""
     steps = ((0, START, 0), (10, START, 1), (60, HANG, 1), (62, START, 2))
     script = Script(
         steps=tuple(
@@ -219,7 +218,7 @@ def test_a_consumer_that_hangs_finds_its_way_back(hangs_s: int, static: bool) ->
 
 @pytest.mark.parametrize("scenario", CONSUMER_SCENARIOS)
 def test_the_replay_of_consumer_groups_knows_each_of_their_states(scenario: str) -> None:
-    """At the time of every change; those of the classic groups in between are mostly not written."""
+    """At the time of each change; most changes of classic groups in between are not written."""
     one = plan(scenario, groups=4, minutes=40)
     items = simulated(one)
     for group_id in one.group_ids()[0]:
