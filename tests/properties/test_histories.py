@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from groupreplay.state import Event, Group, Observations
 from groupreplay.state.output.envelope import cloud_event
 from support.histories.builders import CONTEXT, GROUP, Raw, observed
-from support.histories.strategies import histories
+from support.histories.strategies import cuts, histories
 
 
 def at_once(records: list[Raw]) -> tuple[list[Event], dict[str, Any]]:
@@ -20,12 +19,6 @@ def at_once(records: list[Raw]) -> tuple[list[Event], dict[str, Any]]:
     group = Group(GROUP, CONTEXT)
     events = group.apply(observed(records), 0)
     return events + group.expire(records[-1].at + 1), group.describe()
-
-
-def cuts(data: st.DataObject, records: list[Raw]) -> list[list[Raw]]:
-    """The records cut into batches anywhere, through operations too."""
-    at = sorted(data.draw(st.sets(st.integers(0, len(records))), label="cuts") | {0, len(records)})
-    return [records[low:high] for low, high in pairwise(at)]
 
 
 @given(histories(), st.data())

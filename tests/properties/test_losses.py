@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -25,6 +24,7 @@ from support.histories.builders import (
     no_offset,
     observed,
 )
+from support.histories.strategies import cuts
 
 #: Offsets expire within these histories, and the losses are remembered.
 RETENTION_MS = 30_000
@@ -70,11 +70,10 @@ def test_cuts_and_restarts_do_not_matter(records: list[Raw], data: st.DataObject
     whole = Group(GROUP, SHORT)
     end_ms = records[-1].at + 1
     expected = facts(whole.apply(observed(records), 0) + whole.expire(end_ms))
-    at = sorted(data.draw(st.sets(st.integers(0, len(records))), label="cuts") | {0, len(records)})
     blob, events = Group(GROUP, SHORT).snapshot(), []
-    for low, high in pairwise(at):
+    for batch in cuts(data, records):
         group = Group.from_snapshot(GROUP, SHORT, blob)
-        events += group.apply(observed(records[low:high]), 0)
+        events += group.apply(observed(batch), 0)
         blob = group.snapshot()
     group = Group.from_snapshot(GROUP, SHORT, blob)
     events += group.expire(end_ms)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from groupreplay.state.output.envelope import cloud_event
 from support.histories.builders import GROUP, Raw, observed, placed
 from support.histories.cleaner import settled, untrue
 from support.histories.group_writer import GroupWriter
-from support.histories.strategies import HAPPENINGS, WrittenLog, logs, model_logs, writers
+from support.histories.strategies import HAPPENINGS, WrittenLog, cuts, logs, model_logs, writers
 from support.model.consumer_lives import NAMED
 
 
@@ -27,12 +26,6 @@ def at_once(records: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
     group = Group(GROUP, NAMED)
     events = group.apply(observed(records), 0)
     return events + group.expire(records[-1].at + 1), group.describe()
-
-
-def cuts(data: st.DataObject, records: Sequence[Raw]) -> list[Sequence[Raw]]:
-    """The records cut into batches anywhere, through operations too."""
-    at = sorted(data.draw(st.sets(st.integers(0, len(records))), label="cuts") | {0, len(records)})
-    return [records[low:high] for low, high in pairwise(at)]
 
 
 @given(logs(), st.data(), st.integers(0, 2**32))

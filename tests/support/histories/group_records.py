@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import support.histories.modern_builders as consumer
@@ -41,13 +42,17 @@ class HeldPartitions:
 class Consumer:
     """Types 3, 5 to 8 and 16; type 4 is only ever tombstoned, as since 4.1."""
 
-    MEMBER_KEYS = (
-        wire.ConsumerGroupCurrentMemberAssignmentKey,
-        wire.ConsumerGroupTargetAssignmentMemberKey,
-        wire.ConsumerGroupMemberMetadataKey,
-    )
-    TARGET_EPOCH_KEY = wire.ConsumerGroupTargetAssignmentMetadataKey
-    GROUP_KEYS = (wire.ConsumerGroupPartitionMetadataKey, wire.ConsumerGroupMetadataKey)
+    MODULE: ModuleType = wire
+    PREFIX = "ConsumerGroup"
+    #: The keys without a member id that the end of the group tombstones, in Kafka's order.
+    GROUP_KEYS: tuple[str, ...] = ("TargetAssignmentMetadata", "PartitionMetadata", "Metadata")
+
+    def record(self, name: str, member_id: str | None = None, **fields: Any) -> Raw:
+        """A record by the name of its type; a tombstone without fields."""
+        member = {} if member_id is None else {"member_id": member_id}
+        key = getattr(self.MODULE, f"{self.PREFIX}{name}Key")(group=GROUP, **member)
+        value = getattr(self.MODULE, f"{self.PREFIX}{name}Value")(version=0, **fields) if fields else None
+        return Raw(key, value)
 
     def described(self, told: Described) -> Raw:
         """A member's metadata."""
@@ -58,15 +63,15 @@ class Consumer:
 
     def group_epoch(self, number: int, metadata_hash: int) -> Raw:
         """The group epoch, with the hash of the topics."""
-        return consumer.group_epoch(number, metadata_hash)
+        return self.record("Metadata", epoch=number, metadata_hash=metadata_hash)
 
     def target(self, member_id: str, partitions: Sequence[int]) -> Raw:
         """A member's target assignment."""
-        return consumer.target(member_id, partitions)
+        return self.record("TargetAssignmentMember", member_id, topic_partitions=_of(partitions))
 
     def target_epoch(self, number: int) -> Raw:
         """The epoch of the target assignment."""
-        return consumer.target_epoch(number)
+        return self.record("TargetAssignmentMetadata", assignment_epoch=number)
 
     def current(self, member_id: str, has: HeldPartitions) -> Raw:
         """A member's current assignment."""
@@ -85,85 +90,63 @@ class Consumer:
 
     def left(self, member_id: str) -> list[Raw]:
         """The tombstones of a member, in the coordinator's order."""
-        return [Raw(kind(group=GROUP, member_id=member_id), None) for kind in self.MEMBER_KEYS]
+        names = ("CurrentMemberAssignment", "TargetAssignmentMember", "MemberMetadata")
+        return [self.record(name, member_id) for name in names]
 
     def ended(self) -> list[Raw]:
         """The tombstones of an empty group."""
-        return [Raw(kind(group=GROUP), None) for kind in (self.TARGET_EPOCH_KEY, *self.GROUP_KEYS)]
+        return [self.record(name) for name in self.GROUP_KEYS]
 
 
 class Share(Consumer):
     """Types 10 to 15."""
 
-    MEMBER_KEYS = (
-        share.ShareGroupCurrentMemberAssignmentKey,
-        share.ShareGroupTargetAssignmentMemberKey,
-        share.ShareGroupMemberMetadataKey,
-    )
-    TARGET_EPOCH_KEY = share.ShareGroupTargetAssignmentMetadataKey
-    GROUP_KEYS = (share.ShareGroupStatePartitionMetadataKey, share.ShareGroupMetadataKey)
+    MODULE = share
+    PREFIX = "ShareGroup"
+    GROUP_KEYS = ("TargetAssignmentMetadata", "StatePartitionMetadata", "Metadata")
 
     def described(self, told: Described) -> Raw:
         """A member's metadata."""
-        value = share.ShareGroupMemberMetadataValue(
-            version=0,
+        return self.record(
+            "MemberMetadata",
+            told.member_id,
             rack_id=None,
             client_id=told.client_id,
             client_host=told.host,
             subscribed_topic_names=told.topics,
         )
-        return Raw(share.ShareGroupMemberMetadataKey(group=GROUP, member_id=told.member_id), value)
-
-    def group_epoch(self, number: int, metadata_hash: int) -> Raw:
-        """The group epoch, with the hash of the topics."""
-        value = share.ShareGroupMetadataValue(version=0, epoch=number, metadata_hash=metadata_hash)
-        return Raw(share.ShareGroupMetadataKey(group=GROUP), value)
-
-    def target(self, member_id: str, partitions: Sequence[int]) -> Raw:
-        """A member's target assignment."""
-        value = share.ShareGroupTargetAssignmentMemberValue(version=0, topic_partitions=_of(partitions))
-        return Raw(share.ShareGroupTargetAssignmentMemberKey(group=GROUP, member_id=member_id), value)
-
-    def target_epoch(self, number: int) -> Raw:
-        """The epoch of the target assignment."""
-        value = share.ShareGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=number)
-        return Raw(share.ShareGroupTargetAssignmentMetadataKey(group=GROUP), value)
 
     def current(self, member_id: str, has: HeldPartitions) -> Raw:
         """A member's current assignment."""
-        value = share.ShareGroupCurrentMemberAssignmentValue(
-            version=0,
+        return self.record(
+            "CurrentMemberAssignment",
+            member_id,
             member_epoch=has.epoch,
             previous_member_epoch=has.previous,
             state=has.state,
             assigned_partitions=_of(has.assigned),
         )
-        return Raw(share.ShareGroupCurrentMemberAssignmentKey(group=GROUP, member_id=member_id), value)
 
     def state_partitions(self, partitions: Sequence[int]) -> Raw:
         """Type 15, which also has the topic's name."""
         topic = share.TopicPartitionsInfo(topic_id=TOPIC_ID, topic_name="t", partitions=tuple(partitions))
-        value = share.ShareGroupStatePartitionMetadataValue(
-            version=0, initializing_topics=(), initialized_topics=(topic,), deleting_topics=()
+        return self.record(
+            "StatePartitionMetadata", initializing_topics=(), initialized_topics=(topic,), deleting_topics=()
         )
-        return Raw(share.ShareGroupStatePartitionMetadataKey(group=GROUP), value)
 
 
 class Streams(Consumer):
     """Types 17 and 19 to 23, with one subtopology."""
 
-    MEMBER_KEYS = (
-        streams.StreamsGroupCurrentMemberAssignmentKey,
-        streams.StreamsGroupTargetAssignmentMemberKey,
-        streams.StreamsGroupMemberMetadataKey,
-    )
-    TARGET_EPOCH_KEY = streams.StreamsGroupTargetAssignmentMetadataKey
-    GROUP_KEYS = (streams.StreamsGroupMetadataKey, streams.StreamsGroupTopologyKey)
+    MODULE = streams
+    PREFIX = "StreamsGroup"
+    GROUP_KEYS = ("TargetAssignmentMetadata", "Metadata", "Topology")
 
     def described(self, told: Described) -> Raw:
         """A member's metadata."""
-        value = streams.StreamsGroupMemberMetadataValue(
-            version=0,
+        return self.record(
+            "MemberMetadata",
+            told.member_id,
             instance_id=None,
             rack_id=None,
             client_id=told.client_id,
@@ -174,31 +157,23 @@ class Streams(Consumer):
             user_endpoint=None,
             client_tags=(),
         )
-        return Raw(streams.StreamsGroupMemberMetadataKey(group=GROUP, member_id=told.member_id), value)
 
     def group_epoch(self, number: int, metadata_hash: int, validated: int = 1) -> Raw:
         """The group epoch, with the hash of the topics."""
-        value = streams.StreamsGroupMetadataValue(
-            version=0, epoch=number, metadata_hash=metadata_hash, validated_topology_epoch=validated
+        return self.record(
+            "Metadata", epoch=number, metadata_hash=metadata_hash, validated_topology_epoch=validated
         )
-        return Raw(streams.StreamsGroupMetadataKey(group=GROUP), value)
 
     def target(self, member_id: str, partitions: Sequence[int]) -> Raw:
         """A member's target assignment."""
         tasks = (streams.TaskIds(subtopology_id="0", partitions=tuple(partitions)),) if partitions else ()
-        value = streams.StreamsGroupTargetAssignmentMemberValue(
-            version=0, active_tasks=tasks, standby_tasks=(), warmup_tasks=()
+        return self.record(
+            "TargetAssignmentMember", member_id, active_tasks=tasks, standby_tasks=(), warmup_tasks=()
         )
-        return Raw(streams.StreamsGroupTargetAssignmentMemberKey(group=GROUP, member_id=member_id), value)
-
-    def target_epoch(self, number: int) -> Raw:
-        """The epoch of the target assignment."""
-        value = streams.StreamsGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=number)
-        return Raw(streams.StreamsGroupTargetAssignmentMetadataKey(group=GROUP), value)
 
     def current(self, member_id: str, has: HeldPartitions) -> Raw:
         """A member's current assignment."""
-        none: dict[str, Any] = {
+        none = {
             f"{role}_tasks{suffix}": ()
             for role in ("active", "standby", "warmup")
             for suffix in ("", "_pending_revocation")
@@ -207,14 +182,14 @@ class Streams(Consumer):
             "active_tasks": _tasks(has.assigned),
             "active_tasks_pending_revocation": _tasks(has.revoking),
         }
-        value = streams.StreamsGroupCurrentMemberAssignmentValue(
-            version=0,
+        return self.record(
+            "CurrentMemberAssignment",
+            member_id,
             member_epoch=has.epoch,
             previous_member_epoch=has.previous,
             state=has.state + 1,
             **{**none, **held},
         )
-        return Raw(streams.StreamsGroupCurrentMemberAssignmentKey(group=GROUP, member_id=member_id), value)
 
     def topology(self, epoch: int) -> Raw:
         """Type 23: source topic ``t`` and a repartition topic ``again``."""
@@ -228,8 +203,7 @@ class Streams(Consumer):
             repartition_source_topics=(internal,),
             copartition_groups=(),
         )
-        value = streams.StreamsGroupTopologyValue(version=0, epoch=epoch, subtopologies=(part,))
-        return Raw(streams.StreamsGroupTopologyKey(group=GROUP), value)
+        return self.record("Topology", epoch=epoch, subtopologies=(part,))
 
     def with_first_member(self) -> list[Raw]:
         """The topology."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -155,3 +155,9 @@ def model_logs(draw: Any) -> WrittenLog:
 def logs() -> st.SearchStrategy[WrittenLog]:
     """Logs of the model, and of a writer for groups that the model does not have."""
     return model_logs() | writers().map(lambda writer: WrittenLog(placed(writer.log)))
+
+
+def cuts(data: st.DataObject, records: Sequence[Raw]) -> list[Sequence[Raw]]:
+    """The records cut into batches anywhere, also within operations."""
+    at = sorted(data.draw(st.sets(st.integers(0, len(records))), label="cuts") | {0, len(records)})
+    return [records[low:high] for low, high in pairwise(at)]
