@@ -47,8 +47,8 @@ class Reconciliation:
         unsubscribed = not self.subscribed and not member.revoking
         if len(kept) == len(member.assigned) and not unsubscribed:
             return member
-        gone = {partition: since for partition, since in member.assigned.items() if partition not in kept}
-        revoking = {**member.revoking, **gone}
+        revoked = {partition: since for partition, since in member.assigned.items() if partition not in kept}
+        revoking = {**member.revoking, **revoked}
         moved = replace(member, previous_epoch=member.epoch, assigned=kept)
         if revoking and self._still_has(revoking):
             return replace(moved, phase=MemberPhase.UNREVOKED, revoking=revoking)

@@ -39,7 +39,7 @@ _HEARTBEAT_INTERVAL_MS: Final = 3_000
 _RETRY_MS: Final = 1_000
 #: The longest time between irregular commits, in commit intervals.
 _LONGEST: Final = 240
-#: The share of transactions that fail, and the time after which the brokers abort one whose producer is gone.
+#: The share of transactions that fail, and the time after which the brokers abort one whose producer has ended.
 _FAILING: Final = 0.05
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 
