@@ -12,7 +12,7 @@ import click
 
 from groupreplay.streaming.cli.options import cluster_options, display_options, need_cluster, option
 
-#: The scenarios of ``state.simulation.scenarios``, which is too much to load for a help text; a test holds them together.
+#: The scenarios of `state.simulation.scenarios`, which takes too long to load for a help text; a test compares them.
 SCENARIO_NAMES: Final = (
     "mixed",
     "rolling-restart",

@@ -53,7 +53,7 @@ def comes_and_goes(world: ScriptWorld) -> None:
     world.leave(a)
 
 
-def two_members(world: World) -> None:
+def two_members(world: ScriptWorld) -> None:
     """A second member joins; the first one leads, then leaves."""
     a, b = members("a", "b")
     world.alone(a)
@@ -64,9 +64,9 @@ def two_members(world: World) -> None:
     world.sync(b)
 
 
-def session_expires(world: World) -> None:
+def session_expires(world: ScriptWorld) -> None:
     """One of two members sends no heartbeats; the other one remains."""
-    a, b = Member("a"), Member("b", session_ms=2_000)
+    a, b = ScriptMember("a"), ScriptMember("b", session_ms=2_000)
     world.alone(a)
     world.together(a, b)
     world.until_told(a, world.beat(a), Error.REBALANCE_IN_PROGRESS)
@@ -74,9 +74,9 @@ def session_expires(world: World) -> None:
     world.sync(a)
 
 
-def static_restart(world: World) -> None:
+def static_restart(world: ScriptWorld) -> None:
     """A static member rejoins without its member id: the generation stays, the old member id is fenced."""
-    a = Member("a", instance_id="i")
+    a = ScriptMember("a", instance_id="i")
     world.alone(a)
     old = ScriptMember("a", member_id=a.member_id, epoch=a.epoch, instance_id="i")
     world.joined(a, world.join(a, member_id=""))
@@ -87,9 +87,9 @@ def static_restart(world: World) -> None:
     world.ask(a, world.beat(a))
 
 
-def static_otherwise(world: World) -> None:
+def static_otherwise(world: ScriptWorld) -> None:
     """A static member rejoins with one protocol of two, which causes a rebalance."""
-    a = Member("a", instance_id="i")
+    a = ScriptMember("a", instance_id="i")
     topics = subscription("t")
     world.joined(a, world.join(a, protocols=(Protocol("range", topics), Protocol("sticky", topics))))
     world.sync(a)
@@ -97,9 +97,9 @@ def static_otherwise(world: World) -> None:
     world.sync(a)
 
 
-def deleted(world: World) -> None:
+def deleted(world: ScriptWorld) -> None:
     """A group with members cannot be deleted; an empty group is deleted with its offsets."""
-    a = Member("a")
+    a = ScriptMember("a")
     world.alone(a)
     world.commit(a, 1)
     world.delete()
@@ -108,7 +108,7 @@ def deleted(world: World) -> None:
     world.delete()
 
 
-def refused(world: World) -> None:
+def refused(world: ScriptWorld) -> None:
     """Full group, no common protocol, unknown member ids, too short sessions, wrong generations."""
     a, b, c = members("a", "b", "c")
     world.joined(c, world.join(c, member_id="c-nobody"))
@@ -128,7 +128,7 @@ def refused(world: World) -> None:
     world.leave(c)
 
 
-def offsets_alone(world: World) -> None:
+def offsets_alone(world: ScriptWorld) -> None:
     """Commits without a member create a group, which a member joins later."""
     world.commit(None, 1, 2)
     world.alone(ScriptMember("a"))
@@ -138,14 +138,14 @@ def offsets_alone(world: World) -> None:
 # -- the consumer protocol
 
 
-def settled(world: World, *group: Member) -> None:
+def settled(world: ScriptWorld, *group: ScriptMember) -> None:
     """Heartbeats of all members in turn, until the group is stable."""
     for _ in range(4):
         for member in group:
             world.live(member)
 
 
-def two_consumers(world: World) -> None:
+def two_consumers(world: ScriptWorld) -> None:
     """The first member revokes partitions for the second one; the second one leaves, then the first."""
     a, b = members("a", "b")
     world.enter(a)
@@ -157,7 +157,7 @@ def two_consumers(world: World) -> None:
     world.enter(a)
 
 
-def three_consumers(world: World) -> None:
+def three_consumers(world: ScriptWorld) -> None:
     """A third member joins, a fourth one is refused; partitions are revoked late."""
     a, b, c = members("a", "b", "c")
     world.enter(a)
@@ -171,9 +171,9 @@ def three_consumers(world: World) -> None:
     settled(world, c, b)
 
 
-def static_consumer(world: World) -> None:
+def static_consumer(world: ScriptWorld) -> None:
     """A static member leaves and returns with another id; one that joins before is refused."""
-    a, b = Member("a", instance_id="i"), Member("b", instance_id="i")
+    a, b = ScriptMember("a", instance_id="i"), ScriptMember("b", instance_id="i")
     world.enter(a)
     world.enter(b)
     world.go(a, -2)
@@ -182,9 +182,9 @@ def static_consumer(world: World) -> None:
     world.go(b)
 
 
-def static_consumer_changed(world: World) -> None:
+def static_consumer_changed(world: ScriptWorld) -> None:
     """A static member returns with another subscription, next to another member."""
-    a, b, c = Member("a", instance_id="i"), Member("b"), Member("c", instance_id="i")
+    a, b, c = ScriptMember("a", instance_id="i"), ScriptMember("b"), ScriptMember("c", instance_id="i")
     world.enter(a, assignor="range")
     world.enter(b, assignor="range")
     settled(world, a, b)
@@ -194,9 +194,9 @@ def static_consumer_changed(world: World) -> None:
     settled(world, b, c)
 
 
-def never_revokes(world: World) -> None:
+def never_revokes(world: ScriptWorld) -> None:
     """A member is fenced at its rebalance timeout although its session is alive; then it rejoins."""
-    a, b = Member("a", rebalance_ms=1_500), Member("b")
+    a, b = ScriptMember("a", rebalance_ms=1_500), ScriptMember("b")
     world.enter(a)
     world.enter(b)
     world.live(a)
@@ -212,7 +212,7 @@ def consumer_expires(world: ScriptWorld) -> None:
     world.until_written(4)
 
 
-def epochs(world: World) -> None:
+def epochs(world: ScriptWorld) -> None:
     """Heartbeats and commits with old, new and previous epochs."""
     a, b = members("a", "b")
     world.enter(a)
@@ -232,7 +232,7 @@ def epochs(world: World) -> None:
     world.live(a, assignor="mine")
 
 
-def other_topics(world: World) -> None:
+def other_topics(world: ScriptWorld) -> None:
     """A member subscribes to other topics, to one that does not exist, to none; another one selects ``range``."""
     a, b = members("a", "b")
     world.enter(a, assignor="range")
@@ -248,7 +248,7 @@ def other_topics(world: World) -> None:
     settled(world, a, b)
 
 
-def more_partitions(world: World) -> None:
+def more_partitions(world: ScriptWorld) -> None:
     """A topic gets more partitions, which is a new epoch without a change of members."""
     a, b = members("a", "b")
     world.enter(a, "g")
@@ -258,9 +258,9 @@ def more_partitions(world: World) -> None:
     settled(world, a, b)
 
 
-def consumers_deleted(world: World) -> None:
+def consumers_deleted(world: ScriptWorld) -> None:
     """A consumer group is deleted only when it is empty; its offsets are deleted first."""
-    a = Member("a")
+    a = ScriptMember("a")
     world.enter(a)
     world.commit(a, 1, 2)
     world.delete()
@@ -272,7 +272,7 @@ def consumers_deleted(world: World) -> None:
 # -- conversions
 
 
-def up_and_down(world: World) -> None:
+def up_and_down(world: ScriptWorld) -> None:
     """A classic group becomes a consumer group, its member follows; the new member leaves, and it is classic again."""
     c, n = members("c", "n")
     world.alone(c)
@@ -291,7 +291,7 @@ def up_and_down(world: World) -> None:
     world.sync(c)
 
 
-def empty_both_ways(world: World) -> None:
+def empty_both_ways(world: ScriptWorld) -> None:
     """An empty group is replaced by a group of the other type."""
     c, n = members("c", "n")
     world.alone(c)
@@ -301,9 +301,9 @@ def empty_both_ways(world: World) -> None:
     world.alone(ScriptMember("d"))
 
 
-def static_up_and_down(world: World) -> None:
+def static_up_and_down(world: ScriptWorld) -> None:
     """The only member, a static one, changes to the other protocol and back."""
-    c, n = Member("c", instance_id="i"), Member("n", instance_id="i")
+    c, n = ScriptMember("c", instance_id="i"), ScriptMember("n", instance_id="i")
     world.alone(c)
     world.enter(n)
     settled(world, n)
@@ -312,7 +312,7 @@ def static_up_and_down(world: World) -> None:
     world.sync(back)
 
 
-def classic_comes(world: World) -> None:
+def classic_comes(world: ScriptWorld) -> None:
     """A classic member joins a consumer group, and leaves it."""
     n, c = members("n", "c")
     world.enter(n)

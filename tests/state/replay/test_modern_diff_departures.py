@@ -58,13 +58,14 @@ def test_whoever_goes_soon_after_a_heartbeat_has_left(kind: str) -> None:
 
 def test_what_the_last_native_member_had_is_dealt_out_by_the_next_classic_round() -> None:
     """After a downgrade the partition has moved; none is new, and the topics' metadata have not changed."""
-    life = GroupWriter()
-    life.classic_round("a")
-    life.upgrade("n")
-    life.settle()
-    life.leave("n")
-    life.classic_round("a")
-    _, events = replay(life.log, NAMED)
+    clients = ConsumerClients()
+    (member_id,) = clients.stable("a")
+    clients.enter("n")
+    clients.settle_all()
+    clients.depart("n")
+    clients.rejoin(member_id)
+    clients.sync(member_id, assignments=((member_id, owning("t", 0, 1, 2)),))
+    _, events = replay(clients.log, NAMED)
     last = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)][-1]
     assert (last.protocol_type, last.partitions_moved, last.partitions_unassigned) == ("consumer", 2, 0)
     assert last.trigger == "unknown"

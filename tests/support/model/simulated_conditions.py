@@ -1,6 +1,6 @@
 """The conditions that the job is expected to raise for each simulated scenario, and checks of a replay for them.
 
-The table is docs/simulations.md in short; ``tests/streaming/engine/test_simulated_alarms.py`` holds the two together.
+A test compares the table ``EXPECTED`` with docs/simulations.md.
 """
 
 from __future__ import annotations
