@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pack import commits
 
 from groupreplay.state import Context, Group
-from groupreplay.streaming.engine.advance import Advance, advance
+from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.wire import GROUP_TAG
 
@@ -31,7 +31,7 @@ class Groups:
         self.blobs: dict[bytes, bytes] = {}
         self.deadlines: dict[bytes, int] = {}
 
-    def call(self, key: bytes, packed: list[bytes], now_ms: int) -> Advance:
+    def call(self, key: bytes, packed: list[bytes], now_ms: int) -> AdvanceResult:
         """One call as ``step`` makes it."""
         result = advance(
             key, self.blobs.get(key), packed, now_ms=now_ms, recorded_ms=now_ms, context=_CONTEXT

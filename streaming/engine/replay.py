@@ -128,7 +128,7 @@ class Replay:
         result = advance(
             key, self._blobs.get(key), packed, now_ms=now_ms, recorded_ms=None, context=self.context
         )
-        if result.gone or result.blob is None:
+        if result.removable or result.blob is None:
             self._blobs.pop(key, None)
         elif result.changed:
             self._blobs[key] = result.blob

@@ -17,9 +17,10 @@ from groupreplay import __version__
 from groupreplay.state.conditions.conditions import Condition
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.state.output.display import safe_text
+from groupreplay.streaming.contract.job_document import JobDocument
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
-from groupreplay.streaming.sinks.topics_snapshot import GroupDocument, Holding, JobDocument, TopicsSnapshot
+from groupreplay.streaming.sinks.topics_snapshot import GroupDocument, Holding, TopicsSnapshot
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

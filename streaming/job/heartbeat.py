@@ -14,16 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import RESERVED
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
+from groupreplay.streaming.engine.json_messages import job_row
 from groupreplay.streaming.job.job_status import JobReport
 
 log = logging.getLogger(__name__)
-
-JOB_KEY: Final = RESERVED + b"job"
 
 _TICK_SECONDS: Final = 0.25
 #: A batch that ends has passed the latest beat from before it began: the more beats, the less time is given away.
@@ -113,8 +109,8 @@ class Heartbeat:
 
     def publish_document(self) -> None:
         """Writes the job's document as it is now."""
-        document = msgspec.json.encode(self._report.document(self._clock()))
-        self._publish(self._topics.job, JOB_KEY, document)
+        row = job_row(self._report.document(self._clock()))
+        self._publish(self._topics.job, row.key, row.value or b"")
 
     def _say(self) -> None:
         identity, now_ms = self._report.identity, self._clock()

@@ -14,6 +14,7 @@ from typing import Any, Final
 from groupreplay import __version__
 from groupreplay.state.output.envelope import timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.contract.job_document import JobDocument, Lag, LastBatch, LastProbe, RulesStatus
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.engine.record_counts import as_counts
@@ -115,36 +116,33 @@ class JobReport:
             return "catching_up"
         return "caught_up"
 
-    def document(self, now_ms: int) -> dict[str, Any]:
-        """The value for ``group-job``; times in milliseconds since 1970."""
-        lag = self.lag()
-        batch, identity = self._last_batch, self.identity
-        return {
-            "cluster_id": identity.cluster_id,
-            "topic": OFFSETS_TOPIC,
-            "era": identity.era,
-            "job_id": identity.job_id,
-            "run_id": identity.run_id,
-            "version": __version__,
-            "first_start_ms": identity.first_start_ms,
-            "started_ms": identity.started_ms,
-            "heartbeat_ms": now_ms,
-            "phase": self.phase(now_ms),
-            "caught_up_ms": self.caught_up_ms,
-            "trigger_seconds": identity.trigger_seconds,
-            "lag": {"offsets": sum(lag.values()), "partitions": {str(one): lag[one] for one in sorted(lag)}},
-            "batch": None
-            if batch is None
-            else {"id": batch["batchId"], "seconds": _seconds(batch), "rows": batch["numInputRows"]},
-            "state_rows": _state_rows(batch),
-            "counters": dict(self._counters),
-            "record_types": dict(sorted(self._record_types.items())),
-            "restarts": self.restarts,
-            "last_error": self.last_error,
-            "rules": {"changes": self.rules_changes, "error": self.rules_error},
-            "prober_restarts": self.prober_restarts,
-            "prober": None if self.last_round is None else _prober(self.last_round),
-        }
+    def document(self, now_ms: int) -> JobDocument:
+        """The value for ``group-job``."""
+        lag, identity = self.lag(), self.identity
+        return JobDocument(
+            cluster_id=identity.cluster_id,
+            topic=OFFSETS_TOPIC,
+            era=identity.era,
+            job_id=identity.job_id,
+            run_id=identity.run_id,
+            version=__version__,
+            first_start_ms=identity.first_start_ms,
+            started_ms=identity.started_ms,
+            heartbeat_ms=now_ms,
+            phase=self.phase(now_ms),
+            caught_up_ms=self.caught_up_ms,
+            trigger_seconds=identity.trigger_seconds,
+            lag=Lag(sum(lag.values()), {str(partition): lag[partition] for partition in sorted(lag)}),
+            batch=_last_batch(self._last_batch),
+            state_rows=_state_rows(self._last_batch),
+            counters=dict(self._counters),
+            record_types=dict(sorted(self._record_types.items())),
+            restarts=self.restarts,
+            last_error=self.last_error,
+            rules=RulesStatus(self.rules_changes, self.rules_error),
+            prober_restarts=self.prober_restarts,
+            prober=_last_probe(self.last_round),
+        )
 
     def line(self, now_ms: int) -> str:
         """One line for a person."""
@@ -165,9 +163,17 @@ def _seconds(progress: Mapping[str, Any]) -> float:
     return float(progress["durationMs"].get("triggerExecution", progress["batchDuration"])) / 1000
 
 
-def _prober(last: RoundSummary) -> dict[str, Any]:
+def _last_batch(progress: Mapping[str, Any] | None) -> LastBatch | None:
+    if progress is None:
+        return None
+    return LastBatch(id=progress["batchId"], seconds=_seconds(progress), rows=progress["numInputRows"])
+
+
+def _last_probe(last: RoundSummary | None) -> LastProbe | None:
+    if last is None:
+        return None
     brokers = {str(number): error for number, error in last.brokers.items()}
-    return {"round_ms": last.taken_ms, "rights": last.rights, "brokers": brokers, "groups": last.groups}
+    return LastProbe(round_ms=last.taken_ms, rights=last.rights, brokers=brokers, groups=last.groups)
 
 
 def _state_rows(progress: Mapping[str, Any] | None) -> int:

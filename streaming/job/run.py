@@ -24,7 +24,7 @@ from groupreplay.streaming.config.retention import Retention, RetentionWatch
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
-from groupreplay.streaming.engine.advance import event_row
+from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.job.data_loss import LogLostError, lost_log

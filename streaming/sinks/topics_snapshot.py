@@ -18,8 +18,14 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
-from groupreplay.streaming.contract.output import CONDITIONS_KEY
-from groupreplay.streaming.job.heartbeat import JOB_KEY
+from groupreplay.streaming.contract.job_document import (
+    CONDITIONS_KEY,
+    JOB_KEY,
+    BadRecordCounts,
+    JobConditions,
+    JobDocument,
+    KindCount,
+)
 from groupreplay.streaming.sinks.event_topic import Repeats
 
 DAY_MS: Final = 86_400_000
@@ -37,7 +43,7 @@ class Holding(msgspec.Struct, frozen=True):
     what: str | None = None
 
 
-class OffsetsSummary(msgspec.Struct):
+class NextExpiry(msgspec.Struct):
     """Of the committed offsets, only when the first of them may be removed."""
 
     next_expiry_ms: int | None = None
@@ -56,76 +62,7 @@ class GroupDocument(msgspec.Struct):
     member_count: int = 0
     conditions: list[Holding] = []
     labels: dict[str, str] = {}
-    offsets: OffsetsSummary = msgspec.field(default_factory=OffsetsSummary)
-
-
-class Lag(msgspec.Struct):
-    """Offsets that the job has yet to read, by partition."""
-
-    partitions: dict[str, int] = {}
-
-
-class Batch(msgspec.Struct):
-    """The job's last finished batch."""
-
-    seconds: float
-    rows: int
-
-
-class Rules(msgspec.Struct):
-    """How often the job took other rules, and why it refused the present ones."""
-
-    changes: int = 0
-    error: str | None = None
-
-
-class ProberRound(msgspec.Struct):
-    """The prober's last round; ``brokers``: by id, null or why it gave no answer."""
-
-    round_ms: int
-    rights: str
-    groups: int
-    brokers: dict[str, str | None] = {}
-
-
-class JobDocument(msgspec.Struct):
-    """The job as it sees itself. Its counters begin at the start of its process."""
-
-    heartbeat_ms: int
-    trigger_seconds: float
-    cluster_id: str = ""
-    version: str = ""
-    phase: str = ""
-    started_ms: int = 0
-    caught_up_ms: int | None = None
-    lag: Lag = msgspec.field(default_factory=Lag)
-    batch: Batch | None = None
-    state_rows: int = 0
-    counters: dict[str, int] = {}
-    record_types: dict[str, int] = {}
-    restarts: int = 0
-    rules: Rules = msgspec.field(default_factory=Rules)
-    prober: ProberRound | None = None
-    prober_restarts: int = 0
-
-
-class JobConditions(msgspec.Struct):
-    """The conditions of the job that hold."""
-
-    conditions: list[Holding] = []
-
-
-class KindCount(msgspec.Struct):
-    """Records of one kind that could not be used."""
-
-    kind: str
-    records: int
-
-
-class BadRecords(msgspec.Struct):
-    """The records of one partition that could not be used, ever."""
-
-    bad_records: list[KindCount] = []
+    offsets: NextExpiry = msgspec.field(default_factory=NextExpiry)
 
 
 class EventData(msgspec.Struct):
@@ -139,7 +76,7 @@ class EventData(msgspec.Struct):
     labels: dict[str, str] = {}
 
 
-class Event(msgspec.Struct):
+class CountedEvent(msgspec.Struct):
     """An event, as far as it is counted."""
 
     id: str
@@ -172,8 +109,8 @@ class Day:
 _group: Final = msgspec.json.Decoder(GroupDocument)
 _job: Final = msgspec.json.Decoder(JobDocument)
 _conditions: Final = msgspec.json.Decoder(JobConditions)
-_bad_records: Final = msgspec.json.Decoder(BadRecords)
-_event: Final = msgspec.json.Decoder(Event)
+_bad_records: Final = msgspec.json.Decoder(BadRecordCounts)
+_event: Final = msgspec.json.Decoder(CountedEvent)
 
 
 @dataclass(slots=True)
@@ -214,7 +151,8 @@ class TopicsSnapshot:
             if key == JOB_KEY:
                 self.job = _job.decode(value)
             elif key == CONDITIONS_KEY:
-                self.job_conditions = _conditions.decode(value).conditions
+                held = _conditions.decode(value).conditions
+                self.job_conditions = msgspec.convert(held, list[Holding])
             else:
                 self.bad_records[key] = _bad_records.decode(value).bad_records
         except msgspec.DecodeError:
@@ -237,7 +175,7 @@ class TopicsSnapshot:
         if written_ms // DAY_MS == self.today.number and not event.data.catch_up:
             self._count(event, group_id)
 
-    def _count(self, event: Event, group_id: str | None) -> None:
+    def _count(self, event: CountedEvent, group_id: str | None) -> None:
         today = self.today
         today.events[event.name, event.severitytext] += 1
         if group_id is None:

@@ -15,19 +15,23 @@ import numpy as np
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import OutputRow
-from groupreplay.streaming.engine.advance import Advance, advance
+from groupreplay.streaming.engine.advance import AdvanceResult, advance
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
 
-#: The columns that a call yields. ``headers`` is a JSON object of header name to text, or null.
-OUTPUT_COLUMNS: Final = ("topic", "key", "value", "headers")
+#: The columns that a call yields. ``headers`` is a JSON object of header name to text, or null; the last two columns
+#: do not reach Kafka: the query counts by them.
+OUTPUT_SCHEMA: Final = (
+    "topic string, key binary, value binary, headers string, event_type string, severity integer"
+)
+OUTPUT_COLUMNS: Final = tuple(column.split()[0] for column in OUTPUT_SCHEMA.split(", "))
 #: Some rows of one key: (``packed``, ``caught_up_ms``).
 Chunk = tuple[Sequence[bytes | None], Sequence[int]]
 #: One row by ``OUTPUT_COLUMNS``.
-OutputCells = tuple[str, bytes, bytes | None, str | None]
+OutputCells = tuple[str, bytes, bytes | None, str | None, str | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +91,9 @@ def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Jo
     return [_cells(row, job.topics) for row in result.rows]
 
 
-def _store(result: Advance, state: GroupState, processing_ms: int, trail_ms: int) -> None:
+def _store(result: AdvanceResult, state: GroupState, processing_ms: int, trail_ms: int) -> None:
     """``trail_ms`` is how far the caught-up time, which deadlines wait for, is behind Spark's clock."""
-    if result.gone or (result.blob is None and state.hasTimedOut):
+    if result.removable or (result.blob is None and state.hasTimedOut):
         if state.exists:
             state.remove()
     elif result.changed or state.hasTimedOut:
@@ -99,7 +103,14 @@ def _store(result: Advance, state: GroupState, processing_ms: int, trail_ms: int
 
 
 def _cells(row: OutputRow, topics: TopicNames) -> OutputCells:
-    return getattr(topics, row.output.value), row.key, row.value, _headers_text(row.headers)
+    return (
+        getattr(topics, row.output.value),
+        row.key,
+        row.value,
+        _headers_text(row.headers),
+        row.event_type,
+        row.severity,
+    )
 
 
 def _headers_text(headers: tuple[tuple[str, bytes], ...]) -> str | None:

@@ -16,7 +16,7 @@ from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.record_counts import added_up
-from groupreplay.streaming.spark.operator import Job, step
+from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, step
 from groupreplay.streaming.spark.source import TopicPlan, log_records, probes
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ COUNTED_SCHEMA: Final = f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
 #: One column, because arrays and maps crash in some releases, and never to be changed: the first batch of a
 #: checkpoint freezes it. What is inside has a version of its own.
 STATE_SCHEMA: Final = "state binary"
-#: ``step.OUTPUT_COLUMNS``.
-OUTPUT_SCHEMA: Final = "topic string, key binary, value binary, headers string"
 #: Name the counters of a batch in the query's progress: of what it read, of what it wrote.
 OBSERVED_READ: Final = "read"
 OBSERVED: Final = "written"
@@ -96,13 +94,11 @@ def observed(rows: DataFrame, topics: TopicNames) -> DataFrame:
 
 
 def counters(topics: TopicNames) -> list[Column]:
-    """How many rows go to each topic, and how many of them nobody has to be told one by one."""
+    """For each topic the number of its rows, and the number of expiries in groups that do not matter."""
     from pyspark.sql import functions as sql
 
-    expired = sql.col("headers").contains(f'"{event_type(OffsetsExpired.NAME)}"')
-    text = sql.col("value").cast("string")
-    # Not every document is to be searched: ``&`` would look at its right side too where the left one is null.
-    unmissed = sql.when(expired, text.contains(f'"severitynumber":{Severity.INFO.value},'))
+    expired = sql.col("event_type") == event_type(OffsetsExpired.NAME)
+    unmissed = expired & (sql.col("severity") == Severity.INFO.value)
     counts = [
         sql.count_if(sql.col("topic") == getattr(topics, output.value)).alias(output.value)
         for output in Output

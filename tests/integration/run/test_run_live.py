@@ -19,9 +19,9 @@ from groupreplay.codecs import decode_key
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.streaming.config.retention import RetentionFlags
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.job.heartbeat import JOB_KEY
 from groupreplay.streaming.kafka import topic_reader
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker

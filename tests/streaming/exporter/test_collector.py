@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from groupreplay import __version__
-from groupreplay.streaming.contract.output import CONDITIONS_KEY
+from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.collector import (
     STATES,
@@ -23,7 +23,6 @@ from groupreplay.streaming.exporter.collector import (
     shown_groups,
 )
 from groupreplay.streaming.exporter.metric_catalog import METERS
-from groupreplay.streaming.job.heartbeat import JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import (

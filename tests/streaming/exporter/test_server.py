@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.exporter.collector import Limits
 from groupreplay.streaming.exporter.server import Exporter, SinkFeed, open_server
-from groupreplay.streaming.job.heartbeat import JOB_KEY
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, events, expired, job_document, stable, stuck

@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from groupreplay.streaming.contract.output import CONDITIONS_KEY
-from groupreplay.streaming.job.heartbeat import JOB_KEY
-from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, Day, Holding, KindCount, TopicsSnapshot
+from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY, KindCount
+from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, Day, Holding, TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import SINCE_MS, document, events, expired, job_document, stable, stuck
 
@@ -116,7 +115,9 @@ def test_the_job() -> None:
     assert picture.job is not None
     assert (picture.job.heartbeat_ms, picture.job.phase) == (SINCE_MS, "caught_up")
     assert picture.job_conditions == [Holding("job.blind", "ERROR", what="no_rights")]
-    assert picture.bad_records == {b"\0__consumer_offsets-3": [KindCount("malformed", 4)]}
+    assert picture.bad_records == {
+        b"\0__consumer_offsets-3": [KindCount(kind="malformed", key_type=2, records=4)]
+    }
     assert picture.unreadable == 0
 
 

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 
 from groupreplay.codecs import REGISTRY
-from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.record_counts import added_up, as_counts
-from groupreplay.streaming.spark.operator import _headers_text
+from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, OutputCells, _cells
 from groupreplay.streaming.spark.query import (
     COUNTED_SCHEMA,
-    OUTPUT_SCHEMA,
     PACKED_SCHEMA,
     RECORD_COUNTS,
     STATE_SCHEMA,
@@ -41,17 +41,17 @@ T0 = 1_700_000_000_000
 
 
 @pytest.mark.spark
-def test_losses_that_nobody_has_to_be_told() -> None:
-    """Events about expired offsets, as information; a warning, another event and a document are none."""
+def test_expiries_in_groups_that_do_not_matter() -> None:
+    """Events about expired offsets of severity INFO count; a warning, another event and a document do not."""
     topics = TopicNames()
-    rows = [(topics.states, b"g", b'{"severitynumber":9,}', None), (topics.states, b"g", None, None)]
+    rows: list[OutputCells] = [
+        _cells(OutputRow(Output.STATES, b"g", value), topics) for value in (b'{"severitynumber":9,}', None)
+    ]
     for matters in (True, False):
         policy = Policy(groups=(GroupRule(groups="*", matters=matters),))
         context = replace(CONTEXT, retention_ms=MINUTE, policy=policy)
         _, events = replay([commit("t", 0, 5, at=1), no_offset("t", 0, at=2 * MINUTE)], context)
-        for event in events:
-            message = cloud_event(event, context, event.time_ms)
-            rows.append((topics.events, b"g", message.value, _headers_text(message.headers)))
+        rows += [_cells(event_row(event, context, None), topics) for event in events]
     (counted,) = small_session().createDataFrame(rows, OUTPUT_SCHEMA).agg(*counters(topics)).collect()
     expected = {"events": len(rows) - 2, "states": 2, "dead_letters": 0, "job": 0, "unmissed_expired": 1}
     assert counted.asDict() == expected
