@@ -92,8 +92,8 @@ class Queries:
         rows = output_rows(
             self.spark,
             log=self.log,
-            watch=self._watch,
-            audience=ProbeFilter(topic=self._watch.topic, cluster_id=self._cluster_id),
+            probes=self._watch,
+            probe_filter=ProbeFilter(topic=self._watch.topic, cluster_id=self._cluster_id),
             job=Job(context=Context(cluster_id=self._cluster_id, era=self._era), topics=settings.topics),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
         )

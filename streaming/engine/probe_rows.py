@@ -49,7 +49,7 @@ class ProbeFilter:
     run_id: str | None = None
 
 
-def pack_probes(batches: Iterable[pa.RecordBatch], audience: ProbeFilter) -> Iterator[pa.RecordBatch]:
+def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) -> Iterator[pa.RecordBatch]:
     """Packs messages into rows of ``pack.OUTPUT_SCHEMA``, in their order.
 
     What a heartbeat says reaches every group with the watermark, which takes one batch more. The groups that were
@@ -67,10 +67,12 @@ def pack_probes(batches: Iterable[pa.RecordBatch], audience: ProbeFilter) -> Ite
             message = decode_message(key, value)
             if message is None:
                 unread += 1
-            elif message.cluster_id == audience.cluster_id:
-                rows += _rows(message, Place(audience.topic, partition, offset), audience)
+            elif message.cluster_id == probe_filter.cluster_id:
+                rows += _rows(message, Place(probe_filter.topic, partition, offset), probe_filter)
         if unread:
-            log.warning("%d messages of topic %s are none of ours and were left out", unread, audience.topic)
+            log.warning(
+                "%d messages of topic %s are none of ours and were left out", unread, probe_filter.topic
+            )
         for row_key, _, row_caught_up_us in rows:
             if row_key.startswith(GROUP_TAG):
                 answered.add(row_key)
@@ -81,15 +83,15 @@ def pack_probes(batches: Iterable[pa.RecordBatch], audience: ProbeFilter) -> Ite
         yield _batch([(key, None, caught_up_us) for key in sorted(answered)])
 
 
-def _rows(message: ProbeMessage, place: Place, audience: ProbeFilter) -> list[_Row]:
+def _rows(message: ProbeMessage, place: Place, probe_filter: ProbeFilter) -> list[_Row]:
     if isinstance(message, GroupAnswer):
         return [(GROUP_TAG + message.group_id.encode(), pack_probe(_probe(message, place)), None)]
     if isinstance(message, RoundSummary):
         return [(JOB_TAG, pack_job(_round(message, place)), None)]
     rows: list[_Row] = []
-    if audience.job_id in (None, message.job_id):
+    if probe_filter.job_id in (None, message.job_id):
         rows.append((JOB_TAG, pack_job(_beat(message, place)), None))
-    if audience.run_id == message.run_id:
+    if probe_filter.run_id == message.run_id:
         caught_up_us = None if message.caught_up_ms is None else 1_000 * message.caught_up_ms
         rows.append((HEARTBEAT_TAG, None, caught_up_us))
     return rows

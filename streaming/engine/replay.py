@@ -60,8 +60,8 @@ class Replay:
 
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """Everything the job would write for these rows. The end of the rows is the end of the log."""
-        audience = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
-        answers = pack_probes(map(self._messages, rows.probes), audience)
+        probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
+        answers = pack_probes(map(self._messages, rows.probes), probe_filter)
         for key, blob in self._wanted((one["key"].to_pylist(), one["packed"].to_pylist()) for one in answers):
             if key.startswith(GROUP_TAG):
                 (probe,) = unpack_group([blob]).probes

@@ -1,8 +1,4 @@
-"""What the job says about itself: its document in ``group-job`` and its line on the terminal.
-
-Knows the fields of that document (docs/events.md) and how they follow from the query's progress; must not
-know where either is written, nor a clock: the time is an argument.
-"""
+"""The status of the job: its document in ``group-job`` and its line on the terminal, from the query's progress."""
 
 from __future__ import annotations
 
@@ -21,13 +17,13 @@ from groupreplay.streaming.engine.record_counts import as_counts
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_READ, UNMISSED
 from groupreplay.streaming.spark.source import offsets_read
 
-#: Behind by no more than this, or by three triggers, the job counts as caught up.
+#: A job that is behind by at most this, or by three triggers, counts as caught up.
 _CAUGHT_UP_WITHIN_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobIdentity:
-    """What never changes while the job runs."""
+    """Fields that do not change while the job runs."""
 
     cluster_id: str
     era: str
@@ -40,12 +36,11 @@ class JobIdentity:
 
 @dataclass(slots=True)
 class JobReport:
-    """The job as its driver sees it. Counters begin at the start of the process.
+    """The job as its driver sees it. Counters start at 0 with the process.
 
-    ``ends`` are the ends of the log's partitions when they were last asked for. ``rules_changes`` is how often
-    other rules were taken, ``rules_error`` why the present file of rules was refused. ``last_round`` is how
-    the prober's last round went, None before the first one and with ``--no-probe``; ``prober_restarts`` is how
-    often its process had to be started again.
+    ``ends`` are the ends of the log's partitions, as last read. ``rules_changes`` counts how often the job took
+    changed rules, ``rules_error`` is why it refused the present file. ``last_round`` is the prober's last round, None
+    before the first one and with ``--no-probe``; ``prober_restarts`` counts the restarts of its process.
     """
 
     identity: JobIdentity
@@ -68,7 +63,7 @@ class JobReport:
 
     @property
     def last_batch_id(self) -> int | None:
-        """The last batch that was taken in."""
+        """The last batch that was counted."""
         return None if self._last_batch is None else int(self._last_batch["batchId"])
 
     @property
@@ -82,7 +77,7 @@ class JobReport:
         return self._counters[Output.DEAD_LETTERS.value]
 
     def take(self, progresses: Iterable[Mapping[str, Any]]) -> None:
-        """Takes in finished batches, each once, in their order; each is Spark's own JSON of its progress."""
+        """Counts finished batches, each once, in their order; each is Spark's own JSON of its progress."""
         for progress in progresses:
             if self.last_batch_id is not None and progress["batchId"] <= self.last_batch_id:
                 continue

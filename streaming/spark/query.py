@@ -17,7 +17,7 @@ from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.record_counts import added_up
 from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, step
-from groupreplay.streaming.spark.source import TopicPlan, log_records, probes
+from groupreplay.streaming.spark.source import TopicPlan, log_records, probe_records
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,8 +41,8 @@ def output_rows(
     spark: SparkSession,
     *,
     log: TopicPlan,
-    watch: TopicPlan,
-    audience: ProbeFilter,
+    probes: TopicPlan,
+    probe_filter: ProbeFilter,
     job: Job,
     max_offsets_per_trigger: int,
 ) -> DataFrame:
@@ -58,9 +58,9 @@ def output_rows(
         .drop(RECORD_COUNTS)
         .unionByName(
             # One task, which so sees the answers and the heartbeat of a batch together.
-            probes(spark, watch)
+            probe_records(spark, probes)
             .coalesce(1)
-            .mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA)
+            .mapInArrow(partial(pack_probes, probe_filter=probe_filter), PACKED_SCHEMA)
         )
         # No row is late with this kind of timeout; the watermark only tells every group how far we are.
         .withWatermark("caught_up", "0 seconds")

@@ -70,7 +70,7 @@ def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: i
     ).select("partition", "offset", sql.unix_millis("timestamp").alias("timestamp_ms"), "key", "value")
 
 
-def probes(spark: SparkSession, plan: TopicPlan) -> DataFrame:
+def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
     """The messages of the topic of probes, in the columns that ``pack_probes`` reads."""
     messages = _stream(
         spark,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.job.heartbeat import Heartbeat, HeartbeatThread
+from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobReport
 from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
@@ -25,7 +25,7 @@ class Cluster:
         self.published: list[tuple[str, bytes, dict[str, Any]]] = []
         self.broken = False
         self.report = JobReport(IDENTITY)
-        self.heartbeat = Heartbeat(
+        self.heartbeat = HeartbeatWriter(
             self.report,
             TOPICS,
             ends=self._ends,
@@ -138,7 +138,7 @@ def test_a_job_that_is_far_behind_remembers_few_beats() -> None:
         cluster.now_ms += 10_000
         cluster.ends = {0: end, 1: 0}
         cluster.heartbeat.tick()
-    assert len(cluster.heartbeat._beats) <= 64
+    assert len(cluster.heartbeat._unread) <= 64
     cluster.finished = [batch(0, {0: 995, 1: 0})]
     cluster.heartbeat.tick()
     last = cluster.beats()[-1]

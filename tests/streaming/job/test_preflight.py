@@ -130,7 +130,7 @@ def test_one_record(codes: list[int | None], outcome: str) -> None:
         ),
         (
             "java.lang.IllegalStateException: odd",
-            "Spark's Kafka connector cannot look at the topic: java.lang.IllegalStateException: odd",
+            "Spark's Kafka connector cannot read the topic's offsets: java.lang.IllegalStateException: odd",
             ExitCode.UNEXPECTED,
         ),
     ],

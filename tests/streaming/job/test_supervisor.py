@@ -101,7 +101,7 @@ def test_an_outage_is_ridden_out() -> None:
     stage.supervisor.run()
     assert len(stage.begun) == 11
     assert stage.pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert stage.lines[0] == f"Kafka cannot be reached, trying again: {TIMEOUT}"
+    assert stage.lines[0] == f"Kafka cannot be reached, retrying: {TIMEOUT}"
     assert (stage.report.restarts, stage.report.last_error) == (10, TIMEOUT)
 
 
@@ -207,7 +207,7 @@ def test_other_rules_begin_the_query_again() -> None:
     stage.supervisor.run()
     assert [query.stopped for query in stage.begun] == [True, True]
     assert next(polls) > 400
-    assert stage.lines == ["the settings have changed, going on with the new ones", "quiet"]
+    assert stage.lines == ["the settings have changed, continuing with the new ones", "quiet"]
     assert (stage.report.restarts, stage.report.last_error, set(stage.pauses)) == (0, None, {0.5, 0.05})
 
 
