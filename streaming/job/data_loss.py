@@ -19,7 +19,7 @@ class LogLostError(GroupReplayError):
     def __init__(self, gap: JobGap, topic: TopicIdentity) -> None:
         numbers = ", ".join(str(one.partition) for one in gap.partitions[:5])
         super().__init__(
-            f"a part of the log is gone that was not read yet ({gap.reason.replace('_', ' ')})",
+            f"a part of the log was deleted before it was read ({gap.reason.replace('_', ' ')})",
             where=f"{OFFSETS_TOPIC}, partitions {numbers}{' …' if len(gap.partitions) > 5 else ''}",
             fix="start again: the state is built anew from what the log holds",
             exit_code=ExitCode.DATA,

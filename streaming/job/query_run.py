@@ -112,7 +112,7 @@ class QueryRun:
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
                 lost=self._lost_log,
                 quieten=lambda: quiet(self._parts.spark),
-                tell=tell,
+                show=tell,
                 clock=now_ms,
             ).run()
         finally:

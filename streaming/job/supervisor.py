@@ -64,7 +64,7 @@ _FAULTS: Final = (
     ),
     _Fault(
         re.compile(r"data may have been lost|OffsetOutOfRangeException|KAFKA_DATA_LOSS|DATA_LOSS"),
-        "a part of the log is gone that was not read yet",
+        "a part of the log was deleted before it was read",
         "start again with a new --checkpoint: the state is built anew from what the log still holds",
         ExitCode.DATA,
     ),
@@ -90,7 +90,7 @@ class Supervisor:
 
     ``begin`` starts the query on the ``checkpoint``; ``renew``: whether the query must end between two batches and
     start again, because settings have changed; ``reachable``: whether both clusters answer; ``lost`` returns the error
-    when the log is no longer the one that was read; ``quieten`` silences the JVM before a batch is cancelled; ``tell``
+    when the log is no longer the one that was read; ``quieten`` silences the JVM before a batch is cancelled; ``show``
     prints a line.
     """
 
@@ -105,7 +105,7 @@ class Supervisor:
         reachable: Callable[[], bool],
         lost: Callable[[], GroupReplayError | None],
         quieten: Callable[[], None],
-        tell: Callable[[str], None],
+        show: Callable[[str], None],
         clock: Callable[[], int],
     ) -> None:
         self._begin = begin
@@ -116,7 +116,7 @@ class Supervisor:
         self._reachable = reachable
         self._lost = lost
         self._quieten = quieten
-        self._tell = tell
+        self._show = show
         self._clock = clock
         self._failures = 0
         self._pause = 1.0
@@ -145,11 +145,11 @@ class Supervisor:
                 self._end(query)
                 return True
             if self._renew():
-                self._tell("the settings have changed, continuing with the new ones")
+                self._show("the settings have changed, continuing with the new ones")
                 self._pause_query(query)
                 return True
             if time.monotonic() >= next_line:
-                self._tell(self._report.line(self._clock()))
+                self._show(self._report.line(self._clock()))
                 next_line = time.monotonic() + _LINE_SECONDS
         return self._stop.made
 
@@ -178,7 +178,7 @@ class Supervisor:
         self._report.restarts += 1
         self._report.last_error = headline(text)
         if _OUTAGE.search(text) or not self._reachable():
-            self._tell(f"Kafka cannot be reached, retrying: {headline(text)}")
+            self._show(f"Kafka cannot be reached, retrying: {headline(text)}")
             self._wait_for_cluster()
             return
         lost = self._lost()

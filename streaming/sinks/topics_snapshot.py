@@ -1,7 +1,6 @@
-"""What the job's topics say at one moment: documents, the job's own state, and what happened since midnight.
+"""The job's topics at one moment: documents, the status of the job, and counts of events since midnight (UTC).
 
-Knows the fields of documents and events (docs/events.md) that are worth a number; must not know how they are
-read, nor what a metric is called. Its clock is an argument.
+The time is an argument: this module reads no clock.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _EXPIRED: Final = event_type(OffsetsExpired.NAME)
 
 
 class Holding(msgspec.Struct, frozen=True):
-    """A condition that holds, of a group or (``what``: why it is blind) of the job."""
+    """An active condition of a group or of the job (``what``: why it is blind)."""
 
     condition: str
     severity: str
@@ -44,13 +43,13 @@ class Holding(msgspec.Struct, frozen=True):
 
 
 class NextExpiry(msgspec.Struct):
-    """Of the committed offsets, only when the first of them may be removed."""
+    """When the first committed offset may be removed."""
 
     next_expiry_ms: int | None = None
 
 
 class GroupDocument(msgspec.Struct):
-    """What of a document in ``group-states`` becomes numbers; the members, which may be many, are not kept."""
+    """The fields of a document in ``group-states`` that become metrics, without the members, who may be many."""
 
     group_id: str
     cluster_id: str = ""
@@ -66,7 +65,7 @@ class GroupDocument(msgspec.Struct):
 
 
 class EventData(msgspec.Struct):
-    """The fields of any event's ``data`` that count."""
+    """The fields of any event's ``data`` that are counted."""
 
     group_id: str | None = None
     catch_up: bool = False
@@ -77,7 +76,7 @@ class EventData(msgspec.Struct):
 
 
 class CountedEvent(msgspec.Struct):
-    """An event, as far as it is counted."""
+    """The fields of an event that are counted."""
 
     id: str
     type: str
@@ -94,9 +93,9 @@ class CountedEvent(msgspec.Struct):
 
 @dataclass(slots=True)
 class Day:
-    """What was counted since a midnight (UTC), of events that were said in time.
+    """Counts since a midnight (UTC), of events that were emitted in time.
 
-    ``fired`` are the conditions that fired: (group, condition, severity) and the labels of the policy.
+    ``fired``: the conditions that fired by group and condition, with the labels of the policy.
     """
 
     number: int = -1
@@ -115,11 +114,11 @@ _event: Final = msgspec.json.Decoder(CountedEvent)
 
 @dataclass(slots=True)
 class TopicsSnapshot:
-    """The three topics, message by message, in the order of each; ``unreadable`` counts what was none of ours.
+    """The three topics, message by message; ``unreadable`` counts messages that the job has not written.
 
-    Counts begin at midnight (UTC) and not with the process. So they are the same after a restart, and in two
-    exporters; they never depend on how long the topic keeps its events; and they fall to 0 once a day, which
-    is what Prometheus knows as the restart of a counter.
+    Counts start at midnight (UTC) and not with the process: they are the same after a restart and in two exporters, and
+    do not depend on the retention of the events. Once a day they fall to 0, which Prometheus treats as the restart of
+    a counter.
     """
 
     groups: dict[bytes, GroupDocument] = field(default_factory=dict)
@@ -134,9 +133,9 @@ class TopicsSnapshot:
     def take_state(self, key: bytes, value: bytes | None) -> None:
         """A message of ``group-states``."""
         if value is None:
-            gone = self.groups.pop(key, None)
-            if gone is not None:
-                self.rebalanced_ms.pop(gone.group_id, None)
+            deleted = self.groups.pop(key, None)
+            if deleted is not None:
+                self.rebalanced_ms.pop(deleted.group_id, None)
             return
         try:
             self.groups[key] = _group.decode(value)
@@ -144,7 +143,7 @@ class TopicsSnapshot:
             self.unreadable += 1
 
     def take_job(self, key: bytes, value: bytes | None) -> None:
-        """A message of ``group-job``; keys of later releases are left alone."""
+        """A message of ``group-job``."""
         if value is None:
             return
         try:
@@ -170,7 +169,7 @@ class TopicsSnapshot:
             return
         group_id = event.data.group_id
         if group_id is not None and event.type == _COMPLETED:
-            # Also one that was told late: when it was, not that it was, is what the number says.
+            # Also for an event that was emitted late: the metric is the time of the rebalance.
             self.rebalanced_ms[group_id] = max(_milliseconds(event.time), self.rebalanced_ms.get(group_id, 0))
         if written_ms // DAY_MS == self.today.number and not event.data.catch_up:
             self._count(event, group_id)
@@ -189,7 +188,7 @@ class TopicsSnapshot:
             today.fired[group_id, holding] = event.data.labels
 
     def roll(self, now_ms: int) -> None:
-        """Begins to count anew when a later day has come."""
+        """Resets the counts when a later day has begun."""
         if now_ms // DAY_MS > self.today.number:
             self.today = Day(now_ms // DAY_MS)
 

@@ -105,7 +105,7 @@ def test_what_cannot_be_read_is_counted_and_left_out(caplog: pytest.LogCaptureFi
     rows = packed(*junk, asked("g", "Stable", at=1))
     assert [key for key, _, _ in rows] == [b"g:g"]
     assert [record.getMessage() for record in caplog.records] == [
-        "3 messages of topic group-probes are none of ours and were left out"
+        "3 messages of topic group-probes were not written by groupreplay and were skipped"
     ]
 
 

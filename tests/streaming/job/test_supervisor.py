@@ -78,7 +78,7 @@ class Stage:
             reachable=reachable,
             lost=lost,
             quieten=lambda: self.lines.append("quiet"),
-            tell=self.lines.append,
+            show=self.lines.append,
             clock=lambda: 0,
         )
         self.stop.wait = self._wait  # type: ignore[method-assign]
@@ -158,7 +158,7 @@ def test_failures_count_anew_after_a_finished_batch() -> None:
             None,
             ExitCode.CONNECTION,
         ),
-        ("Some data may have been lost because", "a part of the log is gone", None, ExitCode.DATA),
+        ("Some data may have been lost because", "a part of the log was deleted", None, ExitCode.DATA),
         (
             "groupreplay.state.snapshot.storage.SnapshotError: version 9",
             "another release",

@@ -19,7 +19,7 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.pack import pack
-from groupreplay.streaming.engine.record_counts import added_up, as_counts
+from groupreplay.streaming.engine.record_counts import as_counts, summed
 from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, OutputCells, _cells
 from groupreplay.streaming.spark.query import (
     COUNTED_SCHEMA,
@@ -66,9 +66,9 @@ def test_records_by_type() -> None:
     packed = list(pack(batches(rows, 500)))
     assert sum(len(batch) for batch in packed) > len(packed) > 0
     frame = spark.createDataFrame(pa.Table.from_batches(packed), schema)
-    (summed,) = frame.agg(*added_up(RECORD_COUNTS)).collect()
+    (row,) = frame.agg(*summed(RECORD_COUNTS)).collect()
     expected = Counter(type_of(key) for _, _, _, key, _ in rows)
-    assert as_counts(summed.asDict()) == expected
+    assert as_counts(row.asDict()) == expected
     assert len(expected) > 2
 
 
