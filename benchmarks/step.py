@@ -1,9 +1,9 @@
-"""What one call of a group's function costs, without Spark around it.
+"""Cost of one call of a group's function, without Spark.
 
     python benchmarks/step.py [--groups 2000] [--partitions 5] [--calls 4]
 
-Every group commits all its partitions before each call. Prints the median in microseconds: for the
-first call of a group, for a later one, and for a call by its timer.
+Every group commits all its partitions before each call. Prints the median in microseconds for the first call of a
+group, for a later call, and for a call by its timer.
 """
 
 from __future__ import annotations
