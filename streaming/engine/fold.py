@@ -127,17 +127,7 @@ def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]
 
 
 def _sorted_commits(commits: CommitColumns, rows: ChunkRows, slots: int) -> _SortedCommits:
-    chosen, count = np.flatnonzero(commits.is_commit), len(commits.is_commit)
-    run = rows.stream[chosen]
-    cuts = np.flatnonzero(rows.cuts)
-    if len(cuts):
-        # A number that rises with every stream and with every cut inside one.
-        run = run + np.searchsorted(np.sort(rows.stream[cuts] * count + cuts), run * count + chosen)
-    # Run, slot and row in one number: sorting these numbers is much faster than sorting rows by two keys.
-    bits = count.bit_length()
-    sorted_ = (run * slots + rows.slot[chosen]) << bits | chosen
-    sorted_.sort()
-    row, place = sorted_ & ((1 << bits) - 1), sorted_ >> bits
+    row, place = _sorted_rows(commits.is_commit, rows, slots)
     is_later = np.zeros(len(row), bool)
     np.equal(place[1:], place[:-1], out=is_later[1:])
     begins = np.flatnonzero(~is_later)
@@ -157,6 +147,21 @@ def _sorted_commits(commits: CommitColumns, rows: ChunkRows, slots: int) -> _Sor
         run=np.cumsum(is_next),
         run_begins=np.r_[0, np.flatnonzero(is_next)],
     )
+
+
+def _sorted_rows(is_commit: Flags, rows: ChunkRows, slots: int) -> tuple[Ints, Ints]:
+    """(the rows of the commits by run, by slot and in log order; a number for run and slot of each)."""
+    chosen, count = np.flatnonzero(is_commit), len(is_commit)
+    run = rows.stream[chosen]
+    cuts = np.flatnonzero(rows.cuts)
+    if len(cuts):
+        # A number that rises with every stream and with every cut inside one.
+        run = run + np.searchsorted(np.sort(rows.stream[cuts] * count + cuts), run * count + chosen)
+    # Run, slot and row in one number: sorting these numbers is much faster than sorting rows by two keys.
+    bits = count.bit_length()
+    sorted_ = (run * slots + rows.slot[chosen]) << bits | chosen
+    sorted_.sort()
+    return sorted_ & ((1 << bits) - 1), sorted_ >> bits
 
 
 def _run_topics(topic: Ints, ordered: _SortedCommits, topics: int) -> _RunTopics:
