@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay.streaming.config.settings import TopicNames
@@ -35,6 +35,7 @@ class _LogEnds:
     ends: Mapping[int, int]
 
 
+@dataclass(slots=True, kw_only=True)
 class HeartbeatWriter:
     """Writes heartbeats and the job's document; ``tick`` is called often and does what is due.
 
@@ -42,27 +43,17 @@ class HeartbeatWriter:
     call; ``publish`` takes topic, key and value and raises when the broker has not taken the message.
     """
 
-    def __init__(
-        self,
-        report: JobReport,
-        topics: TopicNames,
-        *,
-        ends: Callable[[], Mapping[int, int]],
-        progress: Callable[[], list[Mapping[str, Any]]],
-        publish: Callable[[str, bytes, bytes], None],
-        clock: Callable[[], int],
-    ) -> None:
-        self._report = report
-        self._topics = topics
-        self._ends = ends
-        self._progress = progress
-        self._publish = publish
-        self._clock = clock
-        self._unread: list[_LogEnds] = []
-        self._passed_ends: Mapping[int, int] = {}
-        self._next_ends_ms = 0
-        self._next_message_ms = 0
-        self._next_document_ms = 0
+    report: JobReport
+    topics: TopicNames
+    ends: Callable[[], Mapping[int, int]]
+    progress: Callable[[], list[Mapping[str, Any]]]
+    publish: Callable[[str, bytes, bytes], None]
+    clock: Callable[[], int]
+    _unread: list[_LogEnds] = field(default_factory=list, init=False)
+    _passed_ends: Mapping[int, int] = field(default_factory=dict, init=False)
+    _next_ends_ms: int = field(default=0, init=False)
+    _next_message_ms: int = field(default=0, init=False)
+    _next_document_ms: int = field(default=0, init=False)
 
     def wake(self) -> None:
         """Repeats the last heartbeat: without data Spark runs no batch, and so no timer."""
@@ -74,23 +65,23 @@ class HeartbeatWriter:
         When a batch has read to ends that were taken before it, the heartbeat follows at once, so that the next batch
         reads it. Otherwise the last heartbeat is repeated once per trigger: it shows how far behind the job is.
         """
-        interval_ms = round(self._report.identity.trigger_seconds * 1000)
-        known_batch = self._report.last_batch_id
-        self._report.take(self._progress())
-        if self._clock() >= self._next_ends_ms:
+        interval_ms = round(self.report.identity.trigger_seconds * 1000)
+        known_batch = self.report.last_batch_id
+        self.report.take(self.progress())
+        if self.clock() >= self._next_ends_ms:
             self._next_ends_ms = self._take_ends() + interval_ms // _ENDS_PER_TRIGGER
-        advanced = self._update_caught_up() and self._report.last_batch_id != known_batch
-        if advanced or self._clock() >= self._next_message_ms:
+        advanced = self._update_caught_up() and self.report.last_batch_id != known_batch
+        if advanced or self.clock() >= self._next_message_ms:
             self._write_heartbeat()
-        if self._clock() >= self._next_document_ms:
+        if self.clock() >= self._next_document_ms:
             self.publish_document()
-            self._next_document_ms = self._clock() + interval_ms
+            self._next_document_ms = self.clock() + interval_ms
 
     def _take_ends(self) -> int:
         # The time first: records written while the broker answers are not covered by these ends.
-        taken_ms = self._clock()
-        self._report.ends = self._ends()
-        self._unread.append(_LogEnds(taken_ms, self._report.ends))
+        taken_ms = self.clock()
+        self.report.ends = self.ends()
+        self._unread.append(_LogEnds(taken_ms, self.report.ends))
         if len(self._unread) > _MOST_ENDS:
             # A job that is far behind: coarser steps are enough.
             del self._unread[1::2]
@@ -98,20 +89,20 @@ class HeartbeatWriter:
 
     def _update_caught_up(self) -> bool:
         """Whether the query has read to any of the ends that were taken."""
-        read = self._report.read()
+        read = self.report.read()
         passed = [one for one in self._unread if _passed(one.ends, read)]
         if passed:
-            self._report.caught_up_ms, self._passed_ends = passed[-1].taken_ms, passed[-1].ends
+            self.report.caught_up_ms, self._passed_ends = passed[-1].taken_ms, passed[-1].ends
             self._unread = [one for one in self._unread if one.taken_ms > passed[-1].taken_ms]
         return bool(passed)
 
     def publish_document(self) -> None:
         """Writes the job's document as it is now."""
-        row = job_row(self._report.document(self._clock()))
-        self._publish(self._topics.job, row.key, row.value or b"")
+        row = job_row(self.report.document(self.clock()))
+        self.publish(self.topics.job, row.key, row.value or b"")
 
     def _write_heartbeat(self) -> None:
-        identity, now_ms = self._report.identity, self._clock()
+        identity, now_ms = self.report.identity, self.clock()
         key, value = encode_message(
             HeartbeatMessage(
                 cluster_id=identity.cluster_id,
@@ -119,13 +110,13 @@ class HeartbeatWriter:
                 job_id=identity.job_id,
                 run_id=identity.run_id,
                 at_ms=now_ms,
-                caught_up_ms=self._report.caught_up_ms,
+                caught_up_ms=self.report.caught_up_ms,
                 offsets=dict(sorted(self._passed_ends.items())),
-                unmissed_expired=self._report.unmissed_expired,
-                dead_letters=self._report.dead_letters,
+                unmissed_expired=self.report.unmissed_expired,
+                dead_letters=self.report.dead_letters,
             )
         )
-        self._publish(self._topics.probes, key, value)
+        self.publish(self.topics.probes, key, value)
         self._next_message_ms = now_ms + round(identity.trigger_seconds * 1000)
 
 

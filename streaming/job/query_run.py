@@ -104,7 +104,7 @@ class QueryRun:
             self._prober.start()
         try:
             Supervisor(
-                self._start_query,
+                begin=self._start_query,
                 checkpoint=self._settings.checkpoint,
                 renew=self._settings_changed,
                 report=self._report,
@@ -197,8 +197,8 @@ class QueryRun:
         source, publisher = Connection(self._settings.source), Publisher(self._settings.sink_cluster)
         log_plan = self._parts.log
         return HeartbeatWriter(
-            self._report,
-            self._settings.topics,
+            report=self._report,
+            topics=self._settings.topics,
             ends=lambda: source.end_offsets(log_plan.topic, log_plan.partitions),
             progress=self._progress,
             publish=lambda topic, key, value: publisher.publish(topic, [(key, value)]),

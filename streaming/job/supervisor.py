@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -85,6 +85,7 @@ _FAULTS: Final = (
 )
 
 
+@dataclass(slots=True, kw_only=True)
 class Supervisor:
     """Runs one query after the other until a stop is requested.
 
@@ -94,32 +95,18 @@ class Supervisor:
     prints a line.
     """
 
-    def __init__(
-        self,
-        begin: Callable[[], Any],
-        *,
-        checkpoint: str,
-        renew: Callable[[], bool],
-        report: JobReport,
-        stop: StopRequest,
-        reachable: Callable[[], bool],
-        lost: Callable[[], GroupReplayError | None],
-        quieten: Callable[[], None],
-        show: Callable[[str], None],
-        clock: Callable[[], int],
-    ) -> None:
-        self._begin = begin
-        self._checkpoint = checkpoint
-        self._renew = renew
-        self._report = report
-        self._stop = stop
-        self._reachable = reachable
-        self._lost = lost
-        self._quieten = quieten
-        self._show = show
-        self._clock = clock
-        self._failures = 0
-        self._pause = 1.0
+    begin: Callable[[], Any]
+    checkpoint: str
+    renew: Callable[[], bool]
+    report: JobReport
+    stop: StopRequest
+    reachable: Callable[[], bool]
+    lost: Callable[[], GroupReplayError | None]
+    quieten: Callable[[], None]
+    show: Callable[[str], None]
+    clock: Callable[[], int]
+    _failures: int = field(default=0, init=False)
+    _pause: float = field(default=1.0, init=False)
 
     def run(self) -> None:
         """Returns when a stop was requested and done.
@@ -128,12 +115,12 @@ class Supervisor:
             GroupReplayError: the query failed three times without a finished batch, and not for an outage; or
                 the log is no longer the one that was read.
         """
-        while not self._stop.made:
-            batch_before = self._report.last_batch_id
-            query = self._begin()
+        while not self.stop.made:
+            batch_before = self.report.last_batch_id
+            query = self.begin()
             if self._watch(query):
                 continue
-            if self._report.last_batch_id != batch_before:
+            if self.report.last_batch_id != batch_before:
                 self._failures, self._pause = 0, 1.0
             self._recover(query)
 
@@ -141,22 +128,22 @@ class Supervisor:
         """Waits for the end of the query; whether the supervisor ended it, for good or to start it again."""
         next_line = time.monotonic() + _LINE_SECONDS
         while query.isActive:
-            if self._stop.wait(_POLL_SECONDS):
+            if self.stop.wait(_POLL_SECONDS):
                 self._end(query)
                 return True
-            if self._renew():
-                self._show("the settings have changed, continuing with the new ones")
+            if self.renew():
+                self.show("the settings have changed, continuing with the new ones")
                 self._pause_query(query)
                 return True
             if time.monotonic() >= next_line:
-                self._show(self._report.line(self._clock()))
+                self.show(self.report.line(self.clock()))
                 next_line = time.monotonic() + _LINE_SECONDS
-        return self._stop.made
+        return self.stop.made
 
     def _pause_query(self, query: Any) -> None:
         """Ends the query after its batch, however long that takes; a stop request is served at once."""
         while query.isActive and query.status["isTriggerActive"]:
-            if self._stop.wait(_BATCH_POLL_SECONDS):
+            if self.stop.wait(_BATCH_POLL_SECONDS):
                 self._end(query)
                 return
         _stop_quietly(query)
@@ -165,7 +152,7 @@ class Supervisor:
         deadline = time.monotonic() + _GRACE_SECONDS
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(_BATCH_POLL_SECONDS)
-        self._quieten()
+        self.quieten()
         # A source that waits for a broker cannot be interrupted: bound the wait for it.
         stopping = threading.Thread(target=_stop_quietly, args=(query,), daemon=True)
         stopping.start()
@@ -175,29 +162,29 @@ class Supervisor:
         """Waits before the next try, or raises when there is none."""
         exception = query.exception()
         text = "it ended without an error" if exception is None else failure_text(exception)
-        self._report.restarts += 1
-        self._report.last_error = headline(text)
-        if _OUTAGE.search(text) or not self._reachable():
-            self._show(f"Kafka cannot be reached, retrying: {headline(text)}")
+        self.report.restarts += 1
+        self.report.last_error = headline(text)
+        if _OUTAGE.search(text) or not self.reachable():
+            self.show(f"Kafka cannot be reached, retrying: {headline(text)}")
             self._wait_for_cluster()
             return
-        lost = self._lost()
+        lost = self.lost()
         if lost is not None:
             raise lost
         self._failures += 1
         log.warning("the query failed (%d of %d): %s", self._failures, _FAILURES, headline(text))
         if self._failures >= _FAILURES:
-            raise explained(text, self._checkpoint)
+            raise explained(text, self.checkpoint)
         self._wait()
 
     def _wait_for_cluster(self) -> None:
         self._wait()
-        while not self._stop.made and not self._reachable():
+        while not self.stop.made and not self.reachable():
             # Asking is cheap, and no group is watched until a cluster answers.
-            self._stop.wait(_ASK_AGAIN_SECONDS)
+            self.stop.wait(_ASK_AGAIN_SECONDS)
 
     def _wait(self) -> None:
-        self._stop.wait(self._pause)
+        self.stop.wait(self._pause)
         self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
 
 

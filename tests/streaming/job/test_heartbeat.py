@@ -26,8 +26,8 @@ class Cluster:
         self.broken = False
         self.report = JobReport(IDENTITY)
         self.heartbeat = HeartbeatWriter(
-            self.report,
-            TOPICS,
+            report=self.report,
+            topics=TOPICS,
             ends=self._ends,
             progress=lambda: list(self.finished),
             publish=self._publish,

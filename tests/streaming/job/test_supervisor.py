@@ -70,7 +70,7 @@ class Stage:
         self.begun: list[Puppet] = []
         self._queries = list(queries)
         self.supervisor = Supervisor(
-            self._begin,
+            begin=self._begin,
             checkpoint="/checkpoint",
             renew=renew,
             report=self.report,
