@@ -90,7 +90,7 @@ def test_a_replay_hears_all_heartbeats_and_waits_for_none() -> None:
     assert [key for key, _, _ in packed(beat(at=1, caught_up=2), probe_filter=probe_filter)] == [b"j:"]
 
 
-def test_another_cluster_is_not_heard() -> None:
+def test_another_cluster_is_ignored() -> None:
     """Two clusters may share a topic by mistake; their groups must not be mixed."""
     strangers = [
         msgspec.structs.replace(message, cluster_id="another")

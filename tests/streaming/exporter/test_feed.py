@@ -62,7 +62,7 @@ def test_reads_what_a_job_writes(broker: EmbeddedBroker, unique: Callable[[str],
 
     Events of the day before are not counted, and no group is left behind.
     """
-    sink, (calm, said), (sick, _) = Sink(broker, unique), stable(), stuck()
+    sink, (calm, emitted), (sick, _) = Sink(broker, unique), stable(), stuck()
     before, names = sink.groups(), sink.names
     feed = SinkFeed(sink.cluster, names, now_ms)
     shown = Exporter(feed, Limits(), now_ms)
@@ -78,8 +78,8 @@ def test_reads_what_a_job_writes(broker: EmbeddedBroker, unique: Callable[[str],
         sink.create(names.events, names.states, names.job)
         sink.write(names.states, b"calm", document(calm, "calm"))
         sink.write(names.states, b"sick", document(sick, "sick"))
-        sink.write(names.events, b"calm", *events(said, "calm")[:1], at_ms=now_ms() - DAY_MS)
-        sink.write(names.events, b"calm", *events(said, "calm")[1:])
+        sink.write(names.events, b"calm", *events(emitted, "calm")[:1], at_ms=now_ms() - DAY_MS)
+        sink.write(names.events, b"calm", *events(emitted, "calm")[1:])
         sink.write(names.job, JOB_KEY, job_document(now_ms()))
         wait_until(lambda: shown.page("/readyz", "").status == 200)
         first = found()

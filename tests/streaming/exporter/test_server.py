@@ -23,22 +23,22 @@ NOW = SINCE_MS + 200_000
 
 
 class Still:
-    """A feed that shows one picture."""
+    """A feed that shows one snapshot."""
 
-    def __init__(self, picture: TopicsSnapshot | None, *, alive: bool = True, trouble: str = "") -> None:
-        self.picture, self.alive, self.trouble = picture, alive, trouble
+    def __init__(self, snapshot: TopicsSnapshot | None, *, alive: bool = True, trouble: str = "") -> None:
+        self.snapshot, self.alive, self.trouble = snapshot, alive, trouble
 
     def evaluate(self, measure: Callable[[TopicsSnapshot | None], Any]) -> Any:
         """The result of the function on it."""
-        return measure(self.picture)
+        return measure(self.snapshot)
 
 
-def exporter(picture: TopicsSnapshot | None, **feed: Any) -> Exporter:
-    """One that shows this picture."""
-    return Exporter(cast("SinkFeed", Still(picture, **feed)), Limits(), lambda: NOW)
+def exporter(snapshot: TopicsSnapshot | None, **feed: Any) -> Exporter:
+    """One that shows this snapshot."""
+    return Exporter(cast("SinkFeed", Still(snapshot, **feed)), Limits(), lambda: NOW)
 
 
-def picture(heartbeat_ms: int | None = NOW) -> TopicsSnapshot:
+def snapshot(heartbeat_ms: int | None = NOW) -> TopicsSnapshot:
     """A group that is stuck, and the job."""
     made = TopicsSnapshot()
     made.take_state(b"g", document(stuck()[0]))
@@ -80,9 +80,9 @@ def values(text: str) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("shown", "path", "status", "says"),
     [
-        (exporter(picture()), "/healthz", 200, "ok"),
-        (exporter(picture(), alive=False), "/healthz", 503, "the thread that reads the topics has ended"),
-        (exporter(picture()), "/readyz", 200, "ok"),
+        (exporter(snapshot()), "/healthz", 200, "ok"),
+        (exporter(snapshot(), alive=False), "/healthz", 503, "the thread that reads the topics has ended"),
+        (exporter(snapshot()), "/readyz", 200, "ok"),
         (exporter(None), "/readyz", 503, "the job's topics have not been read to their ends yet"),
         (
             exporter(None, trouble="no topic 'x\x1b'"),
@@ -90,14 +90,14 @@ def values(text: str) -> dict[str, float]:
             503,
             r"the job's topics have not been read to their ends yet: no topic 'x\u{1b}'",
         ),
-        (exporter(picture(None)), "/readyz", 503, "the job has written nothing about itself yet"),
-        (exporter(picture(NOW - 31_000)), "/readyz", 503, "the job's heartbeat is late"),
+        (exporter(snapshot(None)), "/readyz", 503, "the job has written nothing about itself yet"),
+        (exporter(snapshot(NOW - 31_000)), "/readyz", 503, "the job's heartbeat is late"),
         (exporter(None), "/", 200, "groupreplay: /metrics /healthz /readyz"),
         (exporter(None), "/metrics/x", 404, "there are /metrics, /healthz and /readyz"),
     ],
 )
 def test_pages(shown: Exporter, path: str, status: int, says: str) -> None:
-    """Each says in words what is missing."""
+    """Each names what is missing."""
     page = shown.page(path, "")
     assert (page.status, page.content_type, page.body.decode()) == (
         status,
@@ -108,7 +108,7 @@ def test_pages(shown: Exporter, path: str, status: int, says: str) -> None:
 
 def test_metrics_over_http() -> None:
     """In the format that is asked for; a HEAD has no body; what is posted is refused."""
-    with served(exporter(picture())) as ask:
+    with served(exporter(snapshot())) as ask:
         plain = ask("/metrics?x=1")
         assert (plain.status, plain.getheader("Server")) == (200, "groupreplay")
         assert str(plain.getheader("Content-Type")).startswith("text/plain; version=0.0.4")

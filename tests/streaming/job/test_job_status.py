@@ -1,4 +1,4 @@
-"""What the job says about itself, from the progress of its query."""
+"""The status of the job, from the progress of its query."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_the_document_before_the_first_batch() -> None:
     }
 
 
-def test_the_document_tells_of_the_prober() -> None:
-    """When it last looked, which brokers answered, whether it may see all groups, how often it had to begin again."""
+def test_the_document_has_the_last_round_of_the_prober() -> None:
+    """When it last asked, which brokers answered, whether it may see all groups, how often it was restarted."""
     last = RoundSummary(
         cluster_id="c",
         taken_ms=7,

@@ -124,7 +124,7 @@ def test_another_failure_is_tried_three_times() -> None:
 
 
 def test_a_log_that_is_lost_ends_it_at_once() -> None:
-    """Whatever the query says; trying again brings nothing back."""
+    """Whatever the query's error is: a retry restores nothing."""
     stage = Stage(Puppet(FAULT), lost=lambda: GroupReplayError("gone"))
     with pytest.raises(GroupReplayError, match="gone"):
         stage.supervisor.run()
@@ -172,7 +172,7 @@ def test_failures_count_anew_after_a_finished_batch() -> None:
 def test_what_cannot_get_better_is_explained(
     text: str, what: str, where: str | None, exit_code: ExitCode
 ) -> None:
-    """The last failure is told in our words, with what to do and an exit code for scripts."""
+    """The last failure becomes an error with a remedy and an exit code for scripts."""
     error = explained(text, "/checkpoint")
     assert what in error.what
     assert error.where == where

@@ -126,7 +126,7 @@ def test_what_comes(topic: Topic) -> None:
 
 
 def test_no_topic(topic: Topic) -> None:
-    """It says who makes it, and which flags may be wrong."""
+    """The error names the command that creates it, and the flags that may be wrong."""
     with pytest.raises(GroupReplayError) as caught:
         next(EventTopic(topic.cluster, "nothing-here", Wanted()).read(follow=False))
     assert caught.value.exit_code == ExitCode.DATA

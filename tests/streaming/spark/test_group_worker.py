@@ -61,7 +61,7 @@ def schema(text: str) -> StructType:
 
 
 def task(function: Any, rows_per_batch: int = 10_000) -> io.BytesIO:
-    """What the JVM tells a worker before the first batch of ``applyInPandasWithState``."""
+    """What the JVM sends to a worker before the first batch of ``applyInPandasWithState``."""
     stream = io.BytesIO()
 
     def text(value: str) -> None:
@@ -87,7 +87,7 @@ def task(function: Any, rows_per_batch: int = 10_000) -> io.BytesIO:
 
 
 def state_row(stored: bytes | None, timed_out: bool, start: int, rows: int, last: bool) -> dict[str, Any]:
-    """What the JVM tells of the state of one key, and which rows of the batch are its own."""
+    """What the JVM sends for the state of one key, and which rows of the batch belong to the key."""
     properties = {
         "batchProcessingTimeMs": NOW_MS,
         "eventTimeWatermarkMs": NOW_MS - 1000,
@@ -199,7 +199,7 @@ def history() -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("rows_per_batch", [10_000, 2])
-def test_ours_says_what_pyspark_says(monkeypatch: pytest.MonkeyPatch, rows_per_batch: int) -> None:
+def test_the_result_equals_that_of_pyspark(monkeypatch: pytest.MonkeyPatch, rows_per_batch: int) -> None:
     """The same rows and states, and again when the states come back with a timer that is due."""
     function = partial(step, job=JOB)
     given = history()

@@ -1,4 +1,4 @@
-"""What Spark counts of the rows that come from the log, and of those that go to the sink."""
+"""The counters of a batch: records read from the log and messages written to the sink."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def type_of(key: bytes | None) -> str:
 
 
 @pytest.mark.spark
-def test_every_key_is_told_the_caught_up_time(tmp_path: Path) -> None:
+def test_every_key_receives_the_caught_up_time(tmp_path: Path) -> None:
     """A number in the batch that brings it, the watermark from the next one on; no row is ever late."""
     spark = small_session()
     for number, at_ms in enumerate((T0, None, T0 - MINUTE)):
@@ -87,11 +87,13 @@ def test_every_key_is_told_the_caught_up_time(tmp_path: Path) -> None:
         rows = spark.createDataFrame([(f"g:{number}".encode(), b"p", caught_up)], PACKED_SCHEMA)
         rows.coalesce(1).write.mode("append").parquet(str(tmp_path / "rows"))
 
-    def tell(key: tuple[bytes], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        """What the function of a key sees of it."""
+    def observe(
+        key: tuple[bytes], frames: Iterable[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
+        """Returns what the function of a key receives."""
         column = pd.concat(list(frames))["caught_up_ms"]
-        told = f"{column.dtype} {column.tolist()} {state.getCurrentWatermarkMs()}"
-        yield pd.DataFrame({"key": [key[0].decode()], "told": [told]})
+        seen = f"{column.dtype} {column.tolist()} {state.getCurrentWatermarkMs()}"
+        yield pd.DataFrame({"key": [key[0].decode()], "seen": [seen]})
 
     # With timers every batch leaves one more to be done, and the query would never end.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
@@ -103,17 +105,17 @@ def test_every_key_is_told_the_caught_up_time(tmp_path: Path) -> None:
         .select("key", "packed", caught_up_ms())
         .groupBy("key")
         .applyInPandasWithState(
-            tell, "key string, told string", STATE_SCHEMA, "append", "ProcessingTimeTimeout"
+            observe, "key string, seen string", STATE_SCHEMA, "append", "ProcessingTimeTimeout"
         )
         .writeStream.format("memory")
-        .queryName("told")
+        .queryName("seen")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
     spark.conf.unset("spark.sql.streaming.noDataMicroBatches.enabled")
-    found = {row.key: row.told for row in spark.table("told").collect()}
+    found = {row.key: row.seen for row in spark.table("seen").collect()}
     assert found == {
         "g:0": f"int64 [{T0}] 0",
         "g:1": f"int64 [-1] {T0}",
