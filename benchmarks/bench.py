@@ -1,10 +1,10 @@
-"""How fast the job is beside what reads the same topic: everything in one run, on one topic.
+"""Speed of the job compared with other readers of the same topic, in one run.
 
     python benchmarks/bench.py [--shape steady] [--scale 1] [--repeat 3] [--json FILE]
 
-Starts a broker and lets its group coordinator write the topic: every commit is a request to it. Then everything
-reads the whole topic, in turn, so many times; four rounds before warm up the JVM and count for nothing. What runs
-in Spark shares one session, which is the job's own. Prints medians, and ratios to the bare connector.
+Starts a broker and lets its group coordinator write the topic: every commit is a request. Then each reader reads the
+whole topic, in turn, ``--repeat`` times; four unmeasured rounds before warm up the JVM. The readers in Spark share one
+session with the settings of the job. Prints medians, and ratios to the bare connector.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from page import put
+from page import put, show_progress
 from processes import FULL_SPEED, KINDS, Cost, Finished
 from queries import Queries, Session, session, settings_for
 from shapes import SHAPES, Shape
@@ -37,10 +37,10 @@ from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 
-#: What can be measured, in the order in which it is; the names of the first four are methods of ``Queries``.
+#: The readers in the order in which they run; the names of the first four are methods of ``Queries``.
 SPARK: Final = ("connector", "count_rows", "count_packed", "job")
 OUTSIDE: Final = ("replay", "console", "broker_load")
-#: In the third round the JVM's compilers still take half of what the job costs in ``many``, in the fifth a third.
+#: In the third round the JVM's compilers still take half of the job's time in ``many``, in the fifth a third.
 _WARM_UP: Final = 4
 TITLES: Final[Mapping[str, str]] = {
     "connector": "Spark's connector, to nowhere",
@@ -55,7 +55,7 @@ TITLES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """Goes of one thing: seconds, and what the middle one cost. ``overhead``: what a start takes, left out."""
+    """The passes of one reader: seconds, and the cost of the median pass; without ``overhead_seconds`` of its start."""
 
     name: str
     seconds: Sequence[float]
@@ -65,17 +65,17 @@ class Measured:
 
     @property
     def median(self) -> float:
-        """Seconds of the middle go."""
+        """Seconds of the median pass."""
         return statistics.median(self.seconds)
 
     @property
     def cpu_seconds(self) -> float:
-        """Of all processes together; 0 when not measured."""
+        """The sum over all processes; 0 when not measured."""
         return _cpu(self.cost)
 
 
 def measure(asked: argparse.Namespace, shape: Shape, spark: Session | None) -> dict[str, Any]:
-    """Everything of one shape, as plain values; without a session what runs outside Spark."""
+    """All readers on one shape, as plain values; without a session only those outside Spark."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="groupreplay-bench-")))
         broker = stack.enter_context(
@@ -85,7 +85,7 @@ def measure(asked: argparse.Namespace, shape: Shape, spark: Session | None) -> d
         )
         server = broker.bootstrap_servers
         written = write(server, shape)
-        say(
+        show_progress(
             f"{shape.records:,} records of {shape.groups:,} groups: {written.records / written.seconds:,.0f}/s"
         )
         records = sum(
@@ -111,7 +111,7 @@ def measure(asked: argparse.Namespace, shape: Shape, spark: Session | None) -> d
 
 
 def run_settings(asked: argparse.Namespace, server: str) -> RunSettings:
-    """The job's settings as they were asked for."""
+    """The job's settings from the command line."""
     settings = settings_for(
         server,
         shuffle_partitions=asked.shuffle_partitions,
@@ -122,14 +122,14 @@ def run_settings(asked: argparse.Namespace, server: str) -> RunSettings:
 
 
 def measure_spark(asked: argparse.Namespace, spark: Session, server: str, folder: Path) -> list[Measured]:
-    """What runs in the session, in turn."""
+    """The readers in Spark, in turn."""
     names = [name for name in SPARK if name in asked.only]
     queries = Queries(spark, run_settings(asked, server), folder)
     rounds = []
     for number in range(-_WARM_UP, asked.repeat):
         passes = {name: queries.measure(getattr(queries, name)) for name in names}
         goes = (f"{name} {one.seconds:.2f} s, {_cpu(one.cost):.1f} of CPU" for name, one in passes.items())
-        say("; ".join(goes) + (" (warm-up)" if number < 0 else ""))
+        show_progress("; ".join(goes) + (" (warm-up)" if number < 0 else ""))
         if number >= 0:
             rounds.append(passes)
     return [
@@ -154,7 +154,7 @@ def _middle(rounds: Sequence[Mapping[str, Any]], name: str) -> Any:
 def measure_outside(
     asked: argparse.Namespace, broker: EmbeddedBroker, folder: Path, records: int
 ) -> list[Measured]:
-    """What runs as processes of its own."""
+    """The readers that are separate processes."""
     measured = []
     server = broker.bootstrap_servers
     if "replay" in asked.only:
@@ -168,12 +168,12 @@ def measure_outside(
             Measured("broker_load", [one.seconds for one in loads], details=[asdict(one) for one in loads])
         )
     if "console" in asked.only:
-        # Last, because it joins a group, which is written to the topic.
+        # Last, because it joins a group, and that writes records to the topic.
         goes = [console(server, records, folder / "console.log") for _ in range(asked.repeat)]
         start = console(server, 1, folder / "console.log").seconds
         measured.append(_of_goes("console", goes, start))
     for one in measured:
-        say(f"{one.name} {one.median:.2f} s")
+        show_progress(f"{one.name} {one.median:.2f} s")
     return measured
 
 
@@ -202,7 +202,7 @@ def row(one: Measured, records: int, groups: int, all_of_them: Sequence[Measured
 
 
 def machine() -> dict[str, Any]:
-    """Where this was measured."""
+    """The machine and the versions."""
     return {
         "cpus": os.cpu_count(),
         "processor": platform.machine(),
@@ -243,11 +243,6 @@ def table(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def say(line: str) -> None:
-    """Progress, on stderr."""
-    print(line, file=sys.stderr, flush=True)
-
-
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -272,21 +267,21 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def shape_of(asked: argparse.Namespace, name: str) -> Shape:
-    """A shape with what was asked to be different."""
+    """A shape with the changes from the command line."""
     given = {key: getattr(asked, key) for key in ("groups", "partitions", "commits")}
     changed = {key: value for key, value in given.items() if value}
     return replace(SHAPES[name].scaled(asked.scale), **changed)
 
 
 def main() -> None:
-    """Measures the shapes that were asked for."""
+    """Measures the shapes from the command line."""
     asked = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     results = []
     stack = ExitStack()
     spark = None
     if set(SPARK) & set(asked.only):
-        # One for all shapes: Python cannot start a second JVM of Spark.
+        # One session for all shapes: Python cannot start a second JVM of Spark.
         spark = stack.enter_context(session(run_settings(asked, "unused:9092")))
     with stack:
         for name in asked.shape or ["steady"]:

@@ -1,9 +1,9 @@
-"""Long fuzzing of the codecs: good records, cut, flipped, spliced and bombed, as many as wanted.
+"""Long fuzzing of the codecs with valid records that are cut, spliced, or have bits flipped.
 
     python benchmarks/fuzz_codecs.py --executions 10000000 --seed 1
 
-Prints executions, the slowest one and the growth of memory; ends with status 1 and the bytes on the first
-broken promise. `fuzz_one_input` of tests/support/tools/fuzz_target.py is the entry for coverage-guided fuzzers:
+Prints executions, the slowest one and the growth of memory; ends with status 1 and the bytes at the first failure.
+`fuzz_one_input` of tests/support/tools/fuzz_target.py is the entry for coverage-guided fuzzers:
 
     atheris.Setup(sys.argv, fuzz_one_input); atheris.Fuzz()
 """
@@ -43,7 +43,7 @@ _AS_KEY, _AS_BLOB, _AS_VALUE = 0x00, 0x20, 0x40
 
 
 def seeds(random: Random) -> list[bytes]:
-    """Good inputs of every kind."""
+    """Valid inputs of every kind."""
     found = []
     blobs = (Subscription, Assignment, ConnectMetadata, ConnectAssignment)
     for position, key in enumerate(KEYS):
@@ -67,7 +67,7 @@ def seeds(random: Random) -> list[bytes]:
 
 
 def mutated(random: Random, corpus: list[bytes]) -> bytes:
-    """One good input after one to three injuries."""
+    """One valid input after one to three changes."""
     data = bytearray(random.choice(corpus))
     for _ in range(random.randint(1, 3)):
         at = random.randint(1, max(1, len(data) - 1))

@@ -1,9 +1,9 @@
-"""How time and memory grow: the job over a topic, over one with twice the records, and one with twice the groups.
+"""Growth of time and memory: the job on a topic, on one with twice the records, and on one with twice the groups.
 
     python benchmarks/growth.py [--groups 1000] [--partitions 50] [--commits 40] [--repeat 3]
 
-Each topic has a broker of its own, all are read in one session, in turn; the first round counts for nothing. The
-last topic has four times the records and the groups of the first: what the workers hold must not grow.
+Each topic has its own broker; one session reads them in turn; the first round is not measured. The last topic has four
+times the records and groups of the first: the memory of the workers must not grow.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import say
-from page import put
+from page import put, show_progress
 from processes import FULL_SPEED
 from queries import Pass, Queries, session, settings_for
 from shapes import Shape
@@ -44,7 +43,7 @@ def passes(asked: argparse.Namespace) -> dict[Shape, list[Pass]]:
         for shape in shapes(asked.groups, asked.partitions, asked.commits):
             broker = EmbeddedBroker(offsets_partitions=50, jvm_options=["-Xmx1g", FULL_SPEED])
             brokers[shape] = stack.enter_context(broker)
-            say(
+            show_progress(
                 f"{shape.name}: {shape.records:,} records in {write(broker.bootstrap_servers, shape).seconds:.1f} s"
             )
         settings = {
@@ -61,7 +60,7 @@ def passes(asked: argparse.Namespace) -> dict[Shape, list[Pass]]:
             for shape, own in settings.items():
                 queries = Queries(spark, own, folder)
                 one = queries.measure(queries.job)
-                say(f"{shape.name}: {one.seconds:.2f} s" + (" (warm-up)" if not number else ""))
+                show_progress(f"{shape.name}: {one.seconds:.2f} s" + (" (warm-up)" if not number else ""))
                 if number:
                     found.setdefault(shape, []).append(one)
     return found

@@ -1,12 +1,12 @@
-"""What the running job costs: a restart, idle batches, busy batches; and how long ``--help`` takes.
+"""Costs of the running job: a restart, idle batches, busy batches; and the time of ``--help``.
 
     python benchmarks/live.py restart [--groups 20000]   from the Spark session to the first new event
     python benchmarks/live.py idle [--groups 20000]      batches in which nothing happens
     python benchmarks/live.py busy [--groups 5000]       batches in which every group commits
     python benchmarks/live.py help                       groupreplay --help
 
-Each starts a broker, lets its coordinator write the commits of that many groups, and runs the whole job as a
-process of its own, with its default settings and whatever stands behind ``--`` (``-- --trigger 5``).
+Each starts a broker, lets its coordinator write the commits of that many groups, and runs the whole job as a process
+of its own, with its default settings and the flags behind ``--`` (``-- --trigger 5``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_END, TopicPartition
-from page import put
+from page import put, show_progress
 from processes import FULL_SPEED
 from shapes import Shape
 from traffic import write
@@ -41,18 +41,18 @@ from support.job.jobs import RunningJob, read_topic, topic_names
 
 _LOG_PARTITIONS: Final = 50
 _PARTITIONS: Final = 5
-#: In the first batch after the past has been read every group is looked at once.
+#: The first batch after the catch-up calls every group once.
 _SETTLING_BATCHES: Final = 5
-#: Batches until the JVM of a job has compiled what an idle one needs; it runs for months.
+#: Batches until the JVM of an idle job has compiled its code; a job runs for months.
 _IDLE_WARM_UP, _IDLE_MEASURED = 200, 20
-#: Triggers until the JVM of a job has compiled what it needs, and then those that are measured.
+#: Triggers until the JVM of a busy job has compiled its code, and then those that are measured.
 _WARM_UP, _MEASURED = 12, 8
 _AS_A_CHILD: Final = "job"
 _SESSION_IS_UP: Final = "the session is up at"
 
 
 class Job(RunningJob):
-    """``groupreplay run`` with its default settings, which tells when its Spark session is up."""
+    """``groupreplay run`` with its default settings, which prints when its Spark session is up."""
 
     def _start(self) -> GuardedProcess:
         command = [sys.executable, __file__, _AS_A_CHILD, "run"]
@@ -63,26 +63,24 @@ class Job(RunningJob):
 
     def session_up(self) -> float:
         """Unix seconds of the last start."""
-        said = [
-            line for line in self.log.read_text("utf-8", "replace").splitlines() if _SESSION_IS_UP in line
-        ]
-        return float(said[-1].rpartition(" ")[2])
+        lines = self.log.read_text("utf-8", "replace").splitlines()
+        return float([line for line in lines if _SESSION_IS_UP in line][-1].rpartition(" ")[2])
 
     def batches(self) -> Mapping[int, Mapping[str, Any]]:
-        """Batches by their number, as far as the job's documents tell of them."""
+        """Batches by number, from the job's documents."""
         documents = [json.loads(one.value or b"{}") for one in read_topic(self.server, self.topics.job)]
         return {one["batch"]["id"]: one["batch"] for one in documents if one.get("batch")}
 
 
-def tell_session() -> None:
-    """The command line of groupreplay, in a child."""
+def run_command() -> None:
+    """Runs the command line of groupreplay, in a child process."""
     from groupreplay.streaming.cli.program import main as command_line
     from groupreplay.streaming.job import run
 
-    make = run.spark_session
+    start = run.spark_session
 
     def made(*settings: Any) -> Any:
-        spark = make(*settings)
+        spark = start(*settings)
         print(f"{_SESSION_IS_UP} {time.time()}", flush=True)
         return spark
 
@@ -102,7 +100,7 @@ class Running:
 
 @contextmanager
 def running(groups: int, flags: Sequence[str]) -> Iterator[Running]:
-    """The topic, the job, and the wait until it has read everything."""
+    """Writes the topic, starts the job and waits until it has read everything."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-bench-")))
         broker = stack.enter_context(
@@ -114,21 +112,23 @@ def running(groups: int, flags: Sequence[str]) -> Iterator[Running]:
         job = Job(server, folder / "job", topic_names("bench"), *flags)
         stack.callback(job.process.end, 0)
         job.wait_caught_up(round(begin * 1000))
-        say(f"{groups:,} groups are read {time.time() - job.session_up():.1f} s after the session is up")
+        show_progress(
+            f"{groups:,} groups are read {time.time() - job.session_up():.1f} s after the session is up"
+        )
         yield Running(job, server, groups)
 
 
 def _pass(job: Job, batches: int) -> int:
-    """Waits for so many further batches; the number that the last one has at least."""
+    """Waits for this many further batches; returns the number of the last one."""
     begin = max(job.batches(), default=0)
     for number in range(begin + 1, begin + batches + 1):
-        # One after the other: a wait has an end, and there may be many of them.
+        # One wait for each batch: a wait has a limit, and there may be many batches.
         job.wait_until(lambda number=number: max(job.batches(), default=0) >= number)
     return begin + batches
 
 
 def restart(groups: int, flags: Sequence[str]) -> dict[str, Any]:
-    """Stops the job, lets something happen, starts it again and waits for the event."""
+    """Stops the job, writes records, starts it again and waits for the first event."""
     with running(groups, flags) as now:
         _pass(now.job, _SETTLING_BATCHES)
         now.job.stop()
@@ -137,7 +137,7 @@ def restart(groups: int, flags: Sequence[str]) -> dict[str, Any]:
             topic = now.job.topics.events
             places = consumer.list_topics(topic, timeout=30).topics[topic].partitions
             consumer.assign([TopicPartition(topic, place, OFFSET_END) for place in places])
-            consumer.poll(5)  # the end is looked up now, not when the event is there
+            consumer.poll(5)  # resolves the end now, not after the event was written
             begin = time.time()
             now.job.restart()
             arrived: list[float] = []
@@ -150,7 +150,7 @@ def restart(groups: int, flags: Sequence[str]) -> dict[str, Any]:
 
 
 def _arrived(consumer: Any) -> Iterator[float]:
-    """Unix seconds at which the job wrote the next message, if there is one."""
+    """Unix seconds at which the job wrote the next message; nothing without one."""
     message = consumer.poll(0.5)
     if message is not None and message.error() is None:
         yield message.timestamp()[1] / 1000
@@ -197,11 +197,6 @@ def _spread(seconds: Sequence[float]) -> dict[str, float]:
     return {"median_s": statistics.median(seconds), "min_s": min(seconds), "max_s": max(seconds)}
 
 
-def say(line: str) -> None:
-    """Progress, on stderr."""
-    print(line, file=sys.stderr, flush=True)
-
-
 _MEASURES: Final[Mapping[str, tuple[Callable[[int, Sequence[str]], dict[str, Any]], int]]] = {
     "restart": (restart, 20_000),
     "idle": (idle, 20_000),
@@ -213,7 +208,7 @@ _MEASURES: Final[Mapping[str, tuple[Callable[[int, Sequence[str]], dict[str, Any
 def main() -> None:
     """Prints one line of JSON."""
     if sys.argv[1:2] == [_AS_A_CHILD]:
-        tell_session()
+        run_command()
         return
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -223,7 +218,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="put the figures into docs/performance.md")
     own: list[str] = sys.argv[1:]
     of_run: list[str] = []
-    if "--" in own:  # argparse would give them to the first word's list, which is empty by then
+    if "--" in own:  # argparse would add them to the list of the first positional argument
         own, of_run = own[: own.index("--")], own[own.index("--") + 1 :]
     asked = parser.parse_args(own)
     measure, groups = _MEASURES[asked.what]

@@ -1,9 +1,9 @@
-"""What a group with very many partitions costs: one commit of all of them, its deadlines, its snapshot.
+"""Costs of a group with very many partitions: one commit of all of them, its deadlines, its snapshot.
 
     python benchmarks/offsets.py [--partitions 20000] [--topics 20]
 
-Prints the best and the middle of several goes. The goals: 10 ms for a commit of 20 000 partitions, 1.3 MB for
-the snapshot.
+Prints the best and the median of several passes. The goals: 10 ms for a commit of 20 000 partitions, 1.3 MB for the
+snapshot.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def commit_of_all(partitions: int, topics: int, number: int) -> CommitRun:
 
 
 def report(what: str, goes: list[float]) -> None:
-    """Best and middle, in milliseconds."""
+    """Best and median, in milliseconds."""
     print(f"{what}: best {1e3 * min(goes):.2f} ms, median {1e3 * statistics.median(goes):.2f} ms")
 
 

@@ -1,11 +1,11 @@
-"""How many offset commits a second ``pack`` decodes and folds on one core.
+"""Offset commits per second that ``pack`` decodes and folds on one core.
 
     python benchmarks/pack.py [--groups 1000] [--partitions 50] [--commits 40] [--log-partitions 50]
 
-Synthetic v4 commits in the layout of a real log: the groups spread over the partitions of the offsets topic,
-each commit of a group one stretch of records, the groups one after the other in an order that changes. With
-``--log-partitions 1`` all groups share one partition, which is the worst case: the same key comes back late.
-Seconds are those of this process's CPU; the best of several passes tells what the code can do.
+Synthetic v4 commits in the layout of a real log: the groups spread over the partitions of the offsets topic; each
+commit of a group is one stretch of records; the order of the groups changes from round to round. With
+``--log-partitions 1`` all groups share one partition, which is the worst case: equal keys are far apart.
+Seconds are CPU seconds of this process; the best of several passes counts.
 """
 
 from __future__ import annotations

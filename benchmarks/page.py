@@ -1,8 +1,9 @@
-"""Puts a table into docs/performance.md, in the place of the one that stands there."""
+"""Writes tables into docs/performance.md, and progress to stderr."""
 
 from __future__ import annotations
 
 import re
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final
@@ -26,3 +27,8 @@ def put(name: str, table: str) -> None:
     if places != 1:
         raise ValueError(f"{PAGE.name} has {places} places for {name}")
     PAGE.write_text(text, encoding="utf-8")
+
+
+def show_progress(line: str) -> None:
+    """Writes a line of progress to stderr."""
+    print(line, file=sys.stderr, flush=True)

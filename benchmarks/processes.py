@@ -1,7 +1,7 @@
-"""What processes cost: CPU seconds and peak memory of the driver, its JVM and its Python workers.
+"""Costs of processes: CPU seconds and peak memory of the driver, its JVM and its Python workers.
 
-Memory is what is resident. Workers are counted together, and pages that they share (all are forks of one process)
-count once (PSS, Linux only; elsewhere once for each).
+Memory is resident memory. Workers are counted together; pages that they share (all are forks of one process) count
+once (PSS, Linux only; elsewhere once for each).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 
 import psutil
 
-#: For a broker that has to show its own speed: the embedded one does without the second compiler.
+#: For a broker at full speed: the embedded broker runs without the second compiler by default.
 FULL_SPEED: Final = "-XX:TieredStopAtLevel=4"
 KINDS: Final = ("driver", "jvm", "workers")
 _MIB: Final = 1 << 20
@@ -35,9 +35,9 @@ class Cost:
 
 
 class Meter:
-    """Watches this process, the JVM that it started and the workers below that; a context manager.
+    """Measures this process, the JVM that it started and the workers below that; a context manager.
 
-    ``cost`` is there when it is left.
+    ``cost`` is set at the end of the context.
     """
 
     def __init__(self, jvm: int) -> None:
@@ -68,7 +68,7 @@ class Meter:
         }
 
     def _cpu(self) -> dict[str, float]:
-        """Workers that have ended count with the process that they were forked from."""
+        """CPU seconds by kind; workers that have ended count with the process that they were forked from."""
         seconds = dict.fromkeys(KINDS, 0.0)
         for kind, processes in self._processes().items():
             for process in processes:
@@ -103,14 +103,14 @@ def _share(process: psutil.Process) -> int:
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that has ended well."""
+    """A command that has succeeded."""
 
     seconds: float
     cost: Cost
 
 
 def run(command: Sequence[str], log: Path) -> Finished:
-    """Runs a command without its output; raises with the end of what it wrote to stderr when it fails."""
+    """Runs a command and discards its output; an AssertionError with the end of its stderr when it fails."""
     begin = time.perf_counter()
     with log.open("wb") as errors:
         process = subprocess.Popen(
@@ -119,7 +119,7 @@ def run(command: Sequence[str], log: Path) -> Finished:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - begin
-    said = log.read_text("utf-8", "replace")[-2_000:]
-    assert process.returncode == 0, f"{command[0]} ended with {process.returncode}: {said}"
+    errors_text = log.read_text("utf-8", "replace")[-2_000:]
+    assert process.returncode == 0, f"{command[0]} ended with {process.returncode}: {errors_text}"
     cost = Cost({"driver": used.ru_utime + used.ru_stime}, {"driver": used.ru_maxrss / 1024})
     return Finished(seconds, cost)

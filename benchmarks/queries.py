@@ -1,6 +1,6 @@
 """The streaming queries that are compared, in one Spark session: each reads a whole topic once and ends.
 
-Every one has the same source with the same options; they differ in what follows it.
+All have the same source with the same options and differ in what follows the source.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class Queries:
         self.log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
         partitions = ensure_topics(source, settings.topics)
         probes = settings.topics.probes
-        self._watch = TopicPlan(cluster=settings.source, topic=probes, partitions=partitions[probes])
+        self._probes = TopicPlan(cluster=settings.source, topic=probes, partitions=partitions[probes])
 
     def connector(self, settings: RunSettings) -> DataStreamWriter:
-        """Spark's Kafka source and nothing else."""
+        """Spark's Kafka source alone."""
         return _noop(self._records(settings), settings)
 
     def count_rows(self, settings: RunSettings) -> DataStreamWriter:
@@ -82,18 +82,18 @@ class Queries:
         return _noop(_counted(keyed), settings)
 
     def count_packed(self, settings: RunSettings) -> DataStreamWriter:
-        """Our packed rows by group, in Spark's operator, which only counts them."""
+        """Packed rows by group, in Spark's operator, which only counts them."""
         cores = self.spark.sparkContext.defaultParallelism
         packed = self._records(settings).coalesce(cores).mapInArrow(pack, COUNTED_SCHEMA)
         return _noop(_counted(packed.select("key", "packed")), settings)
 
     def job(self, settings: RunSettings) -> DataStreamWriter:
-        """Ours, as ``run`` builds it; events of the past are written, too."""
+        """The query of the job, as ``run`` builds it; writes events of the past, too."""
         rows = output_rows(
             self.spark,
             log=self.log,
-            watch=self._watch,
-            audience=ProbeFilter(topic=self._watch.topic, cluster_id=self._cluster_id),
+            probes=self._probes,
+            probe_filter=ProbeFilter(topic=self._probes.topic, cluster_id=self._cluster_id),
             job=Job(context=Context(cluster_id=self._cluster_id, era=self._era), topics=settings.topics),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
         )
@@ -148,16 +148,16 @@ def session(settings: RunSettings) -> Iterator[Session]:
     """Starts and ends the JVM; a process can do that once."""
     spark = spark_session(settings)
     use_local_files(spark, settings)
-    # With timers every batch leaves one more to be done, and a query for what is there now would never end.
+    # With timers every batch is followed by another one, and a query with ``availableNow`` would never end.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     try:
         yield Session(spark, int(jvm.java.lang.ProcessHandle.current().pid()))
     except Exception:
-        # Not when a signal has come: it breaks into a call of the JVM, and this one would wait for that for ever.
-        with suppress(Py4JError):  # the JVM may be on its way out, too
-            quiet(spark)  # a query in the middle of a batch would write pages
+        # Not after a signal: it interrupts a call of the JVM, and this call would wait for that one for ever.
+        with suppress(Py4JError):  # the JVM may be ending, too
+            quiet(spark)  # a query that is stopped in a batch writes pages of stack traces
         raise
     finally:
         close(spark)
@@ -173,7 +173,7 @@ def settings_for(
         master=master,
         shuffle_partitions=shuffle_partitions,
         max_offsets_per_trigger=max_offsets,
-        # A query's consumers stay open for five minutes after it, with what they have fetched; a job has one query.
+        # The consumers of a query keep fetched records for a while after its end; a job has only one query.
         spark_conf={"spark.driver.memory": "6g"},
         log_level="ERROR",
     )

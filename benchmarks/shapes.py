@@ -1,4 +1,4 @@
-"""The shapes of topics that are measured: how many groups, with how many partitions, writing how often."""
+"""The shapes of the measured topics: the number of groups, their partitions, and how often they write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Shape:
 
     @property
     def records(self) -> int:
-        """What the coordinator writes for it, without what it writes when groups begin."""
+        """The number of records that the coordinator writes, without those at the start of the groups."""
         return self.groups * self.partitions * self.commits + self.generations
 
     def scaled(self, factor: float) -> Shape:

@@ -1,10 +1,10 @@
-"""Whether the job stays as it is: its memory, batches, checkpoint and lag over a long time under a steady load.
+"""The job under a steady load for a long time: its memory, batches, checkpoint and lag.
 
     python benchmarks/soak.py [--minutes 30] [--rate 5000] [--groups 2000] [--trigger 10]
 
-Starts a broker, writes commits and rounds of that many groups straight into the log at that rate, and prints a
-line a minute and how fast each figure rises. Memory is that of all processes of the job together (resident); the
-first third is left out of the slopes: until then caches and heaps fill. Nothing is judged.
+Starts a broker, writes commits and generations of that many groups into the log at that rate, and prints a line a
+minute and the slope of each figure. Memory is the resident memory of all processes of the job; the slopes leave out
+the first third, in which caches and heaps fill. It prints figures and no verdict.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from support.job.jobs import RunningJob, read_topic, running_job, topic_names
 
 PARTITIONS = 8
 TOPIC_PARTITIONS = 3
-#: One group in this many records has a round.
-ROUND_EVERY = 500
+#: After this many records one group gets a new generation.
+GENERATION_EVERY = 500
 STEP_SECONDS = 0.1
 MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The job at one moment; ``minutes`` since the load began."""
+    """The job at one moment; ``minutes`` since the start of the load."""
 
     minutes: float
     driver_mib: float
@@ -63,13 +63,13 @@ class Sample:
 
 
 class Load:
-    """Commits and rounds at a steady rate, in a thread, until it is stopped."""
+    """Writes commits and generations at a steady rate, in a thread, until it is stopped."""
 
     def __init__(self, server: str, rate: int, groups: int) -> None:
         self._rate, self._random = rate, random.Random(1)
         self._names = [f"soak-{number:05}" for number in range(groups)]
         self._places = [partition_for(name, PARTITIONS) for name in self._names]
-        # The broker lets only Kafka's own administration client write to this topic.
+        # The broker accepts records for this topic only from Kafka's own administration client.
         settings = {
             "bootstrap.servers": server,
             "client.id": "__admin_client",
@@ -83,7 +83,7 @@ class Load:
 
     def __enter__(self) -> Load:
         for number in range(len(self._names)):
-            self._round(number)
+            self._generation(number)
         self._thread.start()
         return self
 
@@ -102,8 +102,8 @@ class Load:
 
     def _commit(self) -> None:
         number = self._random.randrange(len(self._names))
-        if self.written % ROUND_EVERY == 0:
-            self._round(number)
+        if self.written % GENERATION_EVERY == 0:
+            self._generation(number)
             return
         now_ms = time.time_ns() // 1_000_000
         part, offset = self._random.randrange(TOPIC_PARTITIONS), self.written
@@ -113,7 +113,7 @@ class Load:
             now_ms,
         )
 
-    def _round(self, number: int) -> None:
+    def _generation(self, number: int) -> None:
         """A generation that follows the one before; two members, one of them new."""
         now_ms, name = time.time_ns() // 1_000_000, self._names[number]
         members = member("kept", [0]), member(f"new-{self.written}", [1, 2])
@@ -143,7 +143,7 @@ def sample(job: RunningJob, begin: float) -> Sample | None:
                 memory[kind] += process.info["memory_info"].rss
     sizes = []
     for file in job.checkpoint.rglob("*"):
-        with suppress(OSError):  # Spark tidies up
+        with suppress(OSError):  # Spark deletes old files
             sizes.append(file.stat().st_size)
     last = known[-1]
     return Sample(
@@ -214,7 +214,7 @@ def main() -> None:
     samples = soak(asked)
     settled = [one for one in samples if one.minutes >= asked.minutes / 3]
     if len(settled) < 2:
-        sys.exit("too few batches have ended for a slope: give it more --minutes, or a quieter machine")
+        sys.exit("too few batches have ended for a slope: use more --minutes, or an idle machine")
     for column in fields(Sample)[1:]:
         if column.name != "events":
             middle = statistics.median(float(getattr(one, column.name)) for one in settled)

@@ -1,9 +1,9 @@
-"""What one call of a group's function costs, without Spark around it.
+"""Cost of one call of a group's function, without Spark.
 
     python benchmarks/step.py [--groups 2000] [--partitions 5] [--calls 4]
 
-Every group commits all its partitions before each call. Prints the median in microseconds: for the
-first call of a group, for a later one, and for a call by its timer.
+Every group commits all its partitions before each call. Prints the median in microseconds for the first call of a
+group, for a later call, and for a call by its timer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pack import commits
 
 from groupreplay.state import Context, Group
-from groupreplay.streaming.engine.advance import Advance, advance
+from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.wire import GROUP_TAG
 
@@ -31,7 +31,7 @@ class Groups:
         self.blobs: dict[bytes, bytes] = {}
         self.deadlines: dict[bytes, int] = {}
 
-    def call(self, key: bytes, packed: list[bytes], now_ms: int) -> Advance:
+    def call(self, key: bytes, packed: list[bytes], now_ms: int) -> AdvanceResult:
         """One call as ``step`` makes it."""
         result = advance(
             key, self.blobs.get(key), packed, now_ms=now_ms, recorded_ms=now_ms, context=_CONTEXT

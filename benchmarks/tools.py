@@ -1,4 +1,4 @@
-"""What reads the same topic without Spark: ``replay``, Kafka's console consumer, and the broker itself."""
+"""Readers of the same topic outside Spark: ``replay``, Kafka's console consumer, and the broker itself."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from groupreplay.streaming.local.java import find_java
 
 _CONSOLE: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _FORMATTER: Final = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
-#: What the broker says of each partition that its coordinator has loaded.
+#: The broker's log line for each partition that its coordinator has loaded.
 _LOADED: Final = re.compile(
     rf"^(\S+) .*Finished loading of metadata from {OFFSETS_TOPIC}-\d+ .*?in (\d+)ms.*?"
     r"Loaded (\d+) records which total to (\d+) bytes",
     re.MULTILINE,
 )
-#: The broker says it at INFO, which it is not asked for otherwise.
+#: Turns these lines on: they have the level INFO.
 LOG_LOADING: Final = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.coordinator.common=info"
 
 
@@ -39,12 +39,12 @@ def capture(server: str, file: Path) -> Finished:
 
 
 def replay(file: Path) -> Finished:
-    """``groupreplay replay`` of a capture, events to nowhere."""
+    """``groupreplay replay`` of a capture; discards the events."""
     return run([*_groupreplay("replay"), "--from-file", str(file)], _log(file))
 
 
 def first_record(file: Path) -> Path:
-    """A capture of one record: what reads it shows what a start takes."""
+    """A capture of one record, to measure the start of a reader."""
     source, path = pq.ParquetFile(file), file.with_name("first.parquet")
     batch = next(source.iter_batches(batch_size=1))
     pq.write_table(pa.Table.from_batches([batch], source.schema_arrow), path)
@@ -52,12 +52,12 @@ def first_record(file: Path) -> Path:
 
 
 def console(server: str, records: int, log: Path) -> Finished:
-    """Kafka's console consumer with its formatter, reading so many records."""
+    """Kafka's console consumer with its formatter, reading this many records."""
     jars = os.pathsep.join(map(str, jar_paths(f"broker-{DEFAULT_VERSION}")))
     command = [str(find_java().executable), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", jars]
     command += [_CONSOLE, "--bootstrap-server", server, "--topic", OFFSETS_TOPIC, "--from-beginning"]
     command += ["--formatter", _FORMATTER, "--max-messages", str(records)]
-    # Commits of its own would be read, too.
+    # Its own commits would be read, too.
     command += ["--consumer-property", "exclude.internal.topics=false"]
     command += ["--consumer-property", "enable.auto.commit=false"]
     return run(command, log)
@@ -65,7 +65,7 @@ def console(server: str, records: int, log: Path) -> Finished:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the coordinators have loaded: ``seconds`` from the first beginning to the last end."""
+    """A load by the coordinators: ``seconds`` from the first start to the last end."""
 
     seconds: float
     sum_seconds: float
@@ -73,7 +73,7 @@ class Loaded:
 
 
 def load(broker: EmbeddedBroker, partitions: int) -> Loaded:
-    """Restarts the broker and reads in its log how long it took to load so many partitions of the topic."""
+    """Restarts the broker and reads from its log how long it took to load the partitions of the topic."""
     begin = broker.log_path.stat().st_size
     broker.restart()
     deadline = time.monotonic() + 60

@@ -1,8 +1,8 @@
-"""Clients of a real coordinator, as fast as it answers: commits of simple groups, and rebalances.
+"""Clients of a real coordinator at full speed: commits of simple groups, and rebalances.
 
-The requests are those of Kafka's own clients, written out here because a client library takes a thread and a
-connection for each group. One connection gets its answers in the order of its requests, so that many may be on
-the way; many connections keep the coordinator's writes full.
+The requests are those of Kafka's own clients, written out here because a client library needs a thread and a
+connection for each group. A connection gets its answers in the order of its requests, so many may be in flight; many
+connections keep the coordinator's writes full.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def group_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """What was asked for and how long it took."""
+    """The number of records and the seconds."""
 
     records: int
     seconds: float
@@ -56,7 +56,7 @@ def write(server: str, shape: Shape, *, first_commit: int = 0) -> Written:
         else partial(_commit, server, shape, first_commit)
     )
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        # list() so that what failed is raised.
+        # list() raises the errors of the workers.
         list(pool.map(work, [range(first, shape.groups, _CONNECTIONS) for first in range(_CONNECTIONS)]))
     return Written(shape.records, time.perf_counter() - begin)
 
@@ -72,7 +72,7 @@ def _until_led(admin: AdminClient, partitions: int) -> None:
 
 
 def _commit(server: str, shape: Shape, first_commit: int, groups: range) -> None:
-    """Round after round of commits, so that the whole key set comes round again and again."""
+    """Commits of all groups, round after round, so that every key repeats."""
     rows = np.zeros(shape.partitions, _COMMITTED)
     rows["partition"] = np.arange(shape.partitions)
     on_the_way: deque[int] = deque()
@@ -90,7 +90,7 @@ def _commit(server: str, shape: Shape, first_commit: int, groups: range) -> None
 
 
 def _commit_request(group: str, partitions: int, rows: bytes) -> bytes:
-    """OffsetCommit of version 7 by nobody: generation -1, no member."""
+    """OffsetCommit of version 7 without a member: generation -1."""
     who = _text(group) + struct.pack(">i", -1) + _text("") + struct.pack(">h", -1)
     return who + struct.pack(">i", 1) + _text(TOPIC) + struct.pack(">i", partitions) + rows
 
@@ -101,7 +101,7 @@ def _need_committed(answer: bytes, partitions: int) -> None:
 
 
 def _rebalance(server: str, shape: Shape, groups: Sequence[int]) -> None:
-    """Generation after generation of groups with two members, who stay to the end."""
+    """Generation after generation of groups with two members that stay to the end."""
     parts = [_assignment(range(first, shape.partitions, _MEMBERS)) for first in range(_MEMBERS)]
     members: dict[int, list[_Joined]] = {}
     connections = [_Connection(server) for _ in range(_MEMBERS)]
@@ -121,7 +121,7 @@ def _rebalance(server: str, shape: Shape, groups: Sequence[int]) -> None:
 
 
 def _founded(connections: Sequence[_Connection], group: str) -> list[_Joined]:
-    """A round with one member, then one with both: the first joins again when a heartbeat tells it to."""
+    """A generation with one member, then one with both: the first rejoins when a heartbeat response tells it to."""
     one, other = connections
     _ask_to_join(one, group, "", 0)
     alone = _join_answer(one)
@@ -138,7 +138,7 @@ def _founded(connections: Sequence[_Connection], group: str) -> list[_Joined]:
 def _sync(
     connections: Sequence[_Connection], group: str, joined: Sequence[_Joined], parts: Sequence[bytes]
 ) -> None:
-    """The leader hands out the parts, the others wait for theirs."""
+    """The leader sends the assignments, the others wait for theirs."""
     handed_out = [_text(one.member_id) + _bytes(part) for one, part in zip(joined, parts, strict=True)]
     for connection, one in zip(connections, joined, strict=True):
         who = _text(group) + struct.pack(">i", one.generation) + _text(one.member_id)
@@ -157,10 +157,10 @@ class _Joined:
 
 
 def _ask_to_join(connection: _Connection, group: str, member_id: str, number: int) -> None:
-    # Who joins again as before gets the old answer; other user data make it a new round.
+    # A member that rejoins with the same metadata gets the old answer; other user data start a rebalance.
     subscription = struct.pack(">hi", 0, 1) + _text(TOPIC) + _bytes(str(number).encode())
     protocols = _text("consumer") + struct.pack(">i", 1) + _text("range") + _bytes(subscription)
-    # Nobody sends heartbeats while it is stable: the session must outlast the traffic.
+    # No member sends heartbeats while the group is stable: the session must outlast the traffic.
     who = _text(group) + struct.pack(">ii", 1_800_000, 60_000) + _text(member_id)
     connection.send(_JOIN_GROUP, 3, who + protocols)
 
@@ -204,7 +204,7 @@ class _Connection:
         self.close()
 
     def send(self, api: int, version: int, body: bytes) -> None:
-        """Sends a request and waits for nothing."""
+        """Sends a request without waiting."""
         request = struct.pack(">hhi", api, version, 1) + _text("benchmark") + body
         self._socket.sendall(struct.pack(">i", len(request)) + request)
 
@@ -214,7 +214,7 @@ class _Connection:
         return self._answers.read(length)[4:]
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         self._answers.close()
         self._socket.close()
 

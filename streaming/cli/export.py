@@ -81,7 +81,8 @@ def export(
     from groupreplay.streaming.base.signals import stop_requests
     from groupreplay.streaming.config.settings import TopicNames
     from groupreplay.streaming.exporter.collector import Limits
-    from groupreplay.streaming.exporter.server import Exporter, SinkFeed, open_server
+    from groupreplay.streaming.exporter.feed import SinkFeed
+    from groupreplay.streaming.exporter.server import Exporter, open_server
     from groupreplay.streaming.kafka.clients import Connection
 
     sink = find_cluster(sink_bootstrap_server, sink_command_config)

@@ -1,25 +1,17 @@
-"""The messages that the job writes: which topic, key, value and headers; and the reserved keys."""
+"""The messages that the job writes: topic, key, value and headers; and the reserved keys."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    pass
-
-
-#: Begins the keys of documents that are about no group; a group id cannot begin so.
+#: First byte of the keys of messages that are about no group; a group id cannot begin with it.
 RESERVED: Final = b"\0"
 
 
-#: The key in ``group-job`` of the conditions of the job that hold.
-CONDITIONS_KEY: Final = RESERVED + b"conditions"
-
-
 class Output(str, Enum):
-    """The topics that a call may write to, by their field in ``TopicNames``."""
+    """The topics that the operator writes, by their field in ``TopicNames``."""
 
     EVENTS = "events"
     STATES = "states"
@@ -29,9 +21,15 @@ class Output(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class OutputRow:
-    """One message for a topic; ``value`` None is a tombstone."""
+    """One message for a topic; ``value`` None is a tombstone.
+
+    ``event_type`` (as in CloudEvents) and ``severity`` (its number) are those of an event, None for other messages.
+    They are not part of the message: the query counts by them.
+    """
 
     output: Output
     key: bytes
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
+    event_type: str | None = None
+    severity: int | None = None

@@ -1,7 +1,7 @@
-"""What stands in ``group-probes``, as JSON: answers about groups, the rounds they belong to, and heartbeats.
+"""The messages in ``group-probes``, in JSON: answers about groups, the prober's rounds, and the job's heartbeats.
 
-Knows the three kinds of message, both ways, and which keys they have; must not know who asks nor who reads.
-Anybody may write to a topic: what does not fit its declaration is None for the reader, never an exception.
+Other programs may write to the topic: a message that does not fit its declaration is None for the reader, never an
+exception.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from groupreplay.streaming.contract.output import RESERVED
 
-#: A time beyond the year 2100 would fire every timer there is.
+#: A time beyond the year 2100 would let every deadline pass.
 Moment: TypeAlias = Annotated[int, Meta(ge=0, le=4_102_444_800_000)]
 Offset: TypeAlias = Annotated[int, Meta(ge=0)]
 Rights: TypeAlias = Literal["ok", "missing", "unknown"]
@@ -22,7 +22,7 @@ _LIMIT_BYTES: Final = 64 * 1024
 
 
 class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as DescribeGroups shows it."""
+    """A member in the response to DescribeGroups."""
 
     member_id: str
     instance_id: str | None
@@ -31,11 +31,11 @@ class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="group"):
-    """What the coordinator said of one group.
+    """The coordinator's answer about one group.
 
-    ``taken_ms`` is the moment before it was asked, by the prober's clock; ``state`` is Kafka's own word, and
+    ``taken_ms`` is the time before the request, by the prober's clock; ``state`` is Kafka's name of the state, and
     ``Dead`` means that there is no such group. ``broker`` is the coordinator's id. Rounds are ``interval_ms`` apart;
-    all brokers had last been asked ``unseen_ms`` before (None: by a prober that does not say).
+    the last round that asked all brokers was ``unseen_ms`` before (None: from a prober without this field).
     """
 
     cluster_id: str
@@ -52,11 +52,11 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 
 
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="round"):
-    """How one round of the prober went; it stands behind the answers of its groups.
+    """One round of the prober, written after the answers about its groups.
 
-    ``brokers``: by id, None for those that answered, else what was wrong. ``partitions`` of the offsets topic
-    that answered: high watermark and last stable offset; ``partition_count`` is None when nobody told it.
-    ``groups`` counts the groups that were found rebalancing. ``job_id`` is None for a prober without a job.
+    ``brokers``: by id, None for those that answered, else the error. ``partitions`` of the offsets topic that answered:
+    high watermark and last stable offset; ``partition_count`` is None when no broker returned it. ``groups`` is the
+    number of groups in a rebalance. ``job_id`` is None for a prober without a job.
     """
 
     cluster_id: str
@@ -70,11 +70,11 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
 
 
 class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="heartbeat"):
-    """The job at ``at_ms``: everything written before ``caught_up_ms`` has been applied.
+    """The job at ``at_ms``: every record written before ``caught_up_ms`` has been applied.
 
-    ``caught_up_ms`` is None until a run has confirmed it once; ``offsets`` are the ends of the log then.
-    Since the run began, ``unmissed_expired`` counts offsets that expired in groups that do not matter,
-    ``dead_letters`` records that could not be read.
+    ``caught_up_ms`` is None until a run has confirmed it once; ``offsets`` are the ends of the log at that time. Since
+    the start of the run, ``unmissed_expired`` counts expiries in groups that do not matter, ``dead_letters`` records
+    that could not be read.
     """
 
     cluster_id: str
@@ -94,7 +94,7 @@ _decoder: Final = msgspec.json.Decoder(ProbeMessage)
 
 
 def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
-    """(key, value). Of a group with very many members as many are kept as fit into 64 KiB."""
+    """(key, value). The answer about a very large group keeps as many members as fit into 64 KiB."""
     key = message.group_id.encode() if isinstance(message, GroupAnswer) else RESERVED
     value = msgspec.json.encode(message)
     while isinstance(message, GroupAnswer) and message.members and len(value) > _LIMIT_BYTES:
@@ -105,7 +105,7 @@ def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
 
 
 def decode_message(key: bytes | None, value: bytes | None) -> ProbeMessage | None:
-    """The inverse of ``encode_message``; None for whatever nobody of ours has written."""
+    """The inverse of ``encode_message``; None for messages of other programs."""
     if key is None or value is None:
         return None
     try:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from groupreplay.streaming.demo.scenario import Stage
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.local.process_guard import GuardedProcess
-    from groupreplay.streaming.sinks.sink_reader import SinkReader
+    from groupreplay.streaming.sinks.event_topic import SinkReader
     from groupreplay.streaming.text.screen import Screen
 
 _JOB_START_SECONDS: Final = 180.0
@@ -108,7 +108,7 @@ def _perform(story: Story, seconds: int, keep: bool, screen: Screen) -> None:
     from groupreplay.streaming.demo.scenario import Stage
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.local.jars import jar_paths
-    from groupreplay.streaming.sinks.sink_reader import SinkReader
+    from groupreplay.streaming.sinks.event_topic import SinkReader
 
     # Before anything moves on the screen: both show a progress of their own while they fetch.
     jar_paths("broker-4.3.1")

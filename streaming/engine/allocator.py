@@ -1,6 +1,6 @@
-"""The memory allocator of this process: how much of what was freed it keeps for the next chunk.
+"""How much freed memory this process keeps for the next chunk, instead of returning it to the system.
 
-Knows glibc's tunables; must not know what the memory is for. Where there is no glibc nothing happens.
+Uses glibc's tunables; without glibc nothing happens.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final
 #: ``mallopt``'s numbers, from glibc's malloc.h.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
-#: One chunk of ``pack`` needs about half of it.
+#: One chunk of ``pack`` needs about half of this.
 _KEPT_BYTES: Final = 128 << 20
-#: What is larger comes from the system and goes back at once. More than 32 MB some releases of glibc refuse.
+#: Larger blocks come from the system and go back at once. Some releases of glibc refuse more than 32 MB.
 _LARGEST_KEPT_BYTES: Final = 32 << 20
 
 
 @cache
 def keep_freed_memory() -> None:
-    """Lets the process keep up to 128 MB that it has freed, instead of giving them back after each chunk.
+    """Lets the process keep up to 128 MB of freed memory between chunks.
 
-    A page that comes back from the system must be mapped and zeroed again: with glibc's own thresholds half of
-    the time of ``pack`` went there. The peak of the memory stays the same.
+    The system maps and zeroes every page that it hands out again: with glibc's own thresholds that took half of the
+    time of ``pack``. The peak of the memory stays the same.
     """
     with suppress(OSError, AttributeError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,7 +1,4 @@
-"""A binary Arrow column laid open for NumPy: gathers numbers and strings from many values at once.
-
-Knows Arrow's buffers and big-endian numbers; must not know what the bytes mean.
-"""
+"""Binary Arrow columns as NumPy arrays: reads numbers and strings out of many values at once."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class BinaryColumn(NamedTuple):
-    """Value ``i`` is ``data[start[i]:end[i]]``; a null one is empty."""
+    """Value ``i`` is ``data[start[i]:end[i]]``; a null value is empty."""
 
     data: Bytes
     start: Ints
@@ -26,7 +23,7 @@ class BinaryColumn(NamedTuple):
 
     @classmethod
     def of(cls, column: pa.LargeBinaryArray) -> BinaryColumn:
-        """The buffers behind an Arrow column, not copied."""
+        """The buffers of an Arrow column, without a copy."""
         _, offsets, data = column.buffers()
         places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
         return cls(
@@ -40,19 +37,19 @@ class BinaryColumn(NamedTuple):
         return len(self.start)
 
     def at(self, row: int) -> bytes | None:
-        """One value; None for a null."""
+        """One value; None for null."""
         return None if self.is_null[row] else self.data[self.start[row] : self.end[row]].tobytes()
 
 
 def numbers(column: pa.Array) -> npt.NDArray[Any]:
-    """A column of numbers without nulls, not copied. Arrow's own ``to_numpy`` would load pandas first."""
+    """A column of numbers without nulls, without a copy. Arrow's own ``to_numpy`` would import pandas."""
     return np.from_dlpack(column)
 
 
 def structures(data: Bytes, at: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """What begins at each of the bytes ``at``, read as ``dtype``; all of it must lie in the data.
+    """The structures of ``dtype`` that begin at the bytes ``at``; all of them must lie inside the data.
 
-    A view where the distance from one to the next is always the same, as it is in most logs.
+    Returns a view when they are evenly spaced, as in most logs.
     """
     if not len(at):
         return np.zeros(0, dtype)
@@ -60,7 +57,7 @@ def structures(data: Bytes, at: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if step > 0 and np.array_equal(at, np.arange(int(at[0]), int(at[0]) + step * len(at), step)):
         even: npt.NDArray[Any] = np.ndarray((len(at),), dtype, data, offset=int(at[0]), strides=(step,))
         return even
-    # One beginning at each byte, overlapping; only those asked for are ever read.
+    # Overlapping structures, one beginning at each byte; only those at ``at`` are read.
     everywhere: npt.NDArray[Any] = np.ndarray((len(data) - dtype.itemsize + 1,), dtype, data, strides=(1,))
     gathered: npt.NDArray[Any] = everywhere[at]
     return gathered
@@ -72,12 +69,12 @@ def integers(data: Bytes, at: Ints, dtype: str) -> Ints:
 
 
 def is_ascii(data: Bytes, start: Ints, length: Ints) -> Flags:
-    """Which of the strings are ASCII; they lie in ``data`` one behind the other, in rising order."""
+    """Which of the strings are ASCII; they do not overlap and are in rising order of their place in ``data``."""
     ascii_only = np.ones(len(start), bool)
     filled = np.flatnonzero(length > 0)
     if len(filled):
         bounds = np.column_stack((start[filled], start[filled] + length[filled])).ravel()
-        # The last stretch runs to the end of the data by itself, and an index there would be out of bounds.
+        # ``reduceat`` extends the last stretch to the end of the data; an index there would be out of bounds.
         bounds = bounds[: len(bounds) - int(bounds[-1] == len(data))]
         # Every other stretch lies between two strings.
         ascii_only[filled] = np.maximum.reduceat(data, bounds)[::2] < 128
@@ -85,7 +82,7 @@ def is_ascii(data: Bytes, start: Ints, length: Ints) -> Flags:
 
 
 def distinct(data: Bytes, start: Ints, length: Ints) -> tuple[list[bytes], Ints]:
-    """(the distinct strings, which of them each string is)."""
+    """(the distinct strings, the index of each string among them)."""
     ends = np.cumsum(length)
     places = np.repeat(start - ends + length, length) + np.arange(ends[-1] if len(ends) else 0)
     strings = pa.LargeBinaryArray.from_buffers(

@@ -1,8 +1,7 @@
-"""Many offset commits decoded at once, column by column; the quick twin of ``codecs.decode_value``.
+"""Many offset commits decoded at once, column by column: the fast equivalent of ``codecs.decode_value``.
 
-Knows the layouts of ``OffsetCommitValue`` v0-v4 as far as they are regular: a metadata string of ASCII, no
-tagged field but a topic id, nothing left over. Whatever is not regular is left to the scalar decoder, which
-is the reference (a test holds the two together). Must not know groups or runs.
+Decodes values of ``OffsetCommitValue`` v0-v4 that are regular: ASCII metadata, no tagged field but a topic id, no
+bytes left over. All others go to the scalar decoder, which is the reference: a test compares the two.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _COMMITTED: Final = [("commit_timestamp_ms", ">i8")]
 
 
 class _Layout(NamedTuple):
-    """What stands before the metadata string of one version (its length at the end), and what behind it."""
+    """The fields of one version before the metadata string, the last one its length, and those behind it."""
 
     version: int
     head: np.dtype[Any]
@@ -30,7 +29,7 @@ class _Layout(NamedTuple):
 
     @property
     def is_flexible(self) -> bool:
-        """Whether lengths are varints, and tags follow."""
+        """Whether lengths are varints and tagged fields follow."""
         return "tags" in (self.tail.names or ())
 
 
@@ -47,16 +46,16 @@ _LAYOUTS: Final = (
     _layout(4, [*_OFFSET, *_EPOCH, ("length", "u1")], [*_COMMITTED, ("tags", "u1")]),
     _layout(4, [*_OFFSET, *_EPOCH, ("length", "u1", (2,))], [*_COMMITTED, ("tags", "u1")]),
 )
-#: The one tag of a v4 value with a topic id, behind the count of tags: number 0, of 16 bytes.
+#: The tagged field of a v4 value with a topic id, behind the number of tags: tag 0, 16 bytes.
 _TOPIC_ID: Final = np.dtype([("tag", "u1"), ("size", "u1"), ("high", "<u8"), ("low", "<u8")])
 
 
 @dataclass(frozen=True, slots=True)
 class CommitColumns:
-    """The commits of a chunk by row; what stands at rows outside ``is_commit`` means nothing.
+    """The commits of a chunk by row; rows outside ``is_commit`` have no meaning.
 
-    ``leader_epoch`` and ``expire_timestamp_ms`` are -1 where the version has none, ``topic_id_at`` (the byte
-    where the id begins) is -1 where there is no topic id; ``odd`` has the commits of the scalar decoder.
+    ``leader_epoch`` and ``expire_timestamp_ms`` are -1 where the version has none, ``topic_id_at`` (the first byte of
+    the id) is -1 where there is no topic id; ``odd`` has the commits that the scalar decoder has read.
     """
 
     values: BinaryColumn
@@ -85,7 +84,7 @@ class CommitColumns:
         return ZERO_UUID if start < 0 else self.values.data[start : start + 16].tobytes()
 
     def put(self, row: int, value: OffsetCommitValue) -> None:
-        """Takes in a commit that the scalar decoder has read."""
+        """Adds a commit that the scalar decoder has read."""
         self.is_commit[row] = True
         self.offset[row], self.leader_epoch[row] = value.offset, value.leader_epoch
         self.commit_timestamp_ms[row] = value.commit_timestamp_ms
@@ -96,7 +95,7 @@ class CommitColumns:
 
 
 def decode_regular(values: BinaryColumn, wanted: Flags) -> CommitColumns:
-    """Decodes every regular value among the ``wanted`` rows and leaves the others out of ``is_commit``."""
+    """Decodes the regular values of the ``wanted`` rows; the others are not in ``is_commit``."""
     count = len(values)
     columns = CommitColumns(values, np.zeros(count, bool), *(np.zeros(count, np.int64) for _ in range(7)))
     rows = np.flatnonzero(wanted & (values.end - values.start >= 2))
@@ -107,13 +106,13 @@ def decode_regular(values: BinaryColumn, wanted: Flags) -> CommitColumns:
 
 
 def _decode(columns: CommitColumns, rows: Ints, layout: _Layout) -> None:
-    """Those of the rows that are regular and have this layout."""
+    """Decodes the rows that are regular and have this layout."""
     values, fixed = columns.values, layout.head.itemsize + layout.tail.itemsize
     rows = _kept(values.end[rows] - values.start[rows] >= fixed, rows)[0]
     start, end = values.start[rows], values.end[rows]
     head = structures(values.data, start, layout.head)
     length = _metadata_lengths(head["length"])
-    # What is behind the fields of the layout: nothing, or a topic id.
+    # Behind the fields of the layout there is nothing, or a topic id.
     rest = end - start - fixed - length
     regular = (length >= 0) & ((rest == 0) | (rest == _TOPIC_ID.itemsize * layout.is_flexible))
     rows, start, length, rest, head = _kept(regular, rows, start, length, rest, head)
@@ -129,7 +128,7 @@ def _decode(columns: CommitColumns, rows: Ints, layout: _Layout) -> None:
         id_at = metadata_at[with_id] + length[with_id] + layout.tail.itemsize
         tagged = structures(values.data, id_at, _TOPIC_ID)
         regular[with_id] &= (tagged["tag"] == 0) & (tagged["size"] == 16)
-        # Of zeros only it is no id, as if it were left out.
+        # An id of zeros stands for no id.
         topic_id_at[with_id] = np.where((tagged["high"] | tagged["low"]) > 0, id_at + 2, -1)
     found = (rows, metadata_at, length, topic_id_at, head, tail)
     _put(columns, *_kept(regular, *found))
@@ -156,15 +155,15 @@ def _put(
 
 
 def _kept(kept: Flags, *columns: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-    """The columns without the rows that are not kept; nearly always all are."""
+    """The columns without the rows that are not kept; nearly always all rows are."""
     return columns if kept.all() else tuple(column[kept] for column in columns)
 
 
 def _metadata_lengths(stored: npt.NDArray[Any]) -> Ints:
-    """Lengths of the metadata strings; negative where they are null or not of this layout."""
+    """Lengths of the metadata strings; negative where the string is null or has another layout."""
     if stored.dtype != np.uint8:
         return stored.astype(np.int64)
-    # A varint holds the length and one; a byte of 128 or more goes on in the next one.
+    # A varint holds the length plus one; a byte of 128 or more continues in the next byte.
     if stored.ndim == 1:
         return np.where(stored < 128, stored.astype(np.int64) - 1, -1)
     low, high = stored[:, 0].astype(np.int64), stored[:, 1].astype(np.int64)

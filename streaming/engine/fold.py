@@ -1,15 +1,14 @@
-"""The commits of a chunk folded into runs, in NumPy: what makes a million commits cheap.
+"""The commits of a chunk folded into runs with NumPy.
 
-Knows arrays: a run is a stretch of commits of one stream (a group in a Kafka partition) with no other record
-of that stream between; inside a run each topic partition becomes one row. Must not know bytes or groups.
+A run is a stretch of commits of one stream (a group in a Kafka partition) without another record of that stream in
+between. In a run every topic partition becomes one row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +20,14 @@ from groupreplay.streaming.engine.commit_columns import CommitColumns
 from groupreplay.streaming.engine.key_columns import KeyColumns
 from groupreplay.streaming.engine.wire import PackedRun
 
+_Value = TypeVar("_Value")
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkRows:
     """A chunk by row, in log order inside each Kafka partition.
 
-    ``stream`` and ``slot`` are -1 where there is none; ``cuts`` are the rows that end a run of their stream.
+    ``stream`` and ``slot`` are -1 where there is none; ``cuts`` marks the rows that end a run of their stream.
     """
 
     offset: Ints
@@ -43,150 +44,33 @@ class Run(NamedTuple):
     packed: PackedRun
 
 
-class _Sorted(NamedTuple):
-    """The commits sorted by run, by slot and in log order, which makes a stretch of each folded row.
+class _SortedCommits(NamedTuple):
+    """The commits sorted by run, by slot and in log order: each stretch of one run and slot becomes a folded row.
 
-    By commit: ``row`` is its row in the chunk, ``stretch`` its stretch, ``is_later`` says that it is not the
-    first one there. By stretch: ``begins`` is its first commit, ``sizes`` how many it has, ``slot`` and ``run``
-    (dense and rising) what they have in common. ``run_begins`` are the first stretches of the runs.
+    By commit: ``row`` is its row in the chunk, ``stretch`` its stretch, ``is_later`` whether an earlier commit is in
+    the same stretch; ``offset`` and ``committed_ms`` are its own. By stretch: ``begins`` is its first commit,
+    ``sizes`` the number of its commits, ``last_row`` the row in the chunk of its last commit, ``slot`` and ``run``
+    (dense and rising) are those of all its commits. ``run_begins`` has the first stretch of each run.
     """
 
     row: Ints
     stretch: Ints
     is_later: Flags
+    offset: Ints
+    committed_ms: Ints
     begins: Ints
     sizes: Ints
+    last_row: Ints
     slot: Ints
     run: Ints
     run_begins: Ints
 
-    @property
-    def last_row(self) -> Ints:
-        """The row of the chunk with the last commit of each stretch."""
-        rows: Ints = self.row[self.begins + self.sizes - 1]
-        return rows
-
-
-def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]:
-    """The runs of a chunk; those of one stream in the order of the log."""
-    by_run = _by_run(rows, commits.is_commit, len(keys.slot_topic))
-    if by_run is None:
-        return []
-    offset, committed_ms = commits.offset[by_run.row], commits.commit_timestamp_ms[by_run.row]
-    topics = _run_topics(keys.slot_topic[by_run.slot], by_run, len(keys.topics))
-    folded = _folded(commits, rows, by_run)
-    folded["topic"], folded["partition"] = topics.place, keys.slot_partition[by_run.slot]
-    folded["changed_ms"] = _changed_ms(by_run, offset, committed_ms)
-    return _runs(
-        commits,
-        by_run,
-        rows.stream[by_run.row[by_run.begins[by_run.run_begins]]],
-        folded,
-        _extents(rows, by_run, folded),
-        _decreases(rows, by_run, offset),
-        _rhythm(rows, by_run, offset, committed_ms),
-        topics,
-        keys.topics,
-    )
-
-
-def _by_run(rows: ChunkRows, is_commit: Flags, slots: int) -> _Sorted | None:
-    """None when there is no commit."""
-    commits = np.flatnonzero(is_commit)
-    if not len(commits):
-        return None
-    run, count = rows.stream[commits], len(is_commit)
-    cuts = np.flatnonzero(rows.cuts)
-    if len(cuts):
-        # A number that rises with every stream and with every cut inside one.
-        run = run + np.searchsorted(np.sort(rows.stream[cuts] * count + cuts), run * count + commits)
-    # Run, slot and row in one number: to sort those is much quicker than to sort rows by two keys.
-    bits = count.bit_length()
-    sorted_ = (run * slots + rows.slot[commits]) << bits | commits
-    sorted_.sort()
-    row, place = sorted_ & ((1 << bits) - 1), sorted_ >> bits
-    is_later = np.zeros(len(row), bool)
-    np.equal(place[1:], place[:-1], out=is_later[1:])
-    begins = np.flatnonzero(~is_later)
-    run, slot = np.divmod(place[begins], slots)
-    is_next = np.r_[False, run[1:] != run[:-1]]
-    run_begins = np.r_[0, np.flatnonzero(is_next)]
-    sizes = np.diff(begins, append=len(row))
-    stretch = np.repeat(np.arange(len(begins)), sizes)
-    return _Sorted(row, stretch, is_later, begins, sizes, slot, np.cumsum(is_next), run_begins)
-
-
-def _folded(commits: CommitColumns, rows: ChunkRows, by_run: _Sorted) -> npt.NDArray[np.void]:
-    """One row for each topic partition of a run, still without its topic, its partition and its last change."""
-    first, last = by_run.row[by_run.begins], by_run.last_row
-    folded = np.zeros(len(first), COMMITS)
-    folded["count"] = by_run.sizes
-    folded["offset"], folded["first_offset"] = commits.offset[last], commits.offset[first]
-    folded["leader_epoch"] = commits.leader_epoch[last]
-    folded["expire_timestamp_ms"] = commits.expire_timestamp_ms[last]
-    folded["commit_timestamp_ms"] = commits.commit_timestamp_ms[last]
-    folded["first_commit_timestamp_ms"] = commits.commit_timestamp_ms[first]
-    folded["log_offset"], folded["first_log_offset"] = rows.offset[last], rows.offset[first]
-    folded["timestamp_ms"], folded["first_timestamp_ms"] = rows.timestamp_ms[last], rows.timestamp_ms[first]
-    return folded
-
-
-def _extents(rows: ChunkRows, by_run: _Sorted, folded: npt.NDArray[np.void]) -> Iterator[Extent]:
-    """That of each run."""
-    # In a chunk the rows of a stream are in the order of the log.
-    first = np.minimum.reduceat(by_run.row[by_run.begins], by_run.run_begins)
-    last = np.maximum.reduceat(by_run.last_row, by_run.run_begins)
-    expire_ms = np.maximum.reduceat(folded["expire_timestamp_ms"], by_run.run_begins)
-    columns = (
-        rows.offset[first],
-        rows.timestamp_ms[first],
-        rows.offset[last],
-        rows.timestamp_ms[last],
-        np.add.reduceat(by_run.sizes, by_run.run_begins),
-        expire_ms >= 0,
-    )
-    return map(Extent, *(column.tolist() for column in columns))
-
-
-def _changed_ms(by_run: _Sorted, offset: Ints, committed_ms: Ints) -> Ints:
-    """For each stretch the time of its last commit with another offset than the one before, else -1."""
-    changed = np.flatnonzero(offset[1:] != offset[:-1]) + 1
-    changed = changed[by_run.is_later[changed]]
-    last = np.full(len(by_run.begins), -1, np.int64)
-    # They rise; of several assignments to one place NumPy keeps the last.
-    last[by_run.stretch[changed]] = changed
-    return np.where(last < 0, -1, committed_ms[last])
-
-
-def _rhythm(rows: ChunkRows, by_run: _Sorted, offset: Ints, committed_ms: Ints) -> _Parts:
-    """Rows of RHYTHM by run, for the gaps before all later commits."""
-    later = by_run.is_later[1:]
-    of, rhythm = counted(
-        np.repeat(by_run.run, by_run.sizes - 1),
-        rows.timestamp_ms[by_run.row[1:][later]],
-        gaps_ms(committed_ms[:-1], committed_ms[1:])[later],
-        (offset[1:] == offset[:-1])[later],
-    )
-    return _Parts(rhythm, np.searchsorted(of, np.arange(len(by_run.run_begins))))
-
-
-def _decreases(rows: ChunkRows, by_run: _Sorted, offset: Ints) -> _Parts:
-    """Every commit below the one before it, by run; ``row`` is its row in the run."""
-    fell = np.flatnonzero(by_run.is_later[1:] & (offset[1:] < offset[:-1])) + 1
-    decreases = np.zeros(len(fell), DECREASES)
-    decreases["old_offset"], decreases["new_offset"] = offset[fell - 1], offset[fell]
-    decreases["log_offset"] = rows.offset[by_run.row[fell]]
-    decreases["timestamp_ms"] = rows.timestamp_ms[by_run.row[fell]]
-    stretch = by_run.stretch[fell]
-    decreases["row"] = stretch - by_run.run_begins[by_run.run[stretch]]
-    return _Parts(decreases, np.searchsorted(stretch, by_run.run_begins))
-
 
 class _RunTopics(NamedTuple):
-    """The topic tables of all runs, one behind the other.
+    """The topic tables of all runs, concatenated; the table of run *i* starts at ``begins[i]``.
 
-    ``topic`` are the entries, ``begins`` where each run's table begins, ``entry`` the entry of each stretch
-    and ``place`` the same, counted inside its run.
+    ``topic`` has the entries; by stretch, ``entry`` is its entry and ``place`` the entry counted from the start of
+    the table of its run.
     """
 
     topic: Ints
@@ -195,84 +79,207 @@ class _RunTopics(NamedTuple):
     place: Ints
 
 
-def _run_topics(topic: Ints, by_run: _Sorted, topics: int) -> _RunTopics:
-    pairs, entry = np.unique(by_run.run * topics + topic, return_inverse=True)
-    begins = np.searchsorted(pairs // topics, np.arange(len(by_run.run_begins)))
-    return _RunTopics(pairs % topics, begins, entry, entry - begins[by_run.run])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RunColumns:
+    """What the runs of a chunk are made of, column by column: item *i* belongs to run *i*."""
+
+    stream: list[int]
+    topics: list[list[str]]
+    rows: list[bytes]
+    extent: list[Extent]
+    decreases: list[bytes]
+    metadata: list[dict[int, str]]
+    topic_ids: list[dict[int, bytes]]
+    rhythm: list[bytes]
+
+    def runs(self) -> list[Run]:
+        """The runs, one by one."""
+        packed = map(
+            PackedRun,
+            self.topics,
+            self.rows,
+            self.extent,
+            self.decreases,
+            self.metadata,
+            self.topic_ids,
+            self.rhythm,
+        )
+        return list(map(Run, self.stream, packed))
 
 
-def _topic_ids(commits: CommitColumns, by_run: _Sorted, topics: _RunTopics) -> list[bytes | None]:
-    """For each entry of the topic tables the id that the last commit of the topic with one has."""
+def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]:
+    """The runs of a chunk; those of one stream in the order of the log."""
+    if not commits.is_commit.any():
+        return []
+    ordered = _sorted_commits(commits, rows, len(keys.slot_topic))
+    topics = _run_topics(keys.slot_topic[ordered.slot], ordered, len(keys.topics))
+    names = [keys.topics[topic] for topic in topics.topic.tolist()]
+    return _RunColumns(
+        stream=rows.stream[ordered.row[ordered.begins[ordered.run_begins]]].tolist(),
+        topics=_parts(names, topics.begins),
+        rows=_packed(_folded_rows(commits, rows, keys, ordered, topics), ordered.run_begins),
+        extent=_extents(commits, rows, ordered),
+        decreases=_decreases(rows, ordered),
+        metadata=_metadata(commits, ordered),
+        topic_ids=_topic_ids(commits, ordered, topics),
+        rhythm=_rhythm(rows, ordered),
+    ).runs()
+
+
+def _sorted_commits(commits: CommitColumns, rows: ChunkRows, slots: int) -> _SortedCommits:
+    row, place = _sorted_rows(commits.is_commit, rows, slots)
+    is_later = np.zeros(len(row), bool)
+    np.equal(place[1:], place[:-1], out=is_later[1:])
+    begins = np.flatnonzero(~is_later)
+    sizes = np.diff(begins, append=len(row))
+    run, slot = np.divmod(place[begins], slots)
+    is_next = np.r_[False, run[1:] != run[:-1]]
+    return _SortedCommits(
+        row=row,
+        stretch=np.repeat(np.arange(len(begins)), sizes),
+        is_later=is_later,
+        offset=commits.offset[row],
+        committed_ms=commits.commit_timestamp_ms[row],
+        begins=begins,
+        sizes=sizes,
+        last_row=row[begins + sizes - 1],
+        slot=slot,
+        run=np.cumsum(is_next),
+        run_begins=np.r_[0, np.flatnonzero(is_next)],
+    )
+
+
+def _sorted_rows(is_commit: Flags, rows: ChunkRows, slots: int) -> tuple[Ints, Ints]:
+    """(the rows of the commits by run, by slot and in log order; a number for run and slot of each)."""
+    chosen, count = np.flatnonzero(is_commit), len(is_commit)
+    run = rows.stream[chosen]
+    cuts = np.flatnonzero(rows.cuts)
+    if len(cuts):
+        # A number that rises with every stream and with every cut inside one.
+        run = run + np.searchsorted(np.sort(rows.stream[cuts] * count + cuts), run * count + chosen)
+    # Run, slot and row in one number: sorting these numbers is much faster than sorting rows by two keys.
+    bits = count.bit_length()
+    sorted_ = (run * slots + rows.slot[chosen]) << bits | chosen
+    sorted_.sort()
+    return sorted_ & ((1 << bits) - 1), sorted_ >> bits
+
+
+def _run_topics(topic: Ints, ordered: _SortedCommits, topics: int) -> _RunTopics:
+    pairs, entry = np.unique(ordered.run * topics + topic, return_inverse=True)
+    begins = np.searchsorted(pairs // topics, np.arange(len(ordered.run_begins)))
+    return _RunTopics(pairs % topics, begins, entry, entry - begins[ordered.run])
+
+
+def _folded_rows(
+    commits: CommitColumns, rows: ChunkRows, keys: KeyColumns, ordered: _SortedCommits, topics: _RunTopics
+) -> npt.NDArray[np.void]:
+    """One row for each topic partition of a run."""
+    first, last = ordered.row[ordered.begins], ordered.last_row
+    columns = {
+        "topic": topics.place,
+        "partition": keys.slot_partition[ordered.slot],
+        "count": ordered.sizes,
+        "offset": commits.offset[last],
+        "first_offset": commits.offset[first],
+        "leader_epoch": commits.leader_epoch[last],
+        "expire_timestamp_ms": commits.expire_timestamp_ms[last],
+        "commit_timestamp_ms": commits.commit_timestamp_ms[last],
+        "first_commit_timestamp_ms": commits.commit_timestamp_ms[first],
+        "changed_ms": _changed_ms(ordered),
+        "log_offset": rows.offset[last],
+        "first_log_offset": rows.offset[first],
+        "timestamp_ms": rows.timestamp_ms[last],
+        "first_timestamp_ms": rows.timestamp_ms[first],
+    }
+    folded = np.zeros(len(first), COMMITS)
+    for name in COMMITS.names or ():
+        folded[name] = columns[name]
+    return folded
+
+
+def _extents(commits: CommitColumns, rows: ChunkRows, ordered: _SortedCommits) -> list[Extent]:
+    """The extent of each run."""
+    # In a chunk the rows of a stream are in the order of the log.
+    first = np.minimum.reduceat(ordered.row[ordered.begins], ordered.run_begins)
+    last = np.maximum.reduceat(ordered.last_row, ordered.run_begins)
+    expire_ms = np.maximum.reduceat(commits.expire_timestamp_ms[ordered.last_row], ordered.run_begins)
+    columns = (
+        rows.offset[first],
+        rows.timestamp_ms[first],
+        rows.offset[last],
+        rows.timestamp_ms[last],
+        np.add.reduceat(ordered.sizes, ordered.run_begins),
+        expire_ms >= 0,
+    )
+    return list(map(Extent, *(column.tolist() for column in columns)))
+
+
+def _changed_ms(ordered: _SortedCommits) -> Ints:
+    """For each stretch the time of its last commit with another offset than the one before, else -1."""
+    changed = np.flatnonzero(ordered.offset[1:] != ordered.offset[:-1]) + 1
+    changed = changed[ordered.is_later[changed]]
+    last = np.full(len(ordered.begins), -1, np.int64)
+    # ``changed`` rises; of several assignments to one place NumPy keeps the last.
+    last[ordered.stretch[changed]] = changed
+    return np.where(last < 0, -1, ordered.committed_ms[last])
+
+
+def _rhythm(rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
+    """Rows of RHYTHM by run: the intervals before all commits but the first of each stretch."""
+    later = ordered.is_later[1:]
+    run, rhythm = counted(
+        np.repeat(ordered.run, ordered.sizes - 1),
+        rows.timestamp_ms[ordered.row[1:][later]],
+        gaps_ms(ordered.committed_ms[:-1], ordered.committed_ms[1:])[later],
+        (ordered.offset[1:] == ordered.offset[:-1])[later],
+    )
+    return _packed(rhythm, np.searchsorted(run, np.arange(len(ordered.run_begins))))
+
+
+def _decreases(rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
+    """Rows of DECREASES by run: every commit with a lower offset than the one before it."""
+    offset = ordered.offset
+    lower = np.flatnonzero(ordered.is_later[1:] & (offset[1:] < offset[:-1])) + 1
+    stretch = ordered.stretch[lower]
+    decreases = np.zeros(len(lower), DECREASES)
+    decreases["old_offset"], decreases["new_offset"] = offset[lower - 1], offset[lower]
+    decreases["log_offset"] = rows.offset[ordered.row[lower]]
+    decreases["timestamp_ms"] = rows.timestamp_ms[ordered.row[lower]]
+    decreases["row"] = stretch - ordered.run_begins[ordered.run[stretch]]
+    return _packed(decreases, np.searchsorted(stretch, ordered.run_begins))
+
+
+def _topic_ids(commits: CommitColumns, ordered: _SortedCommits, topics: _RunTopics) -> list[dict[int, bytes]]:
+    """For each run the ids of its topics by place in its table: the id in the last commit that has one."""
+    with_id = np.flatnonzero((commits.topic_id_at >= 0)[ordered.row])
+    # Inside a stretch the commits are in log order, and NumPy keeps the last assignment.
+    of_stretch = np.full(len(ordered.begins), -1, np.int64)
+    of_stretch[ordered.stretch[with_id]] = ordered.row[with_id]
     last = np.full(len(topics.topic), -1, np.int64)
-    with_id = np.flatnonzero((commits.topic_id_at >= 0)[by_run.row])
-    # Stretch by stretch: inside one they are in log order, and the last assignment stays.
-    of_stretch = np.full(len(by_run.begins), -1, np.int64)
-    of_stretch[by_run.stretch[with_id]] = by_run.row[with_id]
     np.maximum.at(last, topics.entry, of_stretch)
-    return [None if row < 0 else commits.topic_id(row) for row in last.tolist()]
+    return [
+        {place: commits.topic_id(row) for place, row in enumerate(table) if row >= 0}
+        for table in _parts(last.tolist(), topics.begins)
+    ]
 
 
-def _metadata(commits: CommitColumns, by_run: _Sorted) -> list[dict[int, str]]:
-    """For each run the metadata of its rows that have some."""
-    metadata: list[dict[int, str]] = [{} for _ in by_run.run_begins]
-    last_row = by_run.last_row
-    filled = np.flatnonzero(commits.metadata_length[last_row] > 0)
-    run = by_run.run[filled]
-    for of_run, place, row in zip(
-        run.tolist(), (filled - by_run.run_begins[run]).tolist(), last_row[filled].tolist(), strict=True
-    ):
+def _metadata(commits: CommitColumns, ordered: _SortedCommits) -> list[dict[int, str]]:
+    """For each run the metadata strings that are not empty, by row of the run."""
+    metadata: list[dict[int, str]] = [{} for _ in ordered.run_begins]
+    filled = np.flatnonzero(commits.metadata_length[ordered.last_row] > 0)
+    run = ordered.run[filled]
+    columns = (run, filled - ordered.run_begins[run], ordered.last_row[filled])
+    for of_run, place, row in zip(*(column.tolist() for column in columns), strict=True):
         metadata[of_run][place] = commits.metadata(row)
     return metadata
 
 
-class _Parts(NamedTuple):
-    """An array of which each run has the part from its place in ``begins`` on."""
-
-    whole: npt.NDArray[np.void]
-    begins: Ints
-
-    def packed(self) -> list[bytes]:
-        """The bytes of each part."""
-        size, data = self.whole.itemsize, self.whole.tobytes()
-        places = [*(self.begins * size).tolist(), len(data)]
-        return [data[begin:end] for begin, end in pairwise(places)]
+def _parts(values: list[_Value], begins: Ints) -> list[list[_Value]]:
+    """The values of each run; those of run *i* start at ``begins[i]``."""
+    return [values[begin:end] for begin, end in pairwise([*begins.tolist(), len(values)])]
 
 
-def _runs(
-    commits: CommitColumns,
-    by_run: _Sorted,
-    streams: Ints,
-    folded: npt.NDArray[np.void],
-    extents: Iterable[Extent],
-    decreases: _Parts,
-    rhythm: _Parts,
-    topics: _RunTopics,
-    topic_names: list[str],
-) -> list[Run]:
-    names = [topic_names[topic] for topic in topics.topic.tolist()]
-    ids = _topic_ids(commits, by_run, topics)
-    tables = [*topics.begins.tolist(), len(names)]
-    return [
-        Run(
-            stream,
-            PackedRun(
-                names[begin:end],
-                rows,
-                extent,
-                falls,
-                metadata,
-                {place: id_ for place, id_ in enumerate(ids[begin:end]) if id_ is not None},
-                gaps,
-            ),
-        )
-        for stream, (begin, end), rows, extent, falls, gaps, metadata in zip(
-            streams.tolist(),
-            pairwise(tables),
-            _Parts(folded, by_run.run_begins).packed(),
-            extents,
-            decreases.packed(),
-            rhythm.packed(),
-            _metadata(commits, by_run),
-            strict=True,
-        )
-    ]
+def _packed(whole: npt.NDArray[np.void], begins: Ints) -> list[bytes]:
+    """The same for an array: the bytes of each part."""
+    size, data = whole.itemsize, whole.tobytes()
+    return [data[begin:end] for begin, end in pairwise([*(begins * size).tolist(), len(data)])]

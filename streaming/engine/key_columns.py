@@ -1,7 +1,7 @@
-"""The distinct keys of a chunk decoded at once; the quick twin of ``codecs.decode_key``.
+"""The distinct keys of a chunk decoded at once: the fast equivalent of ``codecs.decode_key``.
 
-Knows the layout of the keys of offset commits (type 1) with ASCII names and nothing left over; every other
-key is left to the scalar decoder, which is the reference. Must not know values.
+Decodes keys of offset commits (type 1) with ASCII names and no bytes left over. All others go to the scalar decoder,
+which is the reference.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _SHORTEST: Final = 2 + 2 + 2 + 4
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """What the distinct keys of a chunk say, by place in ``raw``.
+    """The distinct keys of a chunk, by place in ``raw``.
 
-    ``group`` indexes ``groups``; of keys of commits ``slot`` numbers the topic partition of the group, and
-    ``slot_topic`` (which indexes ``topics``) and ``slot_partition`` say which it is. -1 stands where there is
-    none. ``is_offset_commit`` marks keys of type 1; ``odd`` has what the scalar decoder made of the others.
+    ``group`` indexes ``groups``. For keys of commits ``slot`` numbers the topic partition of the group; ``slot_topic``
+    (an index of ``topics``) and ``slot_partition`` describe a slot. -1 stands for none. ``is_offset_commit`` marks keys
+    of type 1; ``odd`` has the results of the scalar decoder for keys that are not regular.
     """
 
     raw: BinaryColumn
@@ -54,7 +54,7 @@ class KeyColumns:
     odd: dict[int, Key | Skipped | Malformed]
 
     def key(self, place: int) -> Key | Skipped | Malformed:
-        """The key as the scalar decoder gives it."""
+        """The key as the scalar decoder returns it."""
         return self.odd[place] if place in self.odd else decode_key(self.raw.at(place))
 
 
@@ -69,7 +69,7 @@ def decode_keys(column: pa.LargeBinaryArray) -> KeyColumns:
     topics, topic_of = distinct(raw.data, topic_at, topic_length)
     group, slot = np.full(len(raw), -1, np.int64), np.full(len(raw), -1, np.int64)
     group[places] = group_of
-    # Regular keys that differ name different topic partitions.
+    # Different regular keys name different topic partitions.
     slot[places] = np.arange(len(places))
     columns = KeyColumns(
         raw,
@@ -86,7 +86,7 @@ def decode_keys(column: pa.LargeBinaryArray) -> KeyColumns:
 
 
 def _regular(raw: BinaryColumn) -> tuple[Flags, Ints, Ints]:
-    """(which keys are regular, and of those: the lengths of group and topic)."""
+    """(which keys are regular; the lengths of group and topic of the regular keys)."""
     places = np.flatnonzero(raw.end - raw.start >= _SHORTEST)
     places = places[integers(raw.data, raw.start[places], ">i2") == OffsetCommitKey.KEY_TYPE]
     group_length = integers(raw.data, raw.start[places] + 2, ">i2")
@@ -116,7 +116,7 @@ def _with_odd_keys(columns: KeyColumns) -> KeyColumns:
         if not isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey):
             continue
         is_offset_commit[place] = isinstance(key, OffsetCommitKey)
-        # Two keys can name one topic partition: types 0 and 1, or bytes left over at a key's end.
+        # Two keys can name the same topic partition: types 0 and 1, or bytes left over at the end of a key.
         if regular_slots is None:
             regular_slots = _regular_slots(columns)
         plain = encode_key(OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition))

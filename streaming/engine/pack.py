@@ -1,8 +1,7 @@
 """The hot path before the shuffle: raw records in, one row per group and chunk out.
 
-Runs in Spark's Python workers and in ``replay`` alike. Knows Arrow batches and which records are commits;
-must not know what a record means to a group. Nothing in here may raise on any bytes: Spark would replay the
-same batch for ever.
+Runs in Spark's Python workers and in ``replay``. Nothing in here may raise on any bytes: Spark would run the same
+batch again for ever.
 """
 
 from __future__ import annotations
@@ -37,25 +36,25 @@ from groupreplay.streaming.engine.wire import (
     pack_group,
 )
 
-#: What ``pack`` reads. Times are milliseconds; a null value is a tombstone.
+#: The columns that ``pack`` reads. Times are milliseconds; a null value is a tombstone.
 INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "key", "value")
-#: What reaches the function of a key: the tagged key, the packed observations, and a column that only heartbeats fill.
+#: The rows of the operator: the tagged key, the packed observations, and a column that only heartbeats fill.
 OUTPUT_SCHEMA: Final = pa.schema(
     [("key", pa.binary()), ("packed", pa.binary()), ("caught_up", pa.timestamp("us", "UTC"))]
 )
-#: What ``pack`` writes: the first row of each chunk also has its ``record_counts``.
+#: The rows that ``pack`` writes: the first row of each chunk also has its ``record_counts``.
 COUNTED_SCHEMA: Final = OUTPUT_SCHEMA.append(pa.field("record_counts", pa.list_(pa.int64())))
 
-#: A chunk is folded as one. Larger ones fold better, and both limits keep the memory flat.
+#: A chunk is folded as a whole. Larger chunks fold better; both limits bound the memory.
 _CHUNK_ROWS: Final = 200_000
 _CHUNK_BYTES: Final = 64 << 20
-#: How much of a key and of a value a dead letter carries. A skipped record is not broken and there may be
-#: many of a kind that a newer broker writes, so less is kept of it.
+#: How many bytes of a key and of a value a dead letter carries. Fewer for skipped records: they are not broken, and a
+#: newer broker may write many of them.
 _KEPT_BYTES: Final = {"malformed": 64 << 10, "skipped": 1 << 10}
 
 
 class PackedRows(NamedTuple):
-    """What one chunk came to, by tagged key, and its ``record_counts``."""
+    """The rows of one chunk by tagged key, and its ``record_counts``."""
 
     keys: list[bytes]
     packed: list[bytes]
@@ -79,14 +78,14 @@ def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def packed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[PackedRows]:
-    """The same in lists, for who is not behind Arrow."""
+    """The same as plain lists, for callers that do not use Arrow."""
     keep_freed_memory()
     for table in _chunks(batches):
         yield _packed_rows(_Chunk.of(table))
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows cut anew, so that each table keeps to the limits unless a single row is larger."""
+    """The rows in tables that keep to the limits, unless a single row exceeds them."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -101,7 +100,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in pieces that each fit into a chunk."""
+    """A batch in pieces that fit into a chunk."""
     if batch.num_rows > 1 and (batch.num_rows > _CHUNK_ROWS or _size(batch) > _CHUNK_BYTES):
         half = batch.num_rows // 2
         yield from _pieces(batch.slice(0, half))
@@ -143,7 +142,7 @@ class _Chunk:
 
 
 def _in_log_order(partition: npt.NDArray[np.int32], offset: Ints) -> bool:
-    """Whether one Kafka partition comes after the other, each in the order of its offsets; so Spark reads."""
+    """Whether the Kafka partitions follow each other, each in the order of its offsets, as Spark reads them."""
     ends = _ends(partition)
     same_partition = partition[1:] == partition[:-1]
     return len(set(partition[ends].tolist())) == len(ends) and not np.any(
@@ -195,9 +194,9 @@ def _packed_rows(chunk: _Chunk) -> PackedRows:
 
 
 def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
-    """((group, Kafka partition) of each stream, stream of each row or -1).
+    """((group, Kafka partition) of each stream; the stream of each row, or -1).
 
-    A group lives in one partition for good; a log that says otherwise gets one stream for each.
+    A group stays in one partition; in a log that contradicts this, each partition of the group is a stream.
     """
     width = int(chunk.partition.max()) + 1
     place, group = chunk.key_index, chunk.keys.group
@@ -206,7 +205,7 @@ def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
     if not np.array_equal(partition[place], chunk.partition):
         pairs, place = np.unique(place * width + chunk.partition, return_inverse=True)
         group, partition = group[pairs // width], pairs % width
-    # By key, of which there are few, not by row.
+    # By key and not by row: there are few keys.
     named, stream = np.unique(group * width + partition, return_inverse=True)
     return [divmod(name, width) for name in named.tolist()], np.where(group < 0, -1, stream)[place]
 
@@ -214,9 +213,9 @@ def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
 def _other_rows(
     chunk: _Chunk, commits: CommitColumns
 ) -> tuple[dict[int, PackedRecord], dict[int, list[BadRecordBytes]]]:
-    """(records by row, bad records by partition) of the rows that are no regular commits.
+    """(records by row, bad records by partition) of the rows that are not regular commits.
 
-    Commits that the scalar decoder can read are put into ``commits``.
+    Commits that the scalar decoder can read are added to ``commits``.
     """
     records: dict[int, PackedRecord] = {}
     bad: defaultdict[int, list[BadRecordBytes]] = defaultdict(list)
@@ -224,7 +223,7 @@ def _other_rows(
         place = int(chunk.key_index[row])
         raw_key, raw_value = chunk.keys.raw.at(place), chunk.values.at(row)
         if raw_key is not None and raw_value is None and place not in chunk.keys.odd:
-            # A tombstone of a commit; when offsets expire there are many of them.
+            # The tombstone of a commit; there are many when offsets expire.
             records[row] = PackedRecord(int(chunk.offset[row]), int(chunk.timestamp_ms[row]), raw_key, None)
             continue
         key = chunk.keys.key(place)

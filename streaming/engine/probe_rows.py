@@ -1,8 +1,7 @@
 """Messages of ``group-probes`` as rows of the packed schema: for groups, for the job, and its watermark.
 
-Runs in Spark's Python workers and in ``replay`` alike. Knows which messages concern this cluster and this
-run; must not know what an answer means to a group. A message that cannot be read is counted and left out:
-anybody may write to the topic, and nothing in here may raise.
+Runs in Spark's Python workers and in ``replay``. A message that cannot be read is counted and skipped: other programs
+may write to the topic, and nothing in here may raise.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from groupreplay.streaming.engine.wire import GROUP_TAG, HEARTBEAT_TAG, JOB_TAG,
 
 log = logging.getLogger(__name__)
 
-#: What ``pack_probes`` reads, with the types of Spark's Kafka source.
+#: The columns that ``pack_probes`` reads, with the types of Spark's Kafka source.
 INPUT_COLUMNS: Final = ("partition", "offset", "key", "value")
 
 #: Key, packed, and the caught-up time in microseconds.
@@ -37,10 +36,10 @@ _Row: TypeAlias = tuple[bytes, bytes | None, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeFilter:
-    """Whose messages count: answers about one cluster, and the heartbeats of one job there.
+    """Which messages are used: answers about one cluster, and the heartbeats of one job there.
 
-    ``run_id`` None: nobody waits for a watermark (``replay``). ``job_id`` None: the heartbeats of any job.
-    Heartbeats of another run say nothing about how far this one has read.
+    ``job_id`` None: the heartbeats of any job. ``run_id`` None: no watermark (``replay``). The caught-up time of
+    another run does not apply to this one.
     """
 
     topic: str
@@ -49,12 +48,11 @@ class ProbeFilter:
     run_id: str | None = None
 
 
-def pack_probes(batches: Iterable[pa.RecordBatch], audience: ProbeFilter) -> Iterator[pa.RecordBatch]:
+def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) -> Iterator[pa.RecordBatch]:
     """Packs messages into rows of ``pack.OUTPUT_SCHEMA``, in their order.
 
-    What a heartbeat says reaches every group with the watermark, which takes one batch more. The groups that were
-    asked about are those in trouble: they get it at once, as a last row of each. For that it must see all messages
-    of a batch.
+    The caught-up time reaches every group with the watermark, one batch later. Groups with an answer in the batch are
+    rebalancing and get it at once, as a last row of each: for that one call must see all messages of a batch.
     """
     answered: set[bytes] = set()
     caught_up_us: int | None = None
@@ -67,10 +65,14 @@ def pack_probes(batches: Iterable[pa.RecordBatch], audience: ProbeFilter) -> Ite
             message = decode_message(key, value)
             if message is None:
                 unread += 1
-            elif message.cluster_id == audience.cluster_id:
-                rows += _rows(message, Place(audience.topic, partition, offset), audience)
+            elif message.cluster_id == probe_filter.cluster_id:
+                rows += _rows(message, Place(probe_filter.topic, partition, offset), probe_filter)
         if unread:
-            log.warning("%d messages of topic %s are none of ours and were left out", unread, audience.topic)
+            log.warning(
+                "%d messages of topic %s were not written by groupreplay and were skipped",
+                unread,
+                probe_filter.topic,
+            )
         for row_key, _, row_caught_up_us in rows:
             if row_key.startswith(GROUP_TAG):
                 answered.add(row_key)
@@ -81,15 +83,15 @@ def pack_probes(batches: Iterable[pa.RecordBatch], audience: ProbeFilter) -> Ite
         yield _batch([(key, None, caught_up_us) for key in sorted(answered)])
 
 
-def _rows(message: ProbeMessage, place: Place, audience: ProbeFilter) -> list[_Row]:
+def _rows(message: ProbeMessage, place: Place, probe_filter: ProbeFilter) -> list[_Row]:
     if isinstance(message, GroupAnswer):
         return [(GROUP_TAG + message.group_id.encode(), pack_probe(_probe(message, place)), None)]
     if isinstance(message, RoundSummary):
         return [(JOB_TAG, pack_job(_round(message, place)), None)]
     rows: list[_Row] = []
-    if audience.job_id in (None, message.job_id):
+    if probe_filter.job_id in (None, message.job_id):
         rows.append((JOB_TAG, pack_job(_beat(message, place)), None))
-    if audience.run_id == message.run_id:
+    if probe_filter.run_id == message.run_id:
         caught_up_us = None if message.caught_up_ms is None else 1_000 * message.caught_up_ms
         rows.append((HEARTBEAT_TAG, None, caught_up_us))
     return rows

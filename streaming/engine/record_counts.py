@@ -1,7 +1,4 @@
-"""How many records of each type were read: one row of numbers for each chunk, added up for each batch.
-
-Knows the order of the numbers and their names; must not know what a record says.
-"""
+"""The number of records read of each type: one row of numbers for each chunk, which Spark adds up by batch."""
 
 from __future__ import annotations
 
@@ -16,17 +13,17 @@ from groupreplay.streaming.engine.binary_columns import BinaryColumn, Ints, inte
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-#: What the numbers are about, in their order: the record types by their name, and keys that name none of them.
+#: What the numbers count, in their order: the record types by name, and keys of unknown types.
 UNKNOWN: Final = "unknown"
 RECORD_TYPES: Final = (*(key.__name__.removesuffix("Key") for key, _ in REGISTRY.values()), UNKNOWN)
 
-#: Key type id -> place of its number; the last two places are for ids that are not in between.
+#: Key type id -> place of its number; the last two entries are for ids outside the known range.
 _PLACES: Final = np.full(max(REGISTRY) + 3, len(RECORD_TYPES) - 1, np.int64)
 _PLACES[list(REGISTRY)] = np.arange(len(REGISTRY))
 
 
 def count_types(keys: BinaryColumn, key_index: Ints) -> list[int]:
-    """How many records there are of each of ``RECORD_TYPES``; ``key_index`` says which key each record has."""
+    """The number of records of each of ``RECORD_TYPES``; ``key_index`` has the index of each record's key."""
     types = np.full(len(keys), -1, np.int64)
     named = np.flatnonzero(keys.end - keys.start >= 2)
     types[named] = integers(keys.data, keys.start[named], ">i2")
@@ -35,8 +32,8 @@ def count_types(keys: BinaryColumn, key_index: Ints) -> list[int]:
     return counts
 
 
-def added_up(column: str) -> list[Column]:
-    """For Spark: the sum of each number in a column of such lists, null where a row has none."""
+def summed(column: str) -> list[Column]:
+    """For Spark: the sum of each number in a column of such lists, some of them null."""
     from pyspark.sql import functions as sql
 
     numbers = (sql.element_at(sql.col(column), place) for place in range(1, len(RECORD_TYPES) + 1))
@@ -44,5 +41,5 @@ def added_up(column: str) -> list[Column]:
 
 
 def as_counts(sums: Mapping[str, int | None]) -> dict[str, int]:
-    """What Spark has added up, without the types that were not there."""
+    """Spark's sums, without the types that did not occur."""
     return {name: count for name, count in sums.items() if count}

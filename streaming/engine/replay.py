@@ -1,7 +1,6 @@
-"""The driver without Spark: records in, events out, through the same two functions that Spark is given.
+"""The driver without Spark: records in, events out, through the same two functions that Spark calls.
 
-Knows how to hold the states of all groups in memory and the order of the output; must not know what a record
-means, nor a clock: an event is recorded at the time it happened, so the same records give the same bytes.
+Uses no clock: an event is recorded at the time it happened, so that the same records give the same bytes.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _SEPARATOR: Final = b"\0"
 
 
 class Replay:
-    """All groups of one input. Feed it the rows once, then ask for the groups.
+    """All groups of one input. ``feed`` it the rows once, then read ``groups``.
 
     Memory grows with the number of groups, of committed partitions and of a prober's answers, not with the length
-    of the log. With ``until_ms`` the log ends there: what was written later does not count. What compaction has
-    taken since then is missing all the same. ``now_ms`` is the moment up to which the log is known, where that
-    is later than its last record: what waits for time to pass needs it.
+    of the log. ``until_ms`` ends the log: later records are ignored, but records that compaction has removed since
+    then are missing. ``now_ms`` is the time up to which the log is complete, if that is later than its last record:
+    deadlines up to then take effect.
     """
 
     def __init__(
@@ -59,9 +58,9 @@ class Replay:
         self._answers: dict[bytes, deque[_Answer]] = {}
 
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
-        """Everything the job would write for these rows. The end of the rows is the end of the log."""
-        audience = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
-        answers = pack_probes(map(self._messages, rows.probes), audience)
+        """All messages that the job would write for these rows. The end of the rows is the end of the log."""
+        probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
+        answers = pack_probes(map(self._messages, rows.probes), probe_filter)
         for key, blob in self._wanted((one["key"].to_pylist(), one["packed"].to_pylist()) for one in answers):
             if key.startswith(GROUP_TAG):
                 (probe,) = unpack_group([blob]).probes
@@ -78,25 +77,25 @@ class Replay:
                 yield from self._advance(key, left, now_ms=now_ms)
 
     def groups(self) -> Iterator[Group]:
-        """The groups as the end of the log left them, by name."""
+        """The groups at the end of the log, by name."""
         for key in sorted(self._blobs):
             if key.startswith(GROUP_TAG):
                 yield Group.from_snapshot(key[len(GROUP_TAG) :].decode(), self.context, self._blobs[key])
 
     def wants(self, group_id: str) -> bool:
-        """Whether this group was asked for; events about bad records name others, too."""
+        """Whether this group is selected; events about bad records may name others."""
         return self._only is None or GROUP_TAG + group_id.encode() in self._only
 
     def _wanted(self, rows: Iterable[tuple[list[bytes], list[bytes]]]) -> Iterator[tuple[bytes, bytes]]:
-        """(key, packed) of those that were asked for."""
+        """(key, packed) of the selected groups and of bad records."""
         for pair in chain.from_iterable(zip(*columns, strict=True) for columns in rows):
             if self._only is None or pair[0] in self._only or pair[0].startswith(BAD_RECORDS_TAG):
                 yield pair
 
     def _answers_before(self, key: bytes, records: bytes) -> list[bytes]:
-        """What was answered about a group up to the last of these records of it.
+        """The answers about a group up to the time of the last of these records.
 
-        Not all at once: a state holds only the first and the last of the answers that wait in it.
+        Not all at once: of the answers that wait in a state, only the first and the last are kept.
         """
         answers = self._answers.get(key)
         if not answers:
@@ -117,7 +116,7 @@ class Replay:
         return self._of_the_time(batch).select(list(INPUT_COLUMNS))
 
     def _of_the_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows up to the end of the log; notes how late the latest is."""
+        """The rows up to the end of the log; updates ``latest_ms``."""
         if self._until_ms is not None:
             batch = batch.filter(pc.less_equal(batch.column("timestamp"), self._until_ms))
         latest = pc.max(batch.column("timestamp")).as_py()
@@ -128,7 +127,7 @@ class Replay:
         result = advance(
             key, self._blobs.get(key), packed, now_ms=now_ms, recorded_ms=None, context=self.context
         )
-        if result.gone or result.blob is None:
+        if result.removable or result.blob is None:
             self._blobs.pop(key, None)
         elif result.changed:
             self._blobs[key] = result.blob
@@ -141,14 +140,14 @@ class Replay:
 
 
 class _Answer(NamedTuple):
-    """What a prober was told of a group, as ``pack_probes`` makes it."""
+    """A prober's answer about a group, as ``pack_probes`` makes it."""
 
     taken_ms: int
     packed: bytes
 
 
 class EventHead(msgspec.Struct):
-    """What of a CloudEvent decides about its place and whether it is wanted."""
+    """The attributes of a CloudEvent that decide its place and whether it is selected."""
 
     type: str
     time: str
@@ -160,14 +159,14 @@ _attributes: Final = msgspec.json.Decoder(EventHead)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which events are wanted; times in milliseconds, ``until_ms`` itself excluded; None for all."""
+    """Which events are selected; times in milliseconds, ``until_ms`` excluded; None for all."""
 
     types: Collection[str] | None = None
     since_ms: int | None = None
     until_ms: int | None = None
 
     def __call__(self, event: EventHead) -> bool:
-        """Whether an event is wanted."""
+        """Whether an event is selected."""
         return (
             (self.types is None or event.type in self.types)
             and (self.since_ms is None or event.time >= timestamp(self.since_ms))
@@ -176,10 +175,10 @@ class Filter:
 
 
 def events_in_order(rows: Iterable[OutputRow], wanted: Filter) -> Iterator[bytes]:
-    """The CloudEvents among the rows, by time and then by their place in the log.
+    """The selected CloudEvents among the rows, by time and then by their place in the log.
 
-    A group's events come out of the replay together, so all of them are sorted here: in memory while they
-    are few, else in temporary files that are merged.
+    The replay yields the events group by group, so they are sorted here: in memory while they are few, else in
+    temporary files that are merged.
     """
     held: list[bytes] = []
     size = 0

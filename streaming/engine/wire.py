@@ -1,7 +1,7 @@
-"""The one wire format between ``pack`` and the function of a group: packed bytes and back.
+"""The wire format between ``pack`` and the function of a group.
 
-Lives for one shuffle inside one job, never in a checkpoint or a topic, so it has no version. Records travel
-as raw bytes, which ``pack`` has found decodable; commits as NumPy rows.
+It lives for one shuffle inside one job, never in a checkpoint or a topic, so it has no version. Records travel as raw
+bytes, which ``pack`` has found decodable; commits as NumPy rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
 
 
 class PackedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
-    """A record that is no commit with a value, as it stands in the log."""
+    """A record that is not a commit with a value, with the bytes of the log."""
 
     offset: int
     timestamp_ms: int
@@ -58,9 +58,9 @@ PackedItem: TypeAlias = PackedRun | PackedRecord
 
 
 class PackedGroup(msgspec.Struct, array_like=True, frozen=True, tag=0):
-    """What one chunk of one Kafka partition holds of one group, in log order.
+    """The records of one group in one chunk of one Kafka partition, in log order.
 
-    ``seen_to``: the last offset of that partition in the chunk, whatever group it belonged to.
+    ``seen_to``: the last offset of that partition in the chunk, of any group.
     """
 
     partition: int
@@ -69,13 +69,13 @@ class PackedGroup(msgspec.Struct, array_like=True, frozen=True, tag=0):
 
 
 class PackedProbe(msgspec.Struct, array_like=True, frozen=True, tag=1):
-    """A live answer about one group, which comes from another topic than its records."""
+    """A prober's answer about one group; it comes from another topic than the records."""
 
     probe: Probe
 
 
 class BadRecordBytes(msgspec.Struct, array_like=True, frozen=True):
-    """A record that could not be used, with as much of its bytes as a dead letter carries.
+    """A record that could not be used, with the part of its bytes that a dead letter carries.
 
     Lengths and hashes are those of the whole key and value; all three are None for a null.
     """
@@ -116,7 +116,7 @@ def pack_bad_records(records: Sequence[BadRecordBytes]) -> bytes:
 
 
 def unpack_group(packed: Iterable[bytes]) -> Observations:
-    """All that one call of a group's function was given: records in the order of the log, probes by time."""
+    """The input of one call for a group: records in the order of the log, probes by time."""
     decoded = [_group_decoder.decode(one) for one in packed]
     groups = [one for one in decoded if isinstance(one, PackedGroup)]
     probes = [one.probe for one in decoded if isinstance(one, PackedProbe)]
@@ -127,12 +127,12 @@ def unpack_group(packed: Iterable[bytes]) -> Observations:
     seen_to: dict[int, int] = {}
     for group in groups:
         seen_to[group.partition] = max(group.seen_to, seen_to.get(group.partition, -1))
-    # A group lives in one partition. Should a log say otherwise, the smaller claim is the safe one.
+    # A group stays in one partition. In a log that contradicts this, the smaller offset is the safe one.
     return Observations(items=items, seen_to=min(seen_to.values(), default=-1), probes=probes)
 
 
 def unpack_job(packed: Iterable[bytes]) -> list[JobObservation]:
-    """What one call was told about the job, in no order."""
+    """The input of one call for the job, unordered."""
     return [_job_decoder.decode(one) for one in packed]
 
 

@@ -1,7 +1,4 @@
-"""Every metric of ``export``, in one table, and the sheet that a scrape is written on.
-
-Knows names, kinds, labels and help texts; must not know what is measured.
-"""
+"""Every metric of ``export`` in one table, and the collection of samples of one scrape."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-#: The number of a group's state; 0 is one that this release does not know.
+#: The number of a group's state; 0 stands for a state that this release does not know.
 STATES: Final[Mapping[str, int]] = {
     "PreparingRebalance": 1,
     "CompletingRebalance": 2,
@@ -27,11 +24,11 @@ STATES: Final[Mapping[str, int]] = {
 
 
 class Kind(str, Enum):
-    """A counter goes on when the job is silent; a gauge says what is true now, and then nobody knows."""
+    """Without heartbeats of the job a counter keeps its value, and a gauge has none (NaN)."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
-    #: About the exporter or about the silence itself: never unknown.
+    #: About the exporter or about the heartbeat itself: always has a value.
     KNOWN = "gauge, always"
 
 
@@ -90,7 +87,7 @@ METERS: Final[tuple[Meter, ...]] = (
         f"{PREFIX_GROUP}condition",
         Kind.GAUGE,
         (*_GROUP, "condition", "severity"),
-        "1 while the condition holds; 0 when it fired since midnight UTC and is over. Has the policy's labels.",
+        "1 while the condition is active; 0 when it fired since midnight UTC and is over. Has the policy's labels.",
     ),
     Meter(
         f"{PREFIX_JOB}groups", Kind.GAUGE, (*_JOB, "type", "state"), "Groups by type and state, all of them."
@@ -99,13 +96,13 @@ METERS: Final[tuple[Meter, ...]] = (
         f"{PREFIX_JOB}events_total",
         Kind.COUNTER,
         (*_JOB, "event", "severity"),
-        "Events since midnight UTC, without those that came late (catch_up).",
+        "Events since midnight UTC, without late ones (catch_up).",
     ),
     Meter(
         f"{PREFIX_JOB}condition",
         Kind.GAUGE,
         (*_JOB, "condition", "severity", "what"),
-        "1 while a condition of the job itself holds; what: why it is blind.",
+        "1 while a condition of the job itself is active; what: why it is blind.",
     ),
     Meter(f"{PREFIX_JOB}job_up", Kind.KNOWN, _JOB, "1 when the job's heartbeat is fresh, else 0."),
     Meter(f"{PREFIX_JOB}heartbeat_age_seconds", Kind.KNOWN, _JOB, "Age of the job's last heartbeat."),
@@ -117,10 +114,13 @@ METERS: Final[tuple[Meter, ...]] = (
         f"{PREFIX_JOB}caught_up_timestamp_seconds",
         Kind.KNOWN,
         _JOB,
-        "Everything written to the offsets topic before this has been applied.",
+        "Every record written to the offsets topic before this time has been applied.",
     ),
     Meter(
-        f"{PREFIX_JOB}lag_offsets", Kind.GAUGE, (*_JOB, "partition"), "Offsets of the topic yet to be read."
+        f"{PREFIX_JOB}lag_offsets",
+        Kind.GAUGE,
+        (*_JOB, "partition"),
+        "Offsets that the job has not read yet.",
     ),
     Meter(f"{PREFIX_JOB}batch_seconds", Kind.GAUGE, _JOB, "Length of the last batch."),
     Meter(f"{PREFIX_JOB}batch_rows", Kind.GAUGE, _JOB, "Rows of the last batch."),
@@ -135,13 +135,13 @@ METERS: Final[tuple[Meter, ...]] = (
         f"{PREFIX_JOB}written_total",
         Kind.COUNTER,
         (*_JOB, "topic"),
-        "Messages written since the start of the job's process, by kind of topic.",
+        "Messages written since the start of the job's process, by topic.",
     ),
     Meter(
         f"{PREFIX_JOB}dead_letters_total",
         Kind.COUNTER,
         (*_JOB, "kind"),
-        "Records that could not be used, ever: malformed, or of a type or version not known.",
+        "Records that could not be used, ever: malformed, or of an unknown type or version.",
     ),
     Meter(
         f"{PREFIX_JOB}unmissed_expired_total",
@@ -153,20 +153,33 @@ METERS: Final[tuple[Meter, ...]] = (
         f"{PREFIX_JOB}state_rows", Kind.GAUGE, _JOB, "Keys in the job's state: groups, and a few of its own."
     ),
     Meter(
-        f"{PREFIX_JOB}restarts_total", Kind.COUNTER, _JOB, "How often the job had to begin its query anew."
+        f"{PREFIX_JOB}restarts_total",
+        Kind.COUNTER,
+        _JOB,
+        "How often the job had to restart its query after a failure.",
     ),
-    Meter(f"{PREFIX_JOB}rules_changes_total", Kind.COUNTER, _JOB, "How often the job took other rules."),
-    Meter(f"{PREFIX_JOB}rules_refused", Kind.GAUGE, _JOB, "1 when the present file of rules was refused."),
-    Meter(f"{PREFIX_JOB}prober_round_timestamp_seconds", Kind.GAUGE, _JOB, "When the prober last asked."),
+    Meter(f"{PREFIX_JOB}rules_changes_total", Kind.COUNTER, _JOB, "How often the job took changed rules."),
+    Meter(
+        f"{PREFIX_JOB}rules_refused", Kind.GAUGE, _JOB, "1 when the job has refused the present rules file."
+    ),
+    Meter(
+        f"{PREFIX_JOB}prober_round_timestamp_seconds",
+        Kind.GAUGE,
+        _JOB,
+        "When the prober last asked the brokers.",
+    ),
     Meter(
         f"{PREFIX_JOB}prober_brokers",
         Kind.GAUGE,
         (*_JOB, "answered"),
-        "Brokers that answered it, or did not.",
+        "Brokers that answered the prober, or did not.",
     ),
-    Meter(f"{PREFIX_JOB}prober_groups", Kind.GAUGE, _JOB, "Groups that it found rebalancing."),
+    Meter(f"{PREFIX_JOB}prober_groups", Kind.GAUGE, _JOB, "Groups that the prober found in a rebalance."),
     Meter(
-        f"{PREFIX_JOB}prober_restarts_total", Kind.COUNTER, _JOB, "How often its process was started again."
+        f"{PREFIX_JOB}prober_restarts_total",
+        Kind.COUNTER,
+        _JOB,
+        "How often the prober's process was restarted.",
     ),
     Meter(
         f"{PREFIX_JOB}build_info",
@@ -176,13 +189,16 @@ METERS: Final[tuple[Meter, ...]] = (
     ),
     Meter(f"{PREFIX_JOB}exporter_ready", Kind.KNOWN, (), "1 when the topics were read to their ends once."),
     Meter(
-        f"{PREFIX_JOB}exporter_groups_left_out", Kind.KNOWN, (), "Groups beyond --max-groups: without gauges."
+        f"{PREFIX_JOB}exporter_groups_left_out",
+        Kind.KNOWN,
+        (),
+        "Groups beyond --max-groups, which have no gauges.",
     ),
     Meter(
         f"{PREFIX_JOB}exporter_unreadable_total",
         Kind.COUNTER,
         (),
-        "Messages in the topics that were none of the job's.",
+        "Messages in the topics that the job has not written.",
     ),
 )
 _METERS: Final = {meter.name: meter for meter in METERS}
@@ -196,19 +212,19 @@ class Sheet:
         self._samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {one.name: {} for one in METERS}
 
     def add(self, name: str, value: float, **labels: str) -> None:
-        """A sample; a gauge says nothing while nobody hears the job."""
+        """Adds a sample; NaN for a gauge while the job sends no heartbeats."""
         if self._blind and _METERS[name].kind is Kind.GAUGE:
             value = math.nan
         samples, key = self._samples[name], tuple(labels.items())
         samples[key] = max(value, samples.get(key, value))
 
     def metrics(self) -> Iterator[Metric]:
-        """Those that have a sample, in the order of the table."""
+        """The metrics that have a sample, in the order of the table."""
         from prometheus_client.core import Metric
 
         for meter in METERS:
             kind = "counter" if meter.kind is Kind.COUNTER else "gauge"
-            # The library puts the ending of counters back itself.
+            # The library appends ``_total`` itself.
             metric = Metric(meter.name.removesuffix("_total"), meter.text, kind)
             for labels, value in self._samples[meter.name].items():
                 metric.add_sample(meter.name, dict(labels), value)

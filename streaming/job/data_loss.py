@@ -1,7 +1,4 @@
-"""Whether the log is still the one that was read: records that are gone unread leave a state that is quietly wrong.
-
-Knows what a query had read and what the topic holds now; must not know how a query fails or what follows from it.
-"""
+"""Whether the log is still the one that was read: records deleted before they were read make the state wrong."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class LogLostError(GroupReplayError):
-    """A part of the log is gone that was not read yet; ``gap`` tells which."""
+    """A part of the log was deleted before it was read; ``gap`` has the offsets."""
 
     def __init__(self, gap: JobGap, topic: TopicIdentity) -> None:
         numbers = ", ".join(str(one.partition) for one in gap.partitions[:5])
         super().__init__(
-            f"a part of the log is gone that was not read yet ({gap.reason.replace('_', ' ')})",
+            f"a part of the log was deleted before it was read ({gap.reason.replace('_', ' ')})",
             where=f"{OFFSETS_TOPIC}, partitions {numbers}{' …' if len(gap.partitions) > 5 else ''}",
             fix="start again: the state is built anew from what the log holds",
             exit_code=ExitCode.DATA,
@@ -34,10 +31,10 @@ class LogLostError(GroupReplayError):
 def lost_log(
     read: Mapping[int, int], era: str, partitions: int, connection: Connection
 ) -> LogLostError | None:
-    """What is gone of the log, by how far each partition had been read; None when nothing is.
+    """The part of the log that was deleted unread; ``read`` is the next offset of each partition. None: nothing was.
 
     Raises:
-        GroupReplayError: the cluster does not answer, or has no such topic at this moment.
+        GroupReplayError: the cluster does not answer, or does not have the topic at this moment.
     """
     topic = connection.identify(OFFSETS_TOPIC)
     starts = connection.first_offsets(OFFSETS_TOPIC, topic.partitions)
@@ -56,7 +53,7 @@ def lost_log(
 def _gap(
     ranges: Mapping[int, UnreadRange], read: Mapping[int, int], *, same_topic: bool, same_count: bool
 ) -> JobGap | None:
-    """The first of the reasons that holds, with the partitions it concerns."""
+    """The first reason that applies, with its partitions."""
     found: dict[GapReason, list[UnreadRange]] = {
         "topic_recreated": [] if same_topic else list(ranges.values()),
         "partitions_added": [] if same_count else list(ranges.values()),

@@ -1,9 +1,8 @@
-"""The driver's pulse: how far the log has been read for certain, told to every group and to the world.
+"""The driver's heartbeat: up to which time the log has been applied, written to Kafka for the groups and for users.
 
-A group's function cannot know how far its partition has been read. So the ends of the log are taken at a
-moment T, and once the query has passed all of them, T is published: everything written before T has been
-applied. Knows that rule and the two topics it writes; must not know groups. Never fails: a broker that does
-not answer is asked again, later.
+A group's function does not know how far its partition has been read. So the driver takes the ends of the log at a
+time T, and when the query has read to all of them it publishes T: every record written before T has been applied.
+A broker that does not answer is asked again later.
 """
 
 from __future__ import annotations
@@ -11,113 +10,99 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
-
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import RESERVED
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
+from groupreplay.streaming.engine.json_messages import job_row
 from groupreplay.streaming.job.job_status import JobReport
 
 log = logging.getLogger(__name__)
 
-JOB_KEY: Final = RESERVED + b"job"
-
 _TICK_SECONDS: Final = 0.25
-#: A batch that ends has passed the latest beat from before it began: the more beats, the less time is given away.
-_BEATS_A_TRIGGER: Final = 8
-_MOST_BEATS: Final = 64
+#: A batch that ends has read to the latest ends taken before it began: the more often they are taken, the later T is.
+_ENDS_PER_TRIGGER: Final = 8
+_MOST_ENDS: Final = 64
 _LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Beat:
-    """The ends of the log at one moment, which the query has yet to pass."""
+class _LogEnds:
+    """The ends of the log at one time, which the query has not read to yet."""
 
     taken_ms: int
     ends: Mapping[int, int]
 
 
-class Heartbeat:
-    """One beat after the other; ``tick`` is called often and does what is due.
+@dataclass(slots=True, kw_only=True)
+class HeartbeatWriter:
+    """Writes heartbeats and the job's document; ``tick`` is called often and does what is due.
 
-    ``ends`` asks the broker for the end of each partition (read committed), ``progress`` gives the batches
-    finished since it was last asked, ``publish`` takes topic, key and value and raises when the broker has
-    not taken the message.
+    ``ends`` returns the end of each partition (read committed), ``progress`` the batches that finished since its last
+    call; ``publish`` takes topic, key and value and raises when the broker has not taken the message.
     """
 
-    def __init__(
-        self,
-        report: JobReport,
-        topics: TopicNames,
-        *,
-        ends: Callable[[], Mapping[int, int]],
-        progress: Callable[[], list[Mapping[str, Any]]],
-        publish: Callable[[str, bytes, bytes], None],
-        clock: Callable[[], int],
-    ) -> None:
-        self._report = report
-        self._topics = topics
-        self._ends = ends
-        self._progress = progress
-        self._publish = publish
-        self._clock = clock
-        self._beats: list[_Beat] = []
-        self._passed_ends: Mapping[int, int] = {}
-        self._next_beat_ms = 0
-        self._next_message_ms = 0
-        self._next_document_ms = 0
+    report: JobReport
+    topics: TopicNames
+    ends: Callable[[], Mapping[int, int]]
+    progress: Callable[[], list[Mapping[str, Any]]]
+    publish: Callable[[str, bytes, bytes], None]
+    clock: Callable[[], int]
+    _unread: list[_LogEnds] = field(default_factory=list, init=False)
+    _passed_ends: Mapping[int, int] = field(default_factory=dict, init=False)
+    _next_ends_ms: int = field(default=0, init=False)
+    _next_message_ms: int = field(default=0, init=False)
+    _next_document_ms: int = field(default=0, init=False)
 
     def wake(self) -> None:
-        """Says again what was said last: without data Spark runs no batch, and so no timer."""
-        self._say()
+        """Repeats the last heartbeat: without data Spark runs no batch, and so no timer."""
+        self._write_heartbeat()
 
     def tick(self) -> None:
-        """Takes in progress, takes a beat, publishes the latest that was passed, renews the document.
+        """Records the progress, takes the ends of the log, writes the heartbeat and the document when they are due.
 
-        A batch that has ended may have passed beats: they are said at once, so that the next one reads them. While
-        none is passed, the last one is said again, once a trigger: so one sees how far behind the job is.
+        When a batch has read to ends that were taken before it, the heartbeat follows at once, so that the next batch
+        reads it. Otherwise the last heartbeat is repeated once per trigger: it shows how far behind the job is.
         """
-        interval_ms = round(self._report.identity.trigger_seconds * 1000)
-        known_batch = self._report.last_batch_id
-        self._report.take(self._progress())
-        if self._clock() >= self._next_beat_ms:
-            self._next_beat_ms = self._take_beat() + interval_ms // _BEATS_A_TRIGGER
-        news = self._pass_beats() and self._report.last_batch_id != known_batch
-        if news or self._clock() >= self._next_message_ms:
-            self._say()
-        if self._clock() >= self._next_document_ms:
+        interval_ms = round(self.report.identity.trigger_seconds * 1000)
+        known_batch = self.report.last_batch_id
+        self.report.take(self.progress())
+        if self.clock() >= self._next_ends_ms:
+            self._next_ends_ms = self._take_ends() + interval_ms // _ENDS_PER_TRIGGER
+        advanced = self._update_caught_up() and self.report.last_batch_id != known_batch
+        if advanced or self.clock() >= self._next_message_ms:
+            self._write_heartbeat()
+        if self.clock() >= self._next_document_ms:
             self.publish_document()
-            self._next_document_ms = self._clock() + interval_ms
+            self._next_document_ms = self.clock() + interval_ms
 
-    def _take_beat(self) -> int:
-        # The time first: what is written while the broker answers must not be claimed.
-        taken_ms = self._clock()
-        self._report.ends = self._ends()
-        self._beats.append(_Beat(taken_ms, self._report.ends))
-        if len(self._beats) > _MOST_BEATS:
-            # A job that is far behind: coarser steps will do.
-            del self._beats[1::2]
+    def _take_ends(self) -> int:
+        # The time first: records written while the broker answers are not covered by these ends.
+        taken_ms = self.clock()
+        self.report.ends = self.ends()
+        self._unread.append(_LogEnds(taken_ms, self.report.ends))
+        if len(self._unread) > _MOST_ENDS:
+            # A job that is far behind: coarser steps are enough.
+            del self._unread[1::2]
         return taken_ms
 
-    def _pass_beats(self) -> bool:
-        """Whether the query has passed a beat since it was last asked."""
-        read = self._report.read()
-        passed = [beat for beat in self._beats if _passed(beat.ends, read)]
+    def _update_caught_up(self) -> bool:
+        """Whether the query has read to any of the ends that were taken."""
+        read = self.report.read()
+        passed = [one for one in self._unread if _passed(one.ends, read)]
         if passed:
-            self._report.caught_up_ms, self._passed_ends = passed[-1].taken_ms, passed[-1].ends
-            self._beats = [beat for beat in self._beats if beat.taken_ms > passed[-1].taken_ms]
+            self.report.caught_up_ms, self._passed_ends = passed[-1].taken_ms, passed[-1].ends
+            self._unread = [one for one in self._unread if one.taken_ms > passed[-1].taken_ms]
         return bool(passed)
 
     def publish_document(self) -> None:
         """Writes the job's document as it is now."""
-        document = msgspec.json.encode(self._report.document(self._clock()))
-        self._publish(self._topics.job, JOB_KEY, document)
+        row = job_row(self.report.document(self.clock()))
+        self.publish(self.topics.job, row.key, row.value or b"")
 
-    def _say(self) -> None:
-        identity, now_ms = self._report.identity, self._clock()
+    def _write_heartbeat(self) -> None:
+        identity, now_ms = self.report.identity, self.clock()
         key, value = encode_message(
             HeartbeatMessage(
                 cluster_id=identity.cluster_id,
@@ -125,13 +110,13 @@ class Heartbeat:
                 job_id=identity.job_id,
                 run_id=identity.run_id,
                 at_ms=now_ms,
-                caught_up_ms=self._report.caught_up_ms,
+                caught_up_ms=self.report.caught_up_ms,
                 offsets=dict(sorted(self._passed_ends.items())),
-                unmissed_expired=self._report.unmissed_expired,
-                dead_letters=self._report.dead_letters,
+                unmissed_expired=self.report.unmissed_expired,
+                dead_letters=self.report.dead_letters,
             )
         )
-        self._publish(self._topics.probes, key, value)
+        self.publish(self.topics.probes, key, value)
         self._next_message_ms = now_ms + round(identity.trigger_seconds * 1000)
 
 
@@ -140,24 +125,24 @@ def _passed(ends: Mapping[int, int], read: Mapping[int, int]) -> bool:
 
 
 class HeartbeatThread:
-    """Ticks a ``Heartbeat`` in the background until it is closed; what failed is done again after a pause."""
+    """Calls ``HeartbeatWriter.tick`` in the background until it is closed; retries failures after a pause."""
 
-    def __init__(self, heartbeat: Heartbeat) -> None:
-        self._heartbeat = heartbeat
+    def __init__(self, writer: HeartbeatWriter) -> None:
+        self._writer = writer
         self._closed = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="groupreplay-heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Starts ticking."""
+        """Starts the thread."""
         self._thread.start()
 
     def wake_query(self) -> None:
-        """Asks for a message that makes Spark run a batch; call it when a query was started."""
+        """Makes Spark run a batch by a message; call it when a query was started."""
         self._wake.set()
 
     def close(self, seconds: float = 5.0) -> None:
-        """Stops ticking and writes the document a last time, within these seconds."""
+        """Stops, and writes the document a last time, within these seconds."""
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join(seconds)
@@ -167,22 +152,22 @@ class HeartbeatThread:
         while not self._closed.wait(pause):
             error = _failure(self._tick)
             if error is not None:
-                # Once for each outage, however often it is tried.
+                # One warning for each outage.
                 level = logging.WARNING if pause == _TICK_SECONDS else logging.DEBUG
                 log.log(level, "no heartbeat for now: %s", error)
             pause = _TICK_SECONDS if error is None else min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        _failure(self._heartbeat.publish_document)
+        _failure(self._writer.publish_document)
 
     def _tick(self) -> None:
         if self._wake.is_set():
-            self._heartbeat.wake()
+            self._writer.wake()
             self._wake.clear()
-        self._heartbeat.tick()
+        self._writer.tick()
 
 
 def _failure(action: Callable[[], None]) -> Exception | None:
     try:
         action()
-    except Exception as error:  # whatever it is, the next heartbeat is worth a try
+    except Exception as error:  # whatever it is, the next attempt may succeed
         return error
     return None

@@ -1,8 +1,4 @@
-"""What the job says about itself: its document in ``group-job`` and its line on the terminal.
-
-Knows the fields of that document (docs/events.md) and how they follow from the query's progress; must not
-know where either is written, nor a clock: the time is an argument.
-"""
+"""The status of the job: its document in ``group-job`` and its line on the terminal, from the query's progress."""
 
 from __future__ import annotations
 
@@ -14,19 +10,20 @@ from typing import Any, Final
 from groupreplay import __version__
 from groupreplay.state.output.envelope import timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.contract.job_document import JobDocument, Lag, LastBatch, LastProbe, RulesStatus
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.engine.record_counts import as_counts
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_READ, UNMISSED
 from groupreplay.streaming.spark.source import offsets_read
 
-#: Behind by no more than this, or by three triggers, the job counts as caught up.
+#: A job that is behind by at most this, or by three triggers, counts as caught up.
 _CAUGHT_UP_WITHIN_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobIdentity:
-    """What never changes while the job runs."""
+    """Fields that do not change while the job runs."""
 
     cluster_id: str
     era: str
@@ -39,12 +36,11 @@ class JobIdentity:
 
 @dataclass(slots=True)
 class JobReport:
-    """The job as its driver sees it. Counters begin at the start of the process.
+    """The job as its driver sees it. Counters start at 0 with the process.
 
-    ``ends`` are the ends of the log's partitions when they were last asked for. ``rules_changes`` is how often
-    other rules were taken, ``rules_error`` why the present file of rules was refused. ``last_round`` is how
-    the prober's last round went, None before the first one and with ``--no-probe``; ``prober_restarts`` is how
-    often its process had to be started again.
+    ``ends`` are the ends of the log's partitions, as last read. ``rules_changes`` counts how often the job took
+    changed rules, ``rules_error`` is why it refused the present file. ``last_round`` is the prober's last round, None
+    before the first one and with ``--no-probe``; ``prober_restarts`` counts the restarts of its process.
     """
 
     identity: JobIdentity
@@ -67,7 +63,7 @@ class JobReport:
 
     @property
     def last_batch_id(self) -> int | None:
-        """The last batch that was taken in."""
+        """The last batch that was counted."""
         return None if self._last_batch is None else int(self._last_batch["batchId"])
 
     @property
@@ -81,7 +77,7 @@ class JobReport:
         return self._counters[Output.DEAD_LETTERS.value]
 
     def take(self, progresses: Iterable[Mapping[str, Any]]) -> None:
-        """Takes in finished batches, each once, in their order; each is Spark's own JSON of its progress."""
+        """Counts finished batches, each once, in their order; each is Spark's own JSON of its progress."""
         for progress in progresses:
             if self.last_batch_id is not None and progress["batchId"] <= self.last_batch_id:
                 continue
@@ -115,36 +111,33 @@ class JobReport:
             return "catching_up"
         return "caught_up"
 
-    def document(self, now_ms: int) -> dict[str, Any]:
-        """The value for ``group-job``; times in milliseconds since 1970."""
-        lag = self.lag()
-        batch, identity = self._last_batch, self.identity
-        return {
-            "cluster_id": identity.cluster_id,
-            "topic": OFFSETS_TOPIC,
-            "era": identity.era,
-            "job_id": identity.job_id,
-            "run_id": identity.run_id,
-            "version": __version__,
-            "first_start_ms": identity.first_start_ms,
-            "started_ms": identity.started_ms,
-            "heartbeat_ms": now_ms,
-            "phase": self.phase(now_ms),
-            "caught_up_ms": self.caught_up_ms,
-            "trigger_seconds": identity.trigger_seconds,
-            "lag": {"offsets": sum(lag.values()), "partitions": {str(one): lag[one] for one in sorted(lag)}},
-            "batch": None
-            if batch is None
-            else {"id": batch["batchId"], "seconds": _seconds(batch), "rows": batch["numInputRows"]},
-            "state_rows": _state_rows(batch),
-            "counters": dict(self._counters),
-            "record_types": dict(sorted(self._record_types.items())),
-            "restarts": self.restarts,
-            "last_error": self.last_error,
-            "rules": {"changes": self.rules_changes, "error": self.rules_error},
-            "prober_restarts": self.prober_restarts,
-            "prober": None if self.last_round is None else _prober(self.last_round),
-        }
+    def document(self, now_ms: int) -> JobDocument:
+        """The value for ``group-job``."""
+        lag, identity = self.lag(), self.identity
+        return JobDocument(
+            cluster_id=identity.cluster_id,
+            topic=OFFSETS_TOPIC,
+            era=identity.era,
+            job_id=identity.job_id,
+            run_id=identity.run_id,
+            version=__version__,
+            first_start_ms=identity.first_start_ms,
+            started_ms=identity.started_ms,
+            heartbeat_ms=now_ms,
+            phase=self.phase(now_ms),
+            caught_up_ms=self.caught_up_ms,
+            trigger_seconds=identity.trigger_seconds,
+            lag=Lag(sum(lag.values()), {str(partition): lag[partition] for partition in sorted(lag)}),
+            batch=_last_batch(self._last_batch),
+            state_rows=_state_rows(self._last_batch),
+            counters=dict(self._counters),
+            record_types=dict(sorted(self._record_types.items())),
+            restarts=self.restarts,
+            last_error=self.last_error,
+            rules=RulesStatus(self.rules_changes, self.rules_error),
+            prober_restarts=self.prober_restarts,
+            prober=_last_probe(self.last_round),
+        )
 
     def line(self, now_ms: int) -> str:
         """One line for a person."""
@@ -165,9 +158,17 @@ def _seconds(progress: Mapping[str, Any]) -> float:
     return float(progress["durationMs"].get("triggerExecution", progress["batchDuration"])) / 1000
 
 
-def _prober(last: RoundSummary) -> dict[str, Any]:
+def _last_batch(progress: Mapping[str, Any] | None) -> LastBatch | None:
+    if progress is None:
+        return None
+    return LastBatch(id=progress["batchId"], seconds=_seconds(progress), rows=progress["numInputRows"])
+
+
+def _last_probe(last: RoundSummary | None) -> LastProbe | None:
+    if last is None:
+        return None
     brokers = {str(number): error for number, error in last.brokers.items()}
-    return {"round_ms": last.taken_ms, "rights": last.rights, "brokers": brokers, "groups": last.groups}
+    return LastProbe(round_ms=last.taken_ms, rights=last.rights, brokers=brokers, groups=last.groups)
 
 
 def _state_rows(progress: Mapping[str, Any] | None) -> int:

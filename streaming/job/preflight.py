@@ -1,7 +1,4 @@
-"""What is looked at before the job starts: everything that would otherwise fail late, or not at all.
-
-Knows the questions and the remedies; must not know how the job runs.
-"""
+"""Checks before the job starts: for faults that would otherwise show late, or never."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ _READ_SECONDS: Final = 15.0
 
 
 def offsets_topic(connection: Connection) -> TopicIdentity:
-    """Which life of the offsets topic this is, after one record of it was read.
+    """The identity of the offsets topic, after one of its records was read.
 
     Raises:
         GroupReplayError: the cluster cannot be reached, the topic is missing, or may not be read.
@@ -41,17 +38,17 @@ def offsets_topic(connection: Connection) -> TopicIdentity:
 
 
 def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> None:
-    """Sees to it that Spark's connector finds the records that are there.
+    """Checks that Spark's connector finds the records of the topic.
 
     Raises:
-        GroupReplayError: the topic holds records, and the connector would read none, for ever; or it fails.
+        GroupReplayError: the topic holds records that the connector would never read; or the connector fails.
     """
     if _partitions_with_data(connection, plan.partitions) and not _planned(spark, plan):
         option = next(name for name in SESSION_CONF if "OffsetFetching" in name)
         raise GroupReplayError(
             "Spark's Kafka connector plans to read no partition of a topic that holds records",
             where=plan.topic,
-            fix=f"let {option}=true stand, which this internal topic needs; {spark.version} is this Spark",
+            fix=f"keep {option}=true, which this internal topic needs; this is Spark {spark.version}",
             exit_code=ExitCode.DATA,
         )
 
@@ -65,14 +62,14 @@ def _planned(spark: SparkSession, plan: TopicPlan) -> int:
     except (Py4JError, PySparkException) as error:
         text = failure_text(error)
         raise known_fault(text) or GroupReplayError(
-            f"Spark's Kafka connector cannot look at the topic: {headline(text)}",
+            f"Spark's Kafka connector cannot read the topic's offsets: {headline(text)}",
             where=plan.topic,
-            fix="groupreplay check looks at everything that it needs; --debug shows all of it",
+            fix="groupreplay check tests everything that it needs; --debug shows the whole error",
         ) from None
 
 
 def _partitions_with_data(connection: Connection, partitions: int) -> dict[int, int]:
-    """The first offset of each partition that holds something."""
+    """The first offset of each partition that holds records."""
     first = connection.first_offsets(OFFSETS_TOPIC, partitions)
     ends = connection.end_offsets(OFFSETS_TOPIC, partitions)
     return {partition: first[partition] for partition in sorted(first) if first[partition] < ends[partition]}
@@ -100,7 +97,7 @@ def record_at(
             error = None if message is None else message.error()
             if error is None and message is not None:
                 return message
-            # Everything from here on may be control records: an end without a record is an answer, too.
+            # All records from here on may be control records: then the end comes without a record.
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
                 return None
             if error is not None and ends_reading(error):
@@ -112,6 +109,6 @@ def record_at(
     raise GroupReplayError(
         f"no record of the offsets topic arrived within {_READ_SECONDS:g} s",
         where=f"{place}, {connection.cluster.bootstrap_servers}",
-        fix="look at the broker that leads this partition, then start again",
+        fix="check the broker that leads this partition, then start again",
         exit_code=ExitCode.CONNECTION,
     )

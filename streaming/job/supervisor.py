@@ -1,7 +1,4 @@
-"""Keeps the query going: rides out outages, gives up on what cannot get better, stops between batches.
-
-Knows how a query fails and ends; must not know what it computes or where it reads.
-"""
+"""Keeps the query running: waits for the end of outages, gives up on permanent failures, stops between batches."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -43,7 +40,7 @@ _OUTAGE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A kind of failure that will not get better by trying again; ``stored``: it lies in the checkpoint."""
+    """A kind of failure that a retry does not mend; ``stored``: its cause is in the checkpoint."""
 
     pattern: re.Pattern[str]
     what: str
@@ -67,7 +64,7 @@ _FAULTS: Final = (
     ),
     _Fault(
         re.compile(r"data may have been lost|OffsetOutOfRangeException|KAFKA_DATA_LOSS|DATA_LOSS"),
-        "a part of the log is gone that was not read yet",
+        "a part of the log was deleted before it was read",
         "start again with a new --checkpoint: the state is built anew from what the log still holds",
         ExitCode.DATA,
     ),
@@ -88,78 +85,65 @@ _FAULTS: Final = (
 )
 
 
+@dataclass(slots=True, kw_only=True)
 class Supervisor:
-    """Runs one query after the other until it is asked to stop.
+    """Runs one query after the other until a stop is requested.
 
-    ``begin`` starts the query on the ``checkpoint``; ``renew`` says that it has to end between two batches and
-    begin again, with what has changed; ``reachable`` asks both clusters whether they answer; ``lost`` gives the
-    error if the log is not the one any more that was read; ``quieten`` silences the JVM before a batch is
-    cancelled; ``tell`` shows a line to a person.
+    ``begin`` starts the query on the ``checkpoint``; ``renew``: whether the query must end between two batches and
+    start again, because settings have changed; ``reachable``: whether both clusters answer; ``lost`` returns the error
+    when the log is no longer the one that was read; ``quieten`` silences the JVM before a batch is cancelled; ``show``
+    prints a line.
     """
 
-    def __init__(
-        self,
-        begin: Callable[[], Any],
-        *,
-        checkpoint: str,
-        renew: Callable[[], bool],
-        report: JobReport,
-        stop: StopRequest,
-        reachable: Callable[[], bool],
-        lost: Callable[[], GroupReplayError | None],
-        quieten: Callable[[], None],
-        tell: Callable[[str], None],
-        clock: Callable[[], int],
-    ) -> None:
-        self._begin = begin
-        self._checkpoint = checkpoint
-        self._renew = renew
-        self._report = report
-        self._stop = stop
-        self._reachable = reachable
-        self._lost = lost
-        self._quieten = quieten
-        self._tell = tell
-        self._clock = clock
-        self._failures = 0
-        self._pause = 1.0
+    begin: Callable[[], Any]
+    checkpoint: str
+    renew: Callable[[], bool]
+    report: JobReport
+    stop: StopRequest
+    reachable: Callable[[], bool]
+    lost: Callable[[], GroupReplayError | None]
+    quieten: Callable[[], None]
+    show: Callable[[str], None]
+    clock: Callable[[], int]
+    _failures: int = field(default=0, init=False)
+    _pause: float = field(default=1.0, init=False)
 
     def run(self) -> None:
-        """Returns when a stop was asked for and done.
+        """Returns when a stop was requested and done.
 
         Raises:
             GroupReplayError: the query failed three times without a finished batch, and not for an outage; or
-                the log is not the one any more that was read.
+                the log is no longer the one that was read.
         """
-        while not self._stop.made:
-            batch_before = self._report.last_batch_id
-            query = self._begin()
+        while not self.stop.made:
+            batch_before = self.report.last_batch_id
+            query = self.begin()
             if self._watch(query):
                 continue
-            if self._report.last_batch_id != batch_before:
+            if self.report.last_batch_id != batch_before:
                 self._failures, self._pause = 0, 1.0
             self._recover(query)
 
     def _watch(self, query: Any) -> bool:
-        """Waits for the end of the query; says whether it was we who ended it, for good or to renew it."""
+        """Waits for the end of the query; whether the supervisor ended it, for good or to start it again."""
         next_line = time.monotonic() + _LINE_SECONDS
         while query.isActive:
-            if self._stop.wait(_POLL_SECONDS):
+            if self.stop.wait(_POLL_SECONDS):
                 self._end(query)
                 return True
-            if self._renew():
-                self._tell("the settings have changed, going on with the new ones")
+            if self.renew():
+                self.show("the settings have changed, continuing with the new ones")
                 self._pause_query(query)
                 return True
             if time.monotonic() >= next_line:
-                self._tell(self._report.line(self._clock()))
+                self.show(self.report.line(self.clock()))
                 next_line = time.monotonic() + _LINE_SECONDS
-        return self._stop.made
+        return self.stop.made
 
     def _pause_query(self, query: Any) -> None:
-        """Ends the query when its batch is done, however long that takes; a stop is faster."""
+        """Ends the query after its batch, however long that takes; a stop request is served at once."""
         while query.isActive and query.status["isTriggerActive"]:
-            if self._stop.wait(_BATCH_POLL_SECONDS):
+            if self.stop.wait(_BATCH_POLL_SECONDS):
                 self._end(query)
                 return
         _stop_quietly(query)
@@ -168,44 +152,44 @@ class Supervisor:
         deadline = time.monotonic() + _GRACE_SECONDS
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(_BATCH_POLL_SECONDS)
-        self._quieten()
-        # A source that waits for a broker cannot be interrupted: do not wait with it for ever.
+        self.quieten()
+        # A source that waits for a broker cannot be interrupted: bound the wait for it.
         stopping = threading.Thread(target=_stop_quietly, args=(query,), daemon=True)
         stopping.start()
         stopping.join(_CANCEL_SECONDS)
 
     def _recover(self, query: Any) -> None:
-        """Waits before the next try, or raises when there should be none."""
+        """Waits before the next try, or raises when there is none."""
         exception = query.exception()
-        text = "it ended without saying why" if exception is None else failure_text(exception)
-        self._report.restarts += 1
-        self._report.last_error = headline(text)
-        if _OUTAGE.search(text) or not self._reachable():
-            self._tell(f"Kafka cannot be reached, trying again: {headline(text)}")
+        text = "it ended without an error" if exception is None else failure_text(exception)
+        self.report.restarts += 1
+        self.report.last_error = headline(text)
+        if _OUTAGE.search(text) or not self.reachable():
+            self.show(f"Kafka cannot be reached, retrying: {headline(text)}")
             self._wait_for_cluster()
             return
-        lost = self._lost()
+        lost = self.lost()
         if lost is not None:
             raise lost
         self._failures += 1
         log.warning("the query failed (%d of %d): %s", self._failures, _FAILURES, headline(text))
         if self._failures >= _FAILURES:
-            raise explained(text, self._checkpoint)
+            raise explained(text, self.checkpoint)
         self._wait()
 
     def _wait_for_cluster(self) -> None:
         self._wait()
-        while not self._stop.made and not self._reachable():
-            # A question costs nothing, and until there is an answer no group is watched.
-            self._stop.wait(_ASK_AGAIN_SECONDS)
+        while not self.stop.made and not self.reachable():
+            # Asking is cheap, and no group is watched until a cluster answers.
+            self.stop.wait(_ASK_AGAIN_SECONDS)
 
     def _wait(self) -> None:
-        self._stop.wait(self._pause)
+        self.stop.wait(self._pause)
         self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
 
 
 def known_fault(text: str, checkpoint: str | None = None) -> GroupReplayError | None:
-    """What the JVM's text means, where that is known and will not get better."""
+    """The error for a failure that the JVM's text names and that is permanent; None for others."""
     for fault in _FAULTS:
         if fault.pattern.search(text):
             return GroupReplayError(
@@ -218,21 +202,21 @@ def known_fault(text: str, checkpoint: str | None = None) -> GroupReplayError | 
 
 
 def explained(text: str, checkpoint: str) -> GroupReplayError:
-    """The error of a query that is given up."""
+    """The error of a query that failed for good."""
     return known_fault(text, checkpoint) or GroupReplayError(
         f"the query failed {_FAILURES} times in a row: {headline(text)}",
-        fix="--debug shows all of it; nothing is lost: a new start goes on after the last finished batch",
+        fix="--debug shows the whole error; nothing is lost: a new start continues after the last finished batch",
     )
 
 
 def failure_text(exception: Any) -> str:
-    """Everything the JVM said about the failure, causes included."""
+    """The JVM's description of the failure, with its causes."""
     parts = [str(exception), getattr(exception, "_stackTrace", None)]
     return without_secrets("\n".join(part for part in parts if part))
 
 
 def headline(text: str) -> str:
-    """The line that tells most: the innermost cause, else the first line."""
+    """The innermost cause, else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return (causes or lines or [""])[-1 if causes else 0][:500]
@@ -241,5 +225,5 @@ def headline(text: str) -> str:
 def _stop_quietly(query: Any) -> None:
     try:
         query.stop()
-    except Exception as error:  # it is to end either way
+    except Exception as error:  # the query ends either way
         log.debug("the query did not stop cleanly: %s", error)

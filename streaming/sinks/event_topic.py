@@ -1,66 +1,68 @@
-"""The events that the job wrote, read back from their topic: once up to its end, or for as long as they come.
+"""The job's topics read back: events once up to the end or as they arrive, and documents and heartbeats beside them.
 
-Knows the topic and that an event may be in it twice; must not know what an event means. Nothing here joins a
-group.
+Readers use assigned partitions only. A reader that joined a group would appear in the events.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 from groupreplay.streaming.engine.replay import EventHead, Filter, events_in_order
-from groupreplay.streaming.kafka.clients import Connection, ends_reading
+from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, ends_reading
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
 
 log = logging.getLogger(__name__)
 
-#: Repeats come from a batch that was done twice: they are near each other.
+#: Repeats come from a batch that ran twice: they are near each other.
 _REMEMBERED: Final = 200_000
-#: How much earlier than it happened an event may seem to have been written: two clocks are at work.
+#: The clocks of two machines are at work: an event may seem to have been written this long before it happened.
 _SKEW_MS: Final = 60_000
 _POLL_SECONDS: Final = 0.2
 _SILENCE_SECONDS: Final = 30.0
-_REQUEST_SECONDS: Final = 10.0
+
+Json = dict[str, Any]
 
 
-class _Data(msgspec.Struct):
+class _EventSubject(msgspec.Struct):
     group_id: str | None = None
 
 
-class _Head(EventHead):
-    """What of a CloudEvent decides whether it is shown."""
+class _EventFields(EventHead):
+    """The fields of a CloudEvent that decide whether it is shown."""
 
     id: str
     severitynumber: int
-    data: _Data
+    data: _EventSubject
 
 
-_head: Final = msgspec.json.Decoder(_Head)
+_decoder: Final = msgspec.json.Decoder(_EventFields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which events are shown: of groups that match one of the globs (all without one), of a severity or above."""
+    """Which events are shown: of groups that match a glob (without globs: of all), of a minimum severity."""
 
     groups: Sequence[str] = ()
     least_severity: int = 0
     filter: Filter = field(default_factory=Filter)
 
-    def __call__(self, event: _Head) -> bool:
-        """Whether an event is shown. What is about no group is shown when no group is named."""
+    def __call__(self, event: _EventFields) -> bool:
+        """Whether an event is shown. Events about no group are shown when no glob is given."""
         if event.severitynumber < self.least_severity or not self.filter(event):
             return False
         group_id = event.data.group_id
@@ -70,13 +72,13 @@ class Wanted:
 
 
 class Repeats:
-    """The ids that came last, to tell an event that comes again."""
+    """The ids of the latest events, to recognise an event that is written again."""
 
     def __init__(self) -> None:
         self._seen: dict[str, None] = {}
 
     def has(self, event_id: str) -> bool:
-        """Whether this id came before; from now on it did."""
+        """Whether this id was asked for before; remembers it."""
         if event_id in self._seen:
             return True
         self._seen[event_id] = None
@@ -88,8 +90,7 @@ class Repeats:
 class EventTopic:
     """The topic of events on one cluster; read it once. ``unreadable`` counts messages that are no events.
 
-    Raises, whenever it is used, GroupReplayError: there is no such topic, no broker answers, or it may not be
-    read.
+    Every method raises GroupReplayError when there is no such topic, no broker answers, or the login may not read it.
     """
 
     def __init__(self, cluster: Cluster, topic: str, wanted: Wanted) -> None:
@@ -100,9 +101,9 @@ class EventTopic:
         self._repeats = Repeats()
 
     def read(self, *, follow: bool) -> Iterator[bytes]:
-        """The events that are there, by time, and with ``follow`` those that come, until somebody interrupts.
+        """The events in the topic, by time; with ``follow`` also new events, until an interrupt.
 
-        Without a time to begin from, ``follow`` begins with what is new.
+        ``follow`` without a start time begins with new events.
         """
         partitions = self._partitions()
         with closing(self._connection.consumer()) as consumer:
@@ -135,45 +136,38 @@ class EventTopic:
         consumer.assign([TopicPartition(self._topic, number, OFFSET_END) for number in range(partitions)])
 
     def _to_the_end(self, consumer: Consumer, partitions: int, since_ms: int | None) -> Iterator[OutputRow]:
-        """What was written up to now; the consumer then stands there."""
-        consumer.assign(self._starts(consumer, partitions, since_ms))
+        """The events written so far; the consumer is then at the end of the topic."""
+        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+        if since_ms is None:
+            starts = [TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in range(partitions)]
+        else:
+            starts = starts_since(self._connection, self._topic, partitions, max(0, since_ms - _SKEW_MS))
+        consumer.assign(starts)
         open_partitions = set(range(partitions))
-        heard = time.monotonic()
+        last_message = time.monotonic()
         while open_partitions:
             messages = consume(consumer, self._connection, self._topic)
             if messages:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > _SILENCE_SECONDS:
+                last_message = time.monotonic()
+            elif time.monotonic() - last_message > _SILENCE_SECONDS:
                 raise GroupReplayError(
-                    f"nothing came for {_SILENCE_SECONDS:.0f} s",
+                    f"no message arrived for {_SILENCE_SECONDS:.0f} s",
                     where=f"{self._topic}-{min(open_partitions)}",
                     fix="check that every partition of the topic has a leader",
                     exit_code=ExitCode.CONNECTION,
                 )
-            open_partitions -= {_place(message) for message in messages if message.error() is not None}
+            open_partitions -= {number for _, number in ended_partitions(messages)}
             yield from self._rows(messages)
 
-    def _starts(self, consumer: Consumer, partitions: int, since_ms: int | None) -> list[TopicPartition]:
-        from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
-
-        first = OFFSET_BEGINNING if since_ms is None else max(0, since_ms - _SKEW_MS)
-        places = [TopicPartition(self._topic, number, first) for number in range(partitions)]
-        if since_ms is None:
-            return places
-        try:
-            found: list[TopicPartition] = consumer.offsets_for_times(places, timeout=_REQUEST_SECONDS)
-        except KafkaException as error:
-            raise self._connection.explain(error, self._topic) from None
-        return found
-
     def _rows(self, messages: Sequence[Message]) -> Iterator[OutputRow]:
-        """The events that are wanted, each once."""
+        """The events that are shown, each once."""
         for message in messages:
             value = message.value()
             if message.error() is not None or value is None:
                 continue
             try:
-                event = _head.decode(value)
+                event = _decoder.decode(value)
             except msgspec.DecodeError:
                 self.unreadable += 1
                 continue
@@ -181,15 +175,96 @@ class EventTopic:
                 yield OutputRow(Output.EVENTS, message.key() or b"", value)
 
 
-def consume(consumer: Consumer, connection: Connection, where: str) -> list[Message]:
-    """Messages, and ends of partitions as messages with an error. An outage is waited for.
+class SinkReader:
+    """The topics of a job as a Kafka client sees them; ``events`` also updates ``documents`` and ``caught_up_ms``.
+
+    A context manager, for the connection.
+    """
+
+    def __init__(self, bootstrap_servers: str, topics: TopicNames | None = None) -> None:
+        self.documents: dict[str, Json] = {}
+        self.caught_up_ms: int | None = None
+        self._topics = topics or TopicNames()
+        self._repeats = Repeats()
+        self._assigned = False
+        self._connection = Connection(Cluster(bootstrap_servers=bootstrap_servers))
+        self._consumer = self._connection.consumer()
+
+    def __enter__(self) -> SinkReader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._consumer.close()
+
+    def find_topics(self) -> bool:
+        """Whether the topics exist; the job creates them when it starts."""
+        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+        if not self._assigned:
+            known = self._consumer.list_topics(timeout=REQUEST_SECONDS).topics
+            names = (self._topics.events, self._topics.states, self._topics.probes)
+            if any(name not in known or not known[name].partitions for name in names):
+                return False
+            places = [(name, number) for name in names for number in known[name].partitions]
+            self._consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in places])
+            self._assigned = True
+        return True
+
+    def events(self, seconds: float) -> list[Json]:
+        """The new events, each once; waits up to this time for messages."""
+        found = []
+        for message in consume(self._consumer, self._connection, "the job's topics", seconds):
+            topic, key, value = message.topic(), message.key() or b"", message.value()
+            if message.error() is not None:
+                continue
+            if topic == self._topics.states:
+                self._take_document(key.decode("utf-8", "replace"), value)
+            elif topic == self._topics.probes:
+                self._take_heartbeat(key, value)
+            elif value is not None:
+                found.append(json.loads(value))
+        return [event for event in found if not self._repeats.has(event["id"])]
+
+    def _take_document(self, group_id: str, value: bytes | None) -> None:
+        if value is None:
+            self.documents.pop(group_id, None)
+        else:
+            self.documents[group_id] = json.loads(value)
+
+    def _take_heartbeat(self, key: bytes, value: bytes | None) -> None:
+        message = decode_message(key, value)
+        if isinstance(message, HeartbeatMessage) and message.caught_up_ms is not None:
+            self.caught_up_ms = max(message.caught_up_ms, self.caught_up_ms or 0)
+
+
+def starts_since(connection: Connection, topic: str, partitions: int, since_ms: int) -> list[TopicPartition]:
+    """Where each partition has its first message of this time or later; its end when it has none.
 
     Raises:
-        GroupReplayError: the brokers refuse to be read.
+        GroupReplayError: no broker answers, or the login may not read the topic.
+    """
+    from confluent_kafka import TopicPartition
+
+    # Taken before the question, so that no message in between is skipped.
+    ends = connection.end_offsets(topic, partitions)
+    found = connection.offsets_since(topic, partitions, since_ms)
+    return [
+        TopicPartition(topic, number, end if found[number] < 0 else found[number])
+        for number, end in ends.items()
+    ]
+
+
+def consume(
+    consumer: Consumer, connection: Connection, where: str, seconds: float = _POLL_SECONDS
+) -> list[Message]:
+    """Messages, and the ends of partitions as messages with an error; an outage is no error.
+
+    Raises:
+        GroupReplayError: the brokers refuse the reader.
     """
     from confluent_kafka import KafkaError, KafkaException
 
-    messages = consumer.consume(num_messages=500, timeout=_POLL_SECONDS)
+    messages = consumer.consume(num_messages=500, timeout=seconds)
     for message in messages:
         error = message.error()
         if error is not None and ends_reading(error):
@@ -199,5 +274,6 @@ def consume(consumer: Consumer, connection: Connection, where: str) -> list[Mess
     return [one for one in messages if one.error() is None or one.error().code() == KafkaError._PARTITION_EOF]
 
 
-def _place(message: Message) -> int:
-    return int(message.partition() or 0)
+def ended_partitions(messages: Sequence[Message]) -> set[tuple[str, int]]:
+    """The partitions whose end ``consume`` has reached with these messages."""
+    return {(str(one.topic()), int(one.partition() or 0)) for one in messages if one.error() is not None}

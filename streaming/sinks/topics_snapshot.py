@@ -1,7 +1,6 @@
-"""What the job's topics say at one moment: documents, the job's own state, and what happened since midnight.
+"""The job's topics at one moment: documents, the status of the job, and counts of events since midnight (UTC).
 
-Knows the fields of documents and events (docs/events.md) that are worth a number; must not know how they are
-read, nor what a metric is called. Its clock is an argument.
+The time is an argument: this module reads no clock.
 """
 
 from __future__ import annotations
@@ -18,8 +17,14 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
-from groupreplay.streaming.contract.output import CONDITIONS_KEY
-from groupreplay.streaming.job.heartbeat import JOB_KEY
+from groupreplay.streaming.contract.job_document import (
+    CONDITIONS_KEY,
+    JOB_KEY,
+    BadRecordCounts,
+    JobConditions,
+    JobDocument,
+    KindCount,
+)
 from groupreplay.streaming.sinks.event_topic import Repeats
 
 DAY_MS: Final = 86_400_000
@@ -29,7 +34,7 @@ _EXPIRED: Final = event_type(OffsetsExpired.NAME)
 
 
 class Holding(msgspec.Struct, frozen=True):
-    """A condition that holds, of a group or (``what``: why it is blind) of the job."""
+    """An active condition of a group or of the job (``what``: why it is blind)."""
 
     condition: str
     severity: str
@@ -37,14 +42,14 @@ class Holding(msgspec.Struct, frozen=True):
     what: str | None = None
 
 
-class OffsetsSummary(msgspec.Struct):
-    """Of the committed offsets, only when the first of them may be removed."""
+class NextExpiry(msgspec.Struct):
+    """When the first committed offset may be removed."""
 
     next_expiry_ms: int | None = None
 
 
 class GroupDocument(msgspec.Struct):
-    """What of a document in ``group-states`` becomes numbers; the members, which may be many, are not kept."""
+    """The fields of a document in ``group-states`` that become metrics, without the members, who may be many."""
 
     group_id: str
     cluster_id: str = ""
@@ -56,80 +61,11 @@ class GroupDocument(msgspec.Struct):
     member_count: int = 0
     conditions: list[Holding] = []
     labels: dict[str, str] = {}
-    offsets: OffsetsSummary = msgspec.field(default_factory=OffsetsSummary)
-
-
-class Lag(msgspec.Struct):
-    """Offsets that the job has yet to read, by partition."""
-
-    partitions: dict[str, int] = {}
-
-
-class Batch(msgspec.Struct):
-    """The job's last finished batch."""
-
-    seconds: float
-    rows: int
-
-
-class Rules(msgspec.Struct):
-    """How often the job took other rules, and why it refused the present ones."""
-
-    changes: int = 0
-    error: str | None = None
-
-
-class ProberRound(msgspec.Struct):
-    """The prober's last round; ``brokers``: by id, null or why it gave no answer."""
-
-    round_ms: int
-    rights: str
-    groups: int
-    brokers: dict[str, str | None] = {}
-
-
-class JobDocument(msgspec.Struct):
-    """The job as it sees itself. Its counters begin at the start of its process."""
-
-    heartbeat_ms: int
-    trigger_seconds: float
-    cluster_id: str = ""
-    version: str = ""
-    phase: str = ""
-    started_ms: int = 0
-    caught_up_ms: int | None = None
-    lag: Lag = msgspec.field(default_factory=Lag)
-    batch: Batch | None = None
-    state_rows: int = 0
-    counters: dict[str, int] = {}
-    record_types: dict[str, int] = {}
-    restarts: int = 0
-    rules: Rules = msgspec.field(default_factory=Rules)
-    prober: ProberRound | None = None
-    prober_restarts: int = 0
-
-
-class JobConditions(msgspec.Struct):
-    """The conditions of the job that hold."""
-
-    conditions: list[Holding] = []
-
-
-class KindCount(msgspec.Struct):
-    """Records of one kind that could not be used."""
-
-    kind: str
-    records: int
-
-
-class BadRecords(msgspec.Struct):
-    """The records of one partition that could not be used, ever."""
-
-    bad_records: list[KindCount] = []
+    offsets: NextExpiry = msgspec.field(default_factory=NextExpiry)
 
 
 class EventData(msgspec.Struct):
-    """The fields of any event's ``data`` that count."""
+    """The fields of any event's ``data`` that are counted."""
 
     group_id: str | None = None
     catch_up: bool = False
@@ -139,8 +75,8 @@ class EventData(msgspec.Struct):
     labels: dict[str, str] = {}
 
 
-class Event(msgspec.Struct):
-    """An event, as far as it is counted."""
+class CountedEvent(msgspec.Struct):
+    """The fields of an event that are counted."""
 
     id: str
     type: str
@@ -157,9 +93,9 @@ class Event(msgspec.Struct):
 
 @dataclass(slots=True)
 class Day:
-    """What was counted since a midnight (UTC), of events that were said in time.
+    """Counts since a midnight (UTC), of events that were emitted in time.
 
-    ``fired`` are the conditions that fired: (group, condition, severity) and the labels of the policy.
+    ``fired``: the conditions that fired by group and condition, with the labels of the policy.
     """
 
     number: int = -1
@@ -172,17 +108,17 @@ class Day:
 _group: Final = msgspec.json.Decoder(GroupDocument)
 _job: Final = msgspec.json.Decoder(JobDocument)
 _conditions: Final = msgspec.json.Decoder(JobConditions)
-_bad_records: Final = msgspec.json.Decoder(BadRecords)
-_event: Final = msgspec.json.Decoder(Event)
+_bad_records: Final = msgspec.json.Decoder(BadRecordCounts)
+_event: Final = msgspec.json.Decoder(CountedEvent)
 
 
 @dataclass(slots=True)
 class TopicsSnapshot:
-    """The three topics, message by message, in the order of each; ``unreadable`` counts what was none of ours.
+    """The three topics, message by message; ``unreadable`` counts messages that the job has not written.
 
-    Counts begin at midnight (UTC) and not with the process. So they are the same after a restart, and in two
-    exporters; they never depend on how long the topic keeps its events; and they fall to 0 once a day, which
-    is what Prometheus knows as the restart of a counter.
+    Counts start at midnight (UTC) and not with the process: they are the same after a restart and in two exporters, and
+    do not depend on the retention of the events. Once a day they fall to 0, which Prometheus treats as the restart of
+    a counter.
     """
 
     groups: dict[bytes, GroupDocument] = field(default_factory=dict)
@@ -197,9 +133,9 @@ class TopicsSnapshot:
     def take_state(self, key: bytes, value: bytes | None) -> None:
         """A message of ``group-states``."""
         if value is None:
-            gone = self.groups.pop(key, None)
-            if gone is not None:
-                self.rebalanced_ms.pop(gone.group_id, None)
+            deleted = self.groups.pop(key, None)
+            if deleted is not None:
+                self.rebalanced_ms.pop(deleted.group_id, None)
             return
         try:
             self.groups[key] = _group.decode(value)
@@ -207,14 +143,15 @@ class TopicsSnapshot:
             self.unreadable += 1
 
     def take_job(self, key: bytes, value: bytes | None) -> None:
-        """A message of ``group-job``; keys of later releases are left alone."""
+        """A message of ``group-job``."""
         if value is None:
             return
         try:
             if key == JOB_KEY:
                 self.job = _job.decode(value)
             elif key == CONDITIONS_KEY:
-                self.job_conditions = _conditions.decode(value).conditions
+                held = _conditions.decode(value).conditions
+                self.job_conditions = msgspec.convert(held, list[Holding])
             else:
                 self.bad_records[key] = _bad_records.decode(value).bad_records
         except msgspec.DecodeError:
@@ -232,12 +169,12 @@ class TopicsSnapshot:
             return
         group_id = event.data.group_id
         if group_id is not None and event.type == _COMPLETED:
-            # Also one that was told late: when it was, not that it was, is what the number says.
+            # Also for an event that was emitted late: the metric is the time of the rebalance.
             self.rebalanced_ms[group_id] = max(_milliseconds(event.time), self.rebalanced_ms.get(group_id, 0))
         if written_ms // DAY_MS == self.today.number and not event.data.catch_up:
             self._count(event, group_id)
 
-    def _count(self, event: Event, group_id: str | None) -> None:
+    def _count(self, event: CountedEvent, group_id: str | None) -> None:
         today = self.today
         today.events[event.name, event.severitytext] += 1
         if group_id is None:
@@ -251,7 +188,7 @@ class TopicsSnapshot:
             today.fired[group_id, holding] = event.data.labels
 
     def roll(self, now_ms: int) -> None:
-        """Begins to count anew when a later day has come."""
+        """Resets the counts when a later day has begun."""
         if now_ms // DAY_MS > self.today.number:
             self.today = Day(now_ms // DAY_MS)
 

@@ -1,7 +1,4 @@
-"""The finished batches of a query, as Spark itself tells of them.
-
-Knows how to ask the JVM for them at little cost; must not know what is read from them.
-"""
+"""The finished batches of a query, read from the JVM at little cost."""
 
 from __future__ import annotations
 
@@ -14,16 +11,16 @@ if TYPE_CHECKING:
 
 
 def batches_after(query: StreamingQuery, known: int | None) -> list[Mapping[str, Any]]:
-    """Spark's JSON of the batches behind the one with this number, as far as Spark remembers them.
+    """Spark's JSON of the batches after the one with this number, as far as Spark remembers them.
 
-    Earlier ones may be among them; ``known`` None asks for the last alone.
+    Earlier ones may be among them; ``known`` None selects the last batch only.
     """
-    # As text: PySpark itself asks the JVM for each of some two hundred fields, hundreds of milliseconds of it.
-    asked: Any = query._jsq
-    last = asked.lastProgress()
+    # As text: PySpark's own way asks the JVM for some two hundred fields one by one, hundreds of milliseconds in all.
+    java_query: Any = query._jsq
+    last = java_query.lastProgress()
     if last is None:
         return []
     batch = json.loads(last.json())
     if known is None or batch["batchId"] <= known + 1:
         return [batch]
-    return [json.loads(one.json()) for one in asked.recentProgress()]
+    return [json.loads(one.json()) for one in java_query.recentProgress()]

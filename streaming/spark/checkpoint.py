@@ -1,7 +1,7 @@
-"""The checkpoint as ours: which topic it belongs to, how far that was read, and that nobody else is using it.
+"""The checkpoint folder: which topic it belongs to, how far that was read, and a lock against a second job.
 
-Knows Hadoop's file systems (a checkpoint may be on any), two files that stand beside Spark's own, and of those the
-offsets that were read. When a part of the log is lost, the state is begun anew in a folder inside.
+The folder may be on any file system of Hadoop. Two files of this project stand beside Spark's own. When a part of the
+log is lost, the state is built anew in a folder inside.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 IDENTITY_FILE: Final = "groupreplay.json"
 LOCK_FILE: Final = "groupreplay.lock"
 _LOCK_SECONDS: Final = 10.0
-#: Folders in which the state was begun anew, by number.
+#: Folders inside in which the state was built anew, numbered from 1.
 ANEW: Final = "anew"
 _NEW_CHECKPOINT: Final = (
     "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
@@ -41,11 +41,11 @@ _NEW_CHECKPOINT: Final = (
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """What a checkpoint belongs to; written at the first start and never again.
+    """The owner of a checkpoint; written at the first start and never again.
 
     ``era`` is the id of the offsets topic, ``probes`` the second source (cluster and topic). Times are
-    milliseconds since 1970. ``gap`` is why the state was begun anew here; ``event_era`` stands in the ids of
-    events: a log that was cut off gives its offsets a second time.
+    milliseconds since 1970. ``gap`` is why the state was built anew here. ``event_era`` is part of the ids of events:
+    a log that was truncated uses its offsets a second time.
     """
 
     cluster_id: str
@@ -74,7 +74,7 @@ class Checkpoint:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a folder of this machine, and Hadoop's own file system looks after it."""
+        """Whether it is a local folder that Hadoop's own file system serves."""
         return bool(self._files.getClass().getName() == PLAIN_FILES)
 
     @contextlib.contextmanager
@@ -87,7 +87,7 @@ class Checkpoint:
         self._files.mkdirs(self._path)
         if self._files.getUri().getScheme() != "file":
             log.warning(
-                "%s is no local folder and cannot be locked: see to it that no second job uses it",
+                "%s is not a local folder and cannot be locked: make sure that no second job uses it",
                 self.location,
             )
             yield
@@ -108,10 +108,10 @@ class Checkpoint:
             file.close()
 
     def claim(self, identity: Identity) -> Identity:
-        """The identity that was written at the first start, which is now when there is none.
+        """The identity that was written at the first start; writes it when there is none.
 
         Raises:
-            GroupReplayError: the checkpoint belongs to something else, or is not whole.
+            GroupReplayError: the checkpoint belongs to another job, or is damaged.
         """
         known = self._read()
         refuse_damage(known, self.location, self._spark_files())
@@ -131,11 +131,11 @@ class Checkpoint:
         return has_run(self._spark_files())
 
     def latest(self) -> Checkpoint:
-        """This one, or the one inside in which the state was begun anew last."""
+        """The checkpoint in use: this one, or the last one inside in which the state was built anew."""
         return self if (inside := self._inside()) is None else inside
 
     def begin_anew(self, former: Identity, gap: JobGap, now: Identity) -> Checkpoint:
-        """A checkpoint inside that knows what was lost; the one before stays as it is."""
+        """A new checkpoint inside, with what was lost in its identity; the former one is not changed."""
         number = 1 + self._anew()
         place = self._at(number)
         place._files.mkdirs(place._path)
@@ -189,7 +189,7 @@ class Checkpoint:
             raise ValueError(str(error.java_exception.getMessage())) from None
 
     def _wait_for_lock(self, channel: Any) -> bool:
-        """Whether we got the lock; the JVM of a killed job holds it for some seconds more."""
+        """Whether the lock was taken; the JVM of a killed job holds it for some seconds more."""
         deadline = time.monotonic() + _LOCK_SECONDS
         while self._try_lock(channel) is None:
             if time.monotonic() > deadline:
@@ -203,7 +203,7 @@ class Checkpoint:
         try:
             return channel.tryLock()
         except Py4JJavaError as error:
-            # The same JVM holds it already: two jobs in one process.
+            # The same JVM already holds it: two jobs in one process.
             if "OverlappingFileLockException" in str(error.java_exception):
                 return None
             raise
@@ -233,7 +233,7 @@ class Checkpoint:
             stream.write(bytearray(msgspec.json.encode(identity)))
         finally:
             stream.close()
-        # Whole or not at all, also when we are killed here.
+        # Complete or not at all, also when the process is killed here.
         if not self._files.rename(beside, self._child(IDENTITY_FILE)):
             raise _refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
 
@@ -251,10 +251,10 @@ def decode_identity(text: str | bytes, where: str) -> Identity:
 
 
 def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> None:
-    """Whether what a checkpoint holds goes together.
+    """Checks that the files of a checkpoint are complete.
 
     Raises:
-        GroupReplayError: it is not ours, or not whole.
+        GroupReplayError: it was not made by groupreplay, or is damaged.
     """
     if known is None and has_run(files):
         raise _refused(location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
@@ -264,7 +264,7 @@ def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> N
 
 
 def check_identity(known: Identity, wanted: Identity, location: str) -> None:
-    """Whether a checkpoint that is there belongs to what is wanted now.
+    """Checks that an existing checkpoint belongs to the clusters and topics of this start.
 
     Raises:
         GroupReplayError: it does not.

@@ -1,8 +1,7 @@
-"""The files of Spark in a checkpoint: whether a query has run on it, and whether they go together.
+"""Spark's files in a checkpoint: whether a query has run on it, and whether the files are complete.
 
-Spark notes what a batch will read in ``offsets``, keeps what came of it in ``state``, and then writes the batch into
-``commits``: at most one batch is in the first and not in the last. Knows that and the files' form; must not know how
-they are reached, nor what the batches hold.
+Spark writes what a batch will read into ``offsets``, its result into ``state``, and then the batch into ``commits``: at
+most one batch is in the first and not in the last.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _VERSION: Final = re.compile(r"v\d+")
 
 @dataclass(frozen=True, slots=True)
 class SparkFiles:
-    """The way to the files, by names like ``offsets/7``; ``text`` raises ValueError for one that cannot be read."""
+    """Access to the files by names like ``offsets/7``; ``text`` raises ValueError for a file that cannot be read."""
 
     exists: Callable[[str], bool]
     numbers: Callable[[str], list[int]]
@@ -29,14 +28,14 @@ class SparkFiles:
 
 
 class Damage(NamedTuple):
-    """What is wrong, and with which file."""
+    """A fault, and the file that has it."""
 
     what: str
     name: str
 
 
 def in_folder(folder: Path) -> SparkFiles:
-    """Those in a local folder."""
+    """The files in a local folder."""
     return SparkFiles(
         exists=lambda name: (folder / name).exists(),
         numbers=lambda name: sorted(
@@ -47,12 +46,12 @@ def in_folder(folder: Path) -> SparkFiles:
 
 
 def has_run(files: SparkFiles) -> bool:
-    """Whether a query has run here."""
+    """Whether a query has run on this checkpoint."""
     return any(map(files.exists, _FOLDERS))
 
 
 def damage(files: SparkFiles) -> Damage | None:
-    """What would make Spark begin again from nothing or go back in silence, or fail without a word about it."""
+    """A fault that would make Spark start again from nothing, go back silently, or fail without naming the file."""
     if not has_run(files):
         return None
     if not files.exists("metadata"):
@@ -74,11 +73,11 @@ def damage(files: SparkFiles) -> Damage | None:
 
 
 def _unreadable(files: SparkFiles, name: str) -> str | None:
-    """Why a file is not what it was: lines of JSON, behind one that says which version."""
+    """Why a file is damaged; None for one that has a line with its version and then lines of JSON."""
     try:
         lines = [line for line in files.text(name).splitlines() if not _VERSION.fullmatch(line)]
         for line in lines:
-            # What a source has not begun to read is a hyphen.
+            # A hyphen stands for a source that was not read yet.
             if line != "-":
                 msgspec.json.decode(line)
     except ValueError as error:

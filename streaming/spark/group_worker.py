@@ -1,10 +1,8 @@
-"""PySpark's half of the operator, spoken without pandas when the function is ours.
+"""PySpark's worker side of ``applyInPandasWithState``, without pandas when the function is ``step``.
 
-Knows the Arrow batches that Spark's JVM and a Python worker exchange for ``applyInPandasWithState``, and the
-three places where PySpark 4.0 can be given another way; must not know what a call does. PySpark makes a frame
-for the rows of every key, a frame for its state, and puts all of them together again: some 740 µs a key, more
-than our own call takes. Other functions keep PySpark's way, and workers that stock Spark starts (on a cluster)
-do, too: ``step`` serves both.
+PySpark 4.0 makes a frame for the rows of every key and a frame for its state and concatenates all of them: some 740 µs
+per key, more than the call of ``step`` itself. This module replaces three functions of PySpark's worker. Other
+functions keep PySpark's way, and so do workers that stock Spark starts on a cluster: ``step`` serves both.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from pyspark.sql.streaming.state import GroupState
 
 from groupreplay.streaming.spark.operator import Job, OutputCells, rows_of_call, step
 
-#: The release whose worker this was written against; with any other one PySpark's own way is taken.
+#: The release whose worker this was written for; any other release keeps PySpark's own way.
 PYSPARK: Final = "4.0.0"
 
 #: Some rows of one key, with the columns that ``query.output_rows`` selects.
@@ -37,7 +35,7 @@ Columns = Sequence[list[Any]]
 
 
 def install() -> None:
-    """From now on workers forked from this process call ``step`` without pandas."""
+    """Makes workers forked from this process call ``step`` without pandas."""
     if pyspark.__version__ == PYSPARK:
         _worker.fail_on_stopiteration = _fail_on_stopiteration
         _worker.wrap_grouped_map_pandas_udf_with_state = _wrap
@@ -51,39 +49,39 @@ _plain_wrap: Final = _worker.wrap_grouped_map_pandas_udf_with_state
 
 
 def _fail_on_stopiteration(function: Callable[..., Any]) -> Callable[..., Any]:
-    """PySpark's wrapper, which also tells what it is around."""
+    """PySpark's wrapper, with a reference to the function that it wraps."""
     wrapper: Callable[..., Any] = _plain_fail_on_stopiteration(function)
     wrapper.__wrapped__ = function  # type: ignore[attr-defined]
     return wrapper
 
 
 def _wrap(function: Callable[..., Any], return_type: Any, runner_conf: Any) -> Any:
-    """What the worker calls for every key. A worker may serve both kinds of function, one task after the other."""
-    ours: Any = inspect.unwrap(function)
-    GroupSerializer.without_pandas = getattr(ours, "func", None) is step
+    """The function that the worker calls for every key. A worker may serve both kinds, one task after the other."""
+    inner: Any = inspect.unwrap(function)
+    GroupSerializer.without_pandas = getattr(inner, "func", None) is step
     if not GroupSerializer.without_pandas:
         return _plain_wrap(function, return_type, runner_conf)
     arrow_type = _worker.to_arrow_type(return_type, _worker.use_large_var_types(runner_conf))
-    call = _plain_fail_on_stopiteration(partial(_call, job=ours.keywords["job"]))
+    call = _plain_fail_on_stopiteration(partial(_call, job=inner.keywords["job"]))
     return lambda key, chunks, state: [((call(key, chunks, state), state), arrow_type)]
 
 
 def _call(key: Columns, chunks: Iterator[Columns], state: GroupState, *, job: Job) -> list[OutputCells]:
-    # A timer comes with a row of nulls.
+    # The call of a timer has one row of nulls.
     given = () if state.hasTimedOut else ((packed, caught_up_ms) for _, packed, caught_up_ms in chunks)
     return rows_of_call(key[0][0], given, state, job)
 
 
 class GroupSerializer(ApplyInPandasWithStateSerializer):
-    """The same batches in and out as PySpark's, of plain lists instead of pandas' Series and frames."""
+    """PySpark's batches in and out, with plain lists instead of pandas' Series and frames."""
 
-    #: Set when the function of the task is known, which is before its first batch is read.
+    #: Set when the function of the task is known, before its first batch is read.
     without_pandas = False
 
     def load_stream(
         self, stream: BinaryIO
     ) -> Iterator[tuple[Iterator[tuple[Columns, GroupState]], GroupState]]:
-        """Key after key: (its chunks of rows, its state)."""
+        """For each key: (its chunks of rows, its state)."""
         if not self.without_pandas:
             yield from super().load_stream(stream)  # type: ignore[no-untyped-call]
             return
@@ -104,17 +102,17 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
         )
 
     def dump_stream(self, iterator: Iterable[Any], stream: BinaryIO) -> Any:
-        """Writes what the calls say and the states they leave behind, some thousand rows at a time."""
+        """Writes the rows and the states that the calls return, some thousand rows at a time."""
         if not self.without_pandas:
             return super().dump_stream(iterator, stream)  # type: ignore[no-untyped-call]
-        return ArrowStreamSerializer.dump_stream(self, _announced(self._batches(iterator), stream), stream)  # type: ignore[no-untyped-call]
+        return ArrowStreamSerializer.dump_stream(self, _with_header(self._batches(iterator), stream), stream)  # type: ignore[no-untyped-call]
 
     def _batches(self, results: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         rows: list[OutputCells] = []
         states: list[tuple[Any, ...]] = []
         arrow_type = None
-        for (((said, state), arrow_type),) in results:
-            rows += said
+        for (((output, state), arrow_type),) in results:
+            rows += output
             states.append(self._state_cells(state))
             if max(len(rows), len(states)) > self.arrow_max_records_per_batch:
                 yield self._batch(rows, arrow_type, states)
@@ -125,14 +123,14 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
     def _state_cells(self, state: GroupState) -> tuple[Any, ...]:
         stored = None
         if state.exists:
-            # Cloudpickle, which PySpark takes, writes the same bytes in several times the time.
+            # PySpark uses cloudpickle, which writes the same bytes in several times the time.
             stored = pickle.dumps(state._value_schema.toInternal(state._value), pickle.HIGHEST_PROTOCOL)
         return _state_json(state), state._keyAsUnsafe, stored, state.oldTimeoutTimestamp
 
     def _batch(
         self, rows: Sequence[OutputCells], arrow_type: Any, states: Sequence[tuple[Any, ...]]
     ) -> pa.RecordBatch:
-        # The three columns of a batch are of one length, and the first says how much of the others counts.
+        # The three columns of a batch have one length; the first has the number of rows in use of the others.
         length = max(len(rows), len(states))
         counts = [(len(rows), len(states))] * length
         return pa.RecordBatch.from_arrays(
@@ -146,10 +144,10 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
 
 
 def _state_json(state: GroupState) -> str:
-    """What ``GroupState.json`` says, in a fifth of its time."""
+    """The same text as ``GroupState.json``, in a fifth of its time."""
     return msgspec.json.encode(
         {
-            "optionalValue": None,  # travels beside
+            "optionalValue": None,  # has a column of its own
             "batchProcessingTimeMs": state._batch_processing_time_ms,
             "eventTimeWatermarkMs": state._event_time_watermark_ms,
             "timeoutConf": state._timeout_conf,
@@ -163,16 +161,16 @@ def _state_json(state: GroupState) -> str:
     ).decode()
 
 
-def _announced(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+def _with_header(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> Iterator[pa.RecordBatch]:
     for number, batch in enumerate(batches):
         if not number:
-            # Not before the first batch is there: an error in it must still be able to take this place.
+            # Only when the first batch exists: an error before it is written in this place.
             write_int(SpecialLengths.START_ARROW_STREAM, stream)  # type: ignore[no-untyped-call]
         yield batch
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Columns, dict[str, Any]]]:
-    """(rows of one key, what goes with them). The last column of a batch tells whose rows the others hold."""
+    """(rows of one key, its state). The last column of a batch says which rows of the others belong to which key."""
     for batch in batches:
         *columns, states = (column.to_pylist() for column in batch.columns)
         for state in states:

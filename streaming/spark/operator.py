@@ -1,7 +1,4 @@
-"""One call for one key: load, apply, expire, store, re-arm, say; the same for Spark and for ``replay``.
-
-Knows the kinds of key and Spark's rules for state and timers; must not know what happens to a group.
-"""
+"""One call for one key in Spark: applies the rows to the state, stores it and sets the timer."""
 
 from __future__ import annotations
 
@@ -15,26 +12,30 @@ import numpy as np
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import OutputRow
-from groupreplay.streaming.engine.advance import Advance, advance
+from groupreplay.streaming.engine.advance import AdvanceResult, advance
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
 
 
-#: The columns that a call yields. ``headers`` is a JSON object of header name to text, or null.
-OUTPUT_COLUMNS: Final = ("topic", "key", "value", "headers")
+#: The columns that a call yields. ``headers`` is a JSON object of header name to text, or null; the last two columns
+#: do not reach Kafka: the query counts by them.
+OUTPUT_SCHEMA: Final = (
+    "topic string, key binary, value binary, headers string, event_type string, severity integer"
+)
+OUTPUT_COLUMNS: Final = tuple(column.split()[0] for column in OUTPUT_SCHEMA.split(", "))
 #: Some rows of one key: (``packed``, ``caught_up_ms``).
 Chunk = tuple[Sequence[bytes | None], Sequence[int]]
 #: One row by ``OUTPUT_COLUMNS``.
-OutputCells = tuple[str, bytes, bytes | None, str | None]
+OutputCells = tuple[str, bytes, bytes | None, str | None, str | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What every call needs to know of the job; travels to the workers once.
+    """The settings of the job that every call needs; sent to the workers once.
 
-    ``retry_ms``: how long a timer that is due waits for the caught-up time before it looks again.
+    ``retry_ms``: how long a timer that is due waits for the caught-up time before it fires again.
     """
 
     context: Context
@@ -45,33 +46,33 @@ class Job:
 def step(
     key: tuple[bytes], frames: Iterable[pd.DataFrame], state: GroupState, *, job: Job
 ) -> Iterator[pd.DataFrame]:
-    """The function that Spark is given: ``rows_of_call`` in PySpark's words, frames of pandas.
+    """The function for ``applyInPandasWithState``: ``rows_of_call`` with frames of pandas.
 
-    Our own workers take the way around them (``group_worker``).
+    Workers with ``group_worker`` installed call ``rows_of_call`` directly.
     """
     import pandas as pd
 
     chunks = ((frame["packed"].tolist(), frame["caught_up_ms"].tolist()) for frame in frames)
     rows = rows_of_call(key[0], chunks, state, job)
     if rows:
-        # Of one array: columns given one by one cost several times as much, and there is a frame for every key.
+        # From one array: a frame from separate columns costs several times as much, and every key has a frame.
         cells = np.empty((len(rows), len(OUTPUT_COLUMNS)), object)
         cells[:] = rows
         yield pd.DataFrame(cells, columns=list(OUTPUT_COLUMNS))
 
 
 def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Job) -> list[OutputCells]:
-    """What Spark calls for each key with data, and again for each timer that is due.
+    """One call, which Spark makes for each key with data and for each timer that is due.
 
-    PySpark keeps the timer of a call that writes nothing, and fires it again in every batch when the call was
-    the timer's own: such a call must end with an update and a new timer, or with a removal.
+    PySpark keeps the timer of a call that stores nothing, and when a timer caused the call, fires it again in every
+    batch: such a call must end with an update and a new timer, or with a removal.
     """
     packed: list[bytes] = []
     caught_up_ms = state.getCurrentWatermarkMs()
     for blobs, times_ms in chunks:
         packed += [blob for blob in blobs if blob is not None]
         if None in blobs:
-            # The caught-up time, a batch before it is the watermark (see ``pack_probes``).
+            # The caught-up time, one batch before it becomes the watermark (see ``pack_probes``).
             caught_up_ms = max(caught_up_ms, *times_ms)
     processing_ms = state.getCurrentProcessingTimeMs()
     now_ms = min(processing_ms, caught_up_ms)
@@ -87,9 +88,9 @@ def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Jo
     return [_cells(row, job.topics) for row in result.rows]
 
 
-def _store(result: Advance, state: GroupState, processing_ms: int, trail_ms: int) -> None:
-    """``trail_ms`` is how far the caught-up time, which deadlines wait for, is behind Spark's clock."""
-    if result.gone or (result.blob is None and state.hasTimedOut):
+def _store(result: AdvanceResult, state: GroupState, processing_ms: int, trail_ms: int) -> None:
+    """``trail_ms``: how far the caught-up time, which deadlines wait for, is behind Spark's clock."""
+    if result.removable or (result.blob is None and state.hasTimedOut):
         if state.exists:
             state.remove()
     elif result.changed or state.hasTimedOut:
@@ -99,11 +100,18 @@ def _store(result: Advance, state: GroupState, processing_ms: int, trail_ms: int
 
 
 def _cells(row: OutputRow, topics: TopicNames) -> OutputCells:
-    return getattr(topics, row.output.value), row.key, row.value, _headers_text(row.headers)
+    return (
+        getattr(topics, row.output.value),
+        row.key,
+        row.value,
+        _headers_text(row.headers),
+        row.event_type,
+        row.severity,
+    )
 
 
 def _headers_text(headers: tuple[tuple[str, bytes], ...]) -> str | None:
-    """Headers as one JSON object, because a frame's column must be of a plain type."""
+    """Headers as one JSON object, because the column of a frame must have a plain type."""
     if not headers:
         return None
     return msgspec.json.encode({name: value.decode() for name, value in headers}).decode()

@@ -1,9 +1,9 @@
-"""The process that Spark's Python workers are forked from, when the JVM is our own and the workers are local.
+"""The process from which Spark forks its Python workers, when the job runs its own JVM and the workers are local.
 
-Knows pyspark's daemon and three costs of it: a worker imports pandas and Arrow anew; every task reads the
-directories of Spark's zip and jar files anew (``importlib.invalidate_caches``), and looks for garbage in all that
-was ever imported (``gc.collect``, 90 ms). The last two took longer than all the rest of a small batch. A fourth,
-pandas around every call of a group, is ``group_worker``'s. Must not start threads: its children are forks.
+It removes three costs of pyspark's daemon: each worker imports pandas and Arrow; every task reads the directories of
+Spark's zip and jar files (``importlib.invalidate_caches``) and collects garbage among all imported objects
+(``gc.collect``, 90 ms). The last two took longer than the rest of a small batch. ``group_worker`` removes a fourth.
+It must not start threads: its children are forks.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from groupreplay.streaming.spark import group_worker
 
 
 def main() -> None:
-    """Serves until the JVM closes our standard input."""
+    """Serves until the JVM closes the standard input."""
     zipimport.zipimporter.invalidate_caches = _keep_directory  # type: ignore[method-assign, assignment]
     group_worker.install()
-    # What is there now stays, and no collection in a worker has to visit it (nor does that copy its pages).
+    # Collections in the workers skip all objects that exist now, and so do not copy their pages.
     gc.collect()
     gc.freeze()
     manager()  # type: ignore[no-untyped-call]
 
 
 def _keep_directory(_: zipimport.zipimporter) -> None:
-    """Nothing is ever added to Spark's own files while they are in use."""
+    """Does nothing: Spark's own files do not change while they are in use."""
 
 
 if __name__ == "__main__":

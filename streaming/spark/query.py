@@ -1,7 +1,4 @@
-"""The query as one sentence: records, packed, joined by probes and heartbeats, by group, step by step.
-
-Knows the order of the parts and their schemas; each part is a module of its own.
-"""
+"""The query: the packed log and the packed probes, grouped by key, one call of ``step`` for each group."""
 
 from __future__ import annotations
 
@@ -15,24 +12,22 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
-from groupreplay.streaming.engine.record_counts import added_up
-from groupreplay.streaming.spark.operator import Job, step
-from groupreplay.streaming.spark.source import TopicPlan, log_records, probes
+from groupreplay.streaming.engine.record_counts import summed
+from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, step
+from groupreplay.streaming.spark.source import TopicPlan, log_records, probe_records
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: The column that ``pack.COUNTED_SCHEMA`` has more.
+#: The column of ``pack.COUNTED_SCHEMA`` that ``pack.OUTPUT_SCHEMA`` does not have.
 RECORD_COUNTS: Final = "record_counts"
-#: ``pack.OUTPUT_SCHEMA``, the schema of both sources once they are packed; the log's has the counts as well.
+#: ``pack.OUTPUT_SCHEMA``, the schema of both packed sources; the log has the counts as well.
 PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
 COUNTED_SCHEMA: Final = f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
-#: One column, because arrays and maps crash in some releases, and never to be changed: the first batch of a
-#: checkpoint freezes it. What is inside has a version of its own.
+#: One column, because arrays and maps crash in some releases. It must never change: the first batch of a checkpoint
+#: freezes it. The value has a version of its own.
 STATE_SCHEMA: Final = "state binary"
-#: ``step.OUTPUT_COLUMNS``.
-OUTPUT_SCHEMA: Final = "topic string, key binary, value binary, headers string"
-#: Name the counters of a batch in the query's progress: of what it read, of what it wrote.
+#: Names of the counters in the progress of a batch: of the records read and of the messages written.
 OBSERVED_READ: Final = "read"
 OBSERVED: Final = "written"
 #: The counter of events about offsets that expired in groups that do not matter.
@@ -43,8 +38,8 @@ def output_rows(
     spark: SparkSession,
     *,
     log: TopicPlan,
-    watch: TopicPlan,
-    audience: ProbeFilter,
+    probes: TopicPlan,
+    probe_filter: ProbeFilter,
     job: Job,
     max_offsets_per_trigger: int,
 ) -> DataFrame:
@@ -53,18 +48,18 @@ def output_rows(
 
     return (
         log_records(spark, log, max_offsets_per_trigger)
-        # Fifty tasks would start Python fifty times; each task packs its partitions one after the other.
+        # Fifty tasks would start Python fifty times; here each task packs several partitions in turn.
         .coalesce(spark.sparkContext.defaultParallelism)
         .mapInArrow(pack, COUNTED_SCHEMA)
-        .observe(OBSERVED_READ, *added_up(RECORD_COUNTS))
+        .observe(OBSERVED_READ, *summed(RECORD_COUNTS))
         .drop(RECORD_COUNTS)
         .unionByName(
-            # One task, which so sees the answers and the heartbeat of a batch together.
-            probes(spark, watch)
+            # One task, so that one call sees all messages of a batch.
+            probe_records(spark, probes)
             .coalesce(1)
-            .mapInArrow(partial(pack_probes, audience=audience), PACKED_SCHEMA)
+            .mapInArrow(partial(pack_probes, probe_filter=probe_filter), PACKED_SCHEMA)
         )
-        # No row is late with this kind of timeout; the watermark only tells every group how far we are.
+        # No row is late with this kind of timeout; the watermark only carries the caught-up time to every group.
         .withWatermark("caught_up", "0 seconds")
         .select("key", "packed", caught_up_ms())
         .groupBy("key")
@@ -79,10 +74,10 @@ def output_rows(
 
 
 def caught_up_ms() -> Column:
-    """The caught-up time as a number, -1 for none, which says that there is a watermark.
+    """The caught-up time as a number, -1 for none, with the metadata of a watermark column.
 
-    PySpark converts every column for every key by itself, and a timestamp costs more than all the rest of a call.
-    The operator shows the watermark only to functions whose rows have a column of it, told by this metadata.
+    PySpark converts every column for every key, and a timestamp costs more than the rest of a call. Spark passes the
+    watermark only to functions whose rows have a column with this metadata.
     """
     from pyspark.sql import functions as sql
 
@@ -96,13 +91,11 @@ def observed(rows: DataFrame, topics: TopicNames) -> DataFrame:
 
 
 def counters(topics: TopicNames) -> list[Column]:
-    """How many rows go to each topic, and how many of them nobody has to be told one by one."""
+    """For each topic the number of its rows, and the number of expiries in groups that do not matter."""
     from pyspark.sql import functions as sql
 
-    expired = sql.col("headers").contains(f'"{event_type(OffsetsExpired.NAME)}"')
-    text = sql.col("value").cast("string")
-    # Not every document is to be searched: ``&`` would look at its right side too where the left one is null.
-    unmissed = sql.when(expired, text.contains(f'"severitynumber":{Severity.INFO.value},'))
+    expired = sql.col("event_type") == event_type(OffsetsExpired.NAME)
+    unmissed = expired & (sql.col("severity") == Severity.INFO.value)
     counts = [
         sql.count_if(sql.col("topic") == getattr(topics, output.value)).alias(output.value)
         for output in Output

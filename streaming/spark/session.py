@@ -1,6 +1,6 @@
-"""The Spark session of the job: ours, in a JVM that we start, or the one that spark-submit has started.
+"""The Spark session of the job: in a JVM that this process starts, or in the one that spark-submit has started.
 
-Knows Spark's settings, each with its reason; must not know Kafka topics or what the query does.
+Each of Spark's settings has its reason beside it.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ log = logging.getLogger(__name__)
 
 _STATE: Final = "spark.sql.streaming.stateStore"
 
-#: What may be set on a session that is already there.
+#: Settings that can be changed on an existing session.
 SESSION_CONF: Final[Mapping[str, str]] = {
-    # The default reader of offsets leaves internal topics out: zero rows, and no error.
+    # The default reader of offsets skips internal topics: zero rows, and no error.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # Records of a megabyte are legal: without this limit a batch of them could outgrow an Arrow buffer.
     "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
     f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    # Writes what changed instead of a snapshot after every batch.
+    # Writes the changes of a batch instead of a snapshot.
     f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
-    # RocksDB's memory is outside the heap, where nobody else would limit it.
+    # RocksDB's memory is outside the heap and otherwise not limited.
     f"{_STATE}.rocksdb.boundedMemoryUsage": "true",
     # Each batch leaves files in every state partition; 100 batches of them are kept by default.
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.metricsEnabled": "true",
-    # A source that cannot be interrupted must not hold up our end (milliseconds).
+    # A source that cannot be interrupted must not delay the end of the job (milliseconds).
     "spark.sql.streaming.stopTimeout": "10000",
 }
 
-#: The manager that Spark takes for a folder of this machine starts twenty processes for every file it writes (Hadoop
-#: without its native library asks ``ls`` and ``readlink`` about each part of the path), this one four. Both write
-#: aside and rename; that this one looks first whether a file is there is safe behind our lock. It needs Hadoop's own
-#: file system: Hive's, which a JVM of Spark has otherwise, does not rename over a file that is there, and says nothing.
+#: Spark's default manager for a local folder starts twenty processes for every file it writes (Hadoop without its
+#: native library runs ``ls`` and ``readlink`` on each part of the path), this one four. Both write a temporary file and
+#: rename it; this one first checks whether the file exists, which is safe behind the lock of the checkpoint. It needs
+#: Hadoop's own file system: Hive's, the default in Spark's JVM, silently does not rename over an existing file.
 LOCAL_FILES: Final = (
     "spark.sql.streaming.checkpointFileManagerClass",
     "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
 )
 
-#: What a JVM must know at its start.
+#: Settings that a JVM reads at its start.
 _JVM_CONF: Final[Mapping[str, str]] = {
     # The web interface listens on all addresses; --spark-conf spark.ui.enabled=true brings it back.
     "spark.ui.enabled": "false",
@@ -68,25 +68,25 @@ _JVM_CONF: Final[Mapping[str, str]] = {
     "spark.sql.streaming.ui.retainedQueries": "5",
     "spark.sql.streaming.ui.retainedProgressUpdates": "20",
     "spark.driver.memory": "2g",
-    # The default, and what Kafka's settings call a secret: this setting replaces the default.
+    # Spark's default pattern, which this setting replaces, and the names of secrets in Kafka's settings.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore|ssl[.].*key",
     # Consumers are pooled between batches; a pause of five minutes would close all of them.
     "spark.kafka.consumer.cache.timeout": "30m",
-    # What a consumer has fetched, up to 20 000 records of each partition, is kept for five minutes by default. A query
-    # that goes on takes it at once, and that of one that has ended (rules have changed) must not fill the heap.
+    # Fetched records, up to 20 000 of each partition, are kept for five minutes by default. A running query uses them
+    # at once; those of a query that has ended (rules have changed) must not fill the heap.
     "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
-    # One for each partition that this machine reads: beyond 64 each batch would close and open some anew.
+    # One consumer for each partition that this machine reads: beyond 64, every batch would close and open some.
     "spark.kafka.consumer.cache.capacity": "256",
 }
-#: Executors on this machine: nothing needs to be reached from outside.
+#: Executors on this machine: no port needs to be reachable from outside.
 _LOOPBACK_CONF: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
 #: Hadoop's own file system for folders of this machine.
 PLAIN_FILES: Final = "org.apache.hadoop.fs.LocalFileSystem"
-#: Workers on this machine have groupreplay installed, and so may be forked from a process that imported it.
+#: Workers on this machine have groupreplay installed, so they can be forked from a process that has imported it.
 _LOCAL_CONF: Final[Mapping[str, str]] = {
     "spark.python.daemon.module": "groupreplay.streaming.spark.python_daemon",
     "spark.hadoop.fs.file.impl": PLAIN_FILES,
@@ -98,11 +98,11 @@ atexit.register(_FILES.close)
 
 
 def spark_session(settings: RunSettings) -> SparkSession:
-    """The session to run in. Under spark-submit its JVM is used as it is; else one is started.
+    """The session of the job: under spark-submit in its JVM, else in a JVM that is started.
 
     Raises:
         GroupReplayError: pyspark or the Kafka connector is missing, or the jars could not be fetched.
-        JavaNotFoundError: there is no Java to start a JVM with.
+        JavaNotFoundError: no Java was found to start a JVM.
     """
     _need_pyspark()
     spark = _submitted(settings) if _jvm_runs_already() else _own(settings)
@@ -115,18 +115,18 @@ def spark_session(settings: RunSettings) -> SparkSession:
 
 
 def use_local_files(spark: SparkSession, settings: RunSettings) -> None:
-    """To be called before a query begins whose checkpoint lies in ``PLAIN_FILES``."""
+    """Sets the file manager; call it before a query starts whose checkpoint is a folder of ``PLAIN_FILES``."""
     name, value = LOCAL_FILES
     if name not in settings.spark_conf:
         spark.conf.set(name, value)
 
 
 def quiet(spark: SparkSession) -> None:
-    """No more lines from the JVM: a query that is stopped in a batch writes pages of stack traces."""
+    """Silences the JVM's log: a query that is stopped in a batch writes pages of stack traces."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     log4j = jvm.org.apache.logging.log4j
-    # Spark's own setLogLevel leaves out the loggers that have a level of their own.
+    # Spark's own setLogLevel skips the loggers that have a level of their own.
     log4j.core.config.Configurator.setAllLevels("", log4j.Level.OFF)
 
 
@@ -146,7 +146,7 @@ def _need_pyspark() -> None:
 
 
 def _jvm_runs_already() -> bool:
-    """Under spark-submit the JVM is our parent and has left its address; or a session was made before."""
+    """Whether spark-submit has started this process and left its address, or a session exists."""
     from pyspark import SparkContext
 
     return "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._active_spark_context is not None
@@ -170,7 +170,7 @@ def _own(settings: RunSettings) -> SparkSession:
     from groupreplay.streaming.local.java import java_environment
 
     os.environ.update(java_environment())
-    # Spark would take the first python3 of the PATH for its workers.
+    # Spark would use the first python3 of the PATH for its workers.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = settings.master or default_master()
     jars = ",".join(map(str, jar_paths("spark-connector", ivy_settings=settings.ivy_settings)))
@@ -192,8 +192,8 @@ def _own(settings: RunSettings) -> SparkSession:
 
 def _log_options() -> str:
     file = _FILES.enter_context(resources.as_file(resources.files(__package__) / "log4j2.xml"))
-    # The level is set when the session is there: one that was in force from the start counts as set already, and
-    # then Spark leaves a filter of its shells in place that lets nothing below WARN through.
+    # The level is set when the session exists: Spark does not replace a level that is in force from the start, and then
+    # keeps a filter of its shells that lets nothing below WARN through.
     return f"-Dlog4j2.configurationFile={file.as_uri()}"
 
 
@@ -205,7 +205,7 @@ def _need_connector(spark: SparkSession) -> None:
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     try:
-        # spark.jars and --packages are seen by the thread's loader, not by the one that loaded Spark.
+        # The loader of the thread finds spark.jars and --packages; the one that loaded Spark does not.
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         jvm.java.lang.Class.forName(_CONNECTOR_CLASS, False, loader)
     except Py4JJavaError:
@@ -217,7 +217,7 @@ def _need_connector(spark: SparkSession) -> None:
 
 
 def jvm_has_ended(spark: SparkSession, seconds: float = 0.0) -> bool:
-    """Whether the JVM that we started is gone, or goes within these seconds."""
+    """Whether the JVM that this process started has ended, or ends within these seconds."""
     process = _process(spark)
     if process is None:
         return False
@@ -229,16 +229,16 @@ def jvm_has_ended(spark: SparkSession, seconds: float = 0.0) -> bool:
 
 
 def _process(spark: SparkSession) -> subprocess.Popen[bytes] | None:
-    """The JVM, when it was we who started it."""
+    """The JVM, if this process started it."""
     return getattr(spark.sparkContext._gateway, "proc", None)
 
 
 def close(spark: SparkSession) -> None:
-    """Ends the session, and the JVM when it was we who started it; waits for its end."""
+    """Ends the session, and the JVM if this process started it; waits for its end."""
     process = _process(spark)
     stopping = threading.Thread(target=spark.stop, daemon=True)
     stopping.start()
-    # A task that waits for a broker can hold it up.
+    # A task that waits for a broker can delay it.
     stopping.join(_END_SECONDS)
     if process is None:
         return

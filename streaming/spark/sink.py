@@ -1,7 +1,4 @@
-"""The one Kafka sink: rows of ``step`` to messages of four topics.
-
-Knows the columns of Spark's Kafka sink; must not know what a message says.
-"""
+"""The Kafka sink: rows of ``step`` to messages of four topics."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def messages(rows: DataFrame) -> DataFrame:
-    """The rows in the sink's own columns; ``headers`` is a JSON object until here."""
+    """The rows in the columns of Spark's Kafka sink; ``headers`` is a JSON object before."""
     from pyspark.sql import functions as sql
 
     headers = sql.map_entries(sql.from_json("headers", "map<string,string>"))
@@ -33,7 +30,7 @@ def messages(rows: DataFrame) -> DataFrame:
 
 
 def writer(rows: DataFrame, settings: RunSettings) -> DataStreamWriter:
-    """What writes the messages to the sink, on the checkpoint of the settings; when is left to be said."""
+    """The writer of the messages, on the checkpoint of the settings, without a trigger."""
     return (
         rows.writeStream.format("kafka")
         .queryName("groupreplay")
@@ -46,5 +43,5 @@ def writer(rows: DataFrame, settings: RunSettings) -> DataStreamWriter:
 
 def start(rows: DataFrame, settings: RunSettings) -> StreamingQuery:
     """Starts the query. Messages may be repeated after a failure."""
-    pause = f"{round(settings.trigger_seconds * 1000)} milliseconds"
-    return writer(rows, settings).trigger(processingTime=pause).start()
+    interval = f"{round(settings.trigger_seconds * 1000)} milliseconds"
+    return writer(rows, settings).trigger(processingTime=interval).start()

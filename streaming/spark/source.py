@@ -1,6 +1,6 @@
-"""The two Kafka sources of the query: the offsets topic, and what was observed and said beside it.
+"""The two Kafka sources of the query: the offsets topic, and the topic of probes and heartbeats.
 
-Knows the options of Spark's Kafka connector, each with its reason; must not know record types.
+Each option of Spark's Kafka connector has its reason beside it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from groupreplay.streaming.kafka.rights import SPARK_GROUPS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: At a first start a month of them may be there. Far above what a prober writes between two batches: a heartbeat
-#: must be read in the batch after it.
+#: Bounds the first batch, which may find a month of probes. Far more than a prober writes between two batches: a
+#: heartbeat must be read in the next batch.
 _PROBES_PER_TRIGGER: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic that is read as a whole: ``partitions`` is how many it has."""
+    """A topic of which all partitions are read; ``partitions`` is their number."""
 
     cluster: Cluster
     topic: str
@@ -33,7 +33,7 @@ class TopicPlan:
 
 
 def connection_options(cluster: Cluster) -> dict[str, str]:
-    """How the connector reaches a cluster; for sources and the sink alike."""
+    """The connector's options for a cluster; for sources and sinks."""
     return {
         **ClientProperties(cluster.properties).for_spark(),
         "kafka.bootstrap.servers": cluster.bootstrap_servers,
@@ -41,12 +41,12 @@ def connection_options(cluster: Cluster) -> dict[str, str]:
 
 
 def read_options(plan: TopicPlan) -> dict[str, str]:
-    """How a topic is read: by assignment, because a subscribing driver would join a group and be seen."""
+    """How a topic is read: by assignment, because a driver that subscribes joins a group and appears in the events."""
     return {
         **connection_options(plan.cluster),
         "assign": json.dumps({plan.topic: list(range(plan.partitions))}),
         "startingOffsets": "earliest",
-        # Aborted offset commits must not look real.
+        # Aborted offset commits must not be read.
         "kafka.isolation.level": "read_committed",
         # At a partition's end a fetch waits this long; the default costs half a second for each partition.
         "kafka.fetch.max.wait.ms": "10",
@@ -64,20 +64,20 @@ def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: i
         {
             **read_options(plan),
             "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
-            # Records that are gone unread would leave a state that is quietly wrong.
+            # Records deleted before they were read make the state wrong.
             "failOnDataLoss": "true",
         },
     ).select("partition", "offset", sql.unix_millis("timestamp").alias("timestamp_ms"), "key", "value")
 
 
-def probes(spark: SparkSession, plan: TopicPlan) -> DataFrame:
+def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
     """The messages of the topic of probes, in the columns that ``pack_probes`` reads."""
     messages = _stream(
         spark,
         {
             **read_options(plan),
             "maxOffsetsPerTrigger": str(_PROBES_PER_TRIGGER),
-            # Old probes and heartbeats are of no use, so it does not matter when retention takes them.
+            # Old probes and heartbeats are of no use; retention may delete them.
             "failOnDataLoss": "false",
         },
     )
@@ -85,18 +85,18 @@ def probes(spark: SparkSession, plan: TopicPlan) -> DataFrame:
 
 
 def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
-    """How many partitions with data the connector sees; nothing is read."""
+    """The number of partitions with data that the connector finds; reads no records."""
     options: Mapping[str, Any] = {
         **read_options(plan),
         "endingOffsets": "latest",
-        # Else the consumer has a name of another kind than a stream's, for which one more right would be needed.
+        # The name of a stream's consumer group; the default for batches would need one more right.
         "groupIdPrefix": SPARK_GROUPS.removesuffix("-"),
     }
     return spark.read.format("kafka").options(**options).load().rdd.getNumPartitions()
 
 
 def offsets_read(progress: Mapping[str, Any] | None) -> dict[int, int]:
-    """The next offset of each partition of the offsets topic after the last finished batch, by Spark's own JSON."""
+    """The next offset of each partition of the offsets topic after a finished batch, from its progress in JSON."""
     for source in progress["sources"] if progress else ():
         end = source["endOffset"]
         if end and OFFSETS_TOPIC in end:
@@ -105,7 +105,7 @@ def offsets_read(progress: Mapping[str, Any] | None) -> dict[int, int]:
 
 
 def offsets_in(lines: Iterable[str]) -> dict[int, int]:
-    """The same from Spark's own note of a batch: a line for each source, in JSON, behind two of its own."""
+    """The same from Spark's ``offsets`` file of a batch: two lines of its own, then a line of JSON for each source."""
     for line in lines:
         if line.startswith("{") and OFFSETS_TOPIC in (end := json.loads(line)):
             return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}

@@ -12,10 +12,9 @@ import pytest
 import yaml
 
 from groupreplay.state.conditions.conditions import CONDITIONS
-from groupreplay.streaming.contract.output import CONDITIONS_KEY
+from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.exporter.collector import WEDGED, Limits, measure
 from groupreplay.streaming.exporter.metric_catalog import METERS, metrics_table
-from groupreplay.streaming.job.heartbeat import JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck

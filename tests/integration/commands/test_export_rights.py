@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.demo.scenario import create_topics
-from groupreplay.streaming.job.heartbeat import JOB_KEY
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.sink_messages import job_document

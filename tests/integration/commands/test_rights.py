@@ -20,7 +20,7 @@ from groupreplay.streaming.demo.scenario import Action, Stage, Step, create_topi
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line, sink_rights, source_rights
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from groupreplay.streaming.sinks.sink_reader import SinkReader
+from groupreplay.streaming.sinks.event_topic import SinkReader
 from support.job.captures import invoke
 from support.job.jobs import read_topic
 from support.kafka.secured import PASSWORD, USER, SecuredBroker, free_ports, secured_broker

@@ -15,7 +15,7 @@ import pytest
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.demo.scenario import Actor, create_topics, member_command
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from groupreplay.streaming.sinks.sink_reader import SinkReader
+from groupreplay.streaming.sinks.event_topic import SinkReader
 from support.kafka.waiting import wait_until
 
 if TYPE_CHECKING:

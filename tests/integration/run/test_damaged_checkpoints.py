@@ -25,6 +25,7 @@ from confluent_kafka.admin import AdminClient
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
 from groupreplay.streaming.demo.scenario import create_topics
+from groupreplay.streaming.job import query_run
 from groupreplay.streaming.job import run as run_module
 from groupreplay.streaming.job.run import run
 from support.job.jobs import comparable, read_topic, topic_names
@@ -86,8 +87,6 @@ class Stored:
 @contextmanager
 def stopped_when(condition: Callable[[], None], done: threading.Event) -> Iterator[None]:
     """The process is asked to stop when the condition has been waited for, unless the block is ``done`` before."""
-    done = threading.Event()
-
     failures: list[BaseException] = []
 
     def watch() -> None:
@@ -143,7 +142,7 @@ def one_session() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_module, "_session", kept)
-        patch.setattr(run_module, "quiet", lambda _: None)
+        patch.setattr(query_run, "quiet", lambda _: None)
         yield
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -22,19 +21,10 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import RunningJob, read_topic, running_job, topic_names
+from support.job.jobs import RunningJob, commit_once, read_topic, running_job, topic_names
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
-
-
-def commit(server: str, group: str) -> None:
-    """Makes a group by committing an offset, as a tool does."""
-    consumer = Consumer({"bootstrap.servers": server, "group.id": group})
-    try:
-        consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
-    finally:
-        consumer.close()
 
 
 def remove_everything(server: str) -> dict[int, int]:
@@ -70,23 +60,23 @@ def test_records_that_are_gone_unread(tmp_path: Path, unique: Callable[[str], st
         server, topics = broker.bootstrap_servers, topic_names(unique("gap"))
         admin = AdminClient({"bootstrap.servers": server})
         admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(60)
-        commit(server, "old")
+        commit_once(server, "old")
         with running_job(server, tmp_path / "job", topics, "--no-probe") as job:
             job.wait_caught_up(time.time_ns() // 1_000_000)
             assert job.stop() == 143
             read = Connection(Cluster(bootstrap_servers=server)).end_offsets(OFFSETS_TOPIC, 4)
-            commit(server, "unseen")
+            commit_once(server, "unseen")
             ends = remove_everything(server)
             job.restart()
             job.wait_until(lambda: named(job, "job.gap"))
             job.wait_caught_up(time.time_ns() // 1_000_000)
-            commit(server, "new")
+            commit_once(server, "new")
             job.wait_until(lambda: named(job, "group.created"))
             assert job.stop() == 143
             job.restart()
             restarted_ms = time.time_ns() // 1_000_000
             job.wait_caught_up(restarted_ms)
-            commit(server, "newer")
+            commit_once(server, "newer")
             job.wait_until(lambda: len(named(job, "group.created")) == 2)
             assert job.stop() == 143
             (gap,) = named(job, "job.gap")

@@ -21,11 +21,10 @@ from groupreplay.streaming.config.retention import RetentionFlags
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.job.heartbeat import JOB_KEY
 from groupreplay.streaming.kafka import topic_reader
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import Json, RunningJob, comparable, read_topic, running_job, topic_names
+from support.job.jobs import RunningJob, comparable, read_topic, running_job, topic_names
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -49,16 +48,9 @@ def groups_in_the_log(server: str) -> set[str]:
     return {decode_key(one.key).group for one in read_topic(server, OFFSETS_TOPIC)}  # type: ignore[union-attr]
 
 
-def document(job: RunningJob) -> Json:
-    """What the job last said of itself."""
-    values = [one.value for one in read_topic(job.server, job.topics.job) if one.key == JOB_KEY]
-    last: Json = json.loads(values[-1] or b"")
-    return last
-
-
 def run_id(job: RunningJob) -> str:
     """The id of the process that last wrote the job's document."""
-    return str(document(job)["run_id"])
+    return str(job.status()["run_id"])
 
 
 def types_of(job: RunningJob, group: str) -> list[str]:
@@ -109,10 +101,10 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
             # librdkafka aborts the prober: the job goes on, and the rounds come back.
             pid = job.prober()
             os.kill(pid, signal.SIGABRT)
-            job.wait_until(lambda: document(job)["prober_restarts"] == 1)
+            job.wait_until(lambda: job.status()["prober_restarts"] == 1)
             died_ms = time.time_ns() // 1_000_000
-            job.wait_until(lambda: document(job)["prober"]["round_ms"] > died_ms)
-            assert (document(job)["restarts"], document(job)["prober"]["rights"]) == (0, "ok")
+            job.wait_until(lambda: job.status()["prober"]["round_ms"] > died_ms)
+            assert (job.status()["restarts"], job.status()["prober"]["rights"]) == (0, "ok")
             assert "the prober has ended (SIGABRT)" in job.process.tail(200)
             assert pid != job.prober()
 

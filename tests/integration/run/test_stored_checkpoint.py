@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.job import query_run
 from groupreplay.streaming.job import run as run_module
 from groupreplay.streaming.job.run import run
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
@@ -56,7 +57,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredLog:
 
     monkeypatch.setattr(Connection, "identify", as_then)
     monkeypatch.setattr(run_module, "_session", kept)
-    monkeypatch.setattr(run_module, "quiet", lambda _: None)
+    monkeypatch.setattr(query_run, "quiet", lambda _: None)
     return found
 
 

@@ -104,7 +104,7 @@ def test_the_wire_format(message: ProbeMessage, key: bytes, document: dict[str, 
 
 
 def test_a_group_with_very_many_members_fits() -> None:
-    """As many members as fit into 64 KiB are kept, the first ones, and it says that there are more."""
+    """As many members as fit into 64 KiB are kept, the first ones, and ``truncated`` is set."""
     many = tuple(
         MemberAnswer(member_id=f"member-{number}", instance_id=None, client_id="a" * 200, client_host="/h")
         for number in range(1_000)

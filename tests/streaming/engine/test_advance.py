@@ -112,10 +112,10 @@ def test_what_is_written_hides_what_is_kept() -> None:
         named_generation(1, member("sec-1", [0], client_id="c", host="/sec-host"), at=2_000),
     ]
     blobs = packed([(one.key, one.value) for one in raw(life)])[b"g:g"]
-    said = advance(b"g:g", None, blobs, now_ms=NOW_MS, recorded_ms=NOW_MS, context=context)
-    assert [row.output.value for row in said.rows] == ["events", "events", "states"]
-    assert all(b"sec-" not in (row.value or b"") for row in said.rows)
-    assert b"sec-1" in (said.blob or b"")
+    result = advance(b"g:g", None, blobs, now_ms=NOW_MS, recorded_ms=NOW_MS, context=context)
+    assert [row.output.value for row in result.rows] == ["events", "events", "states"]
+    assert all(b"sec-" not in (row.value or b"") for row in result.rows)
+    assert b"sec-1" in (result.blob or b"")
 
 
 def test_rows_in_several_frames_are_one_call() -> None:
@@ -247,7 +247,7 @@ def test_a_probe_waits_for_the_caught_up_time() -> None:
 
 
 def test_a_row_of_the_group_may_know_more_than_the_watermark() -> None:
-    """A caught-up time among the rows counts at once; one that says nothing changes nothing."""
+    """A caught-up time among the rows applies at once; an unknown one changes nothing."""
     blobs = packed([generation("g")])[b"g:g"]
     asked = Probe(taken_ms=NOW_MS - 5, state="PreparingRebalance", topic="p", partition=0, offset=3)
     states = [group_state(caught_up_ms=NOW_MS - 10) for _ in range(3)]
@@ -263,7 +263,7 @@ def test_a_row_of_the_group_may_know_more_than_the_watermark() -> None:
 
 
 def test_bad_records_become_dead_letters_events_and_counters() -> None:
-    """A record that cannot be used goes on as a dead letter; the first of a kind is said, all are counted."""
+    """Each record that cannot be used becomes a dead letter; the first of a kind is an event, all are counted."""
     key, value = commit("g")
     blobs = packed([(b"\xff", None), (key, value[:5]), (key, value[:6])])[b"x:0"]
     result = advance(b"x:0", None, blobs, now_ms=0, recorded_ms=1, context=CONTEXT)
@@ -288,7 +288,7 @@ def test_bad_records_become_dead_letters_events_and_counters() -> None:
 
 
 def test_recorded_time_is_the_clock_or_the_event() -> None:
-    """``run`` says when it emitted an event; ``replay`` when it happened, to print the same twice."""
+    """``run`` records the time of emission, ``replay`` the time of the event, to print the same output twice."""
     blobs = packed([generation("g")])[b"g:g"]
 
     def recorded(recorded_ms: int | None) -> str:

@@ -10,8 +10,8 @@ from groupreplay.streaming.engine.allocator import keep_freed_memory
 
 
 def test_two_numbers_are_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Glibc is told both thresholds: setting one alone would leave the other one to grow and shrink."""
-    told: list[tuple[int, int]] = []
+    """Both thresholds are set: setting only one would leave the other to grow and shrink."""
+    calls: list[tuple[int, int]] = []
 
     class Library:
         """A C library as ctypes shows it."""
@@ -20,8 +20,8 @@ def test_two_numbers_are_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
             assert name is None
 
         def mallopt(self, number: int, value: int) -> int:
-            """Notes what it is told."""
-            told.append((number, value))
+            """Records the call."""
+            calls.append((number, value))
             return 1
 
     monkeypatch.setattr(ctypes, "CDLL", Library)
@@ -29,7 +29,7 @@ def test_two_numbers_are_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
     keep_freed_memory()
     keep_freed_memory()
     keep_freed_memory.cache_clear()
-    assert told == [(-1, 128 << 20), (-3, 32 << 20)]
+    assert calls == [(-1, 128 << 20), (-3, 32 << 20)]
 
 
 def test_another_c_library_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from groupreplay.streaming.engine.key_columns import decode_keys
 from support.histories.raw_records import commit_key, generation, random_log
 
 
-def test_every_key_says_what_the_scalar_decoder_says() -> None:
+def test_every_key_equals_that_of_the_scalar_decoder() -> None:
     """Group, topic, partition and type of each distinct key of a random log, damaged ones included."""
     keys = list(dict.fromkeys(raw.key for raw in random_log(1, 5_000)))
     columns = decode_keys(pa.array(keys, pa.large_binary()))

@@ -211,7 +211,7 @@ def test_how_spark_cuts_the_batches_does_not_matter() -> None:
 
 
 def test_partitions_are_kept_apart() -> None:
-    """Each row of the output is about one Kafka partition and says how far that one was seen."""
+    """Each row of the output is about one Kafka partition and has the last offset of that partition."""
     rows = log([commit("a"), commit("b"), generation("other")], partition=3, first_offset=10)
     rows += log([commit("a")], partition=5, first_offset=70)
     blobs = packed_by_key(rows)

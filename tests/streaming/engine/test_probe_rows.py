@@ -16,13 +16,13 @@ from groupreplay.streaming.engine.wire import unpack_group, unpack_job
 from support.job.captures import CLUSTER_ID
 from support.job.probes import PROBES, asked, beat, probes_batch, summed_up
 
-AUDIENCE = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID, job_id="j", run_id="r")
+FILTER = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID, job_id="j", run_id="r")
 
 
-def packed(*messages: Any, audience: ProbeFilter = AUDIENCE) -> list[tuple[bytes, bytes | None, Any]]:
+def packed(*messages: Any, probe_filter: ProbeFilter = FILTER) -> list[tuple[bytes, bytes | None, Any]]:
     """The rows for these messages, whose offsets begin with 0."""
     batch = probes_batch(messages).select(list(INPUT_COLUMNS))
-    made = list(pack_probes([batch], audience))
+    made = list(pack_probes([batch], probe_filter))
     assert {rows.schema for rows in made} == {OUTPUT_SCHEMA}
     return [(row["key"], row["packed"], row["caught_up"]) for rows in made for row in rows.to_pylist()]
 
@@ -86,11 +86,11 @@ def test_heartbeats_of_others(run: str, job: str, keys: list[bytes]) -> None:
 
 def test_a_replay_hears_all_heartbeats_and_waits_for_none() -> None:
     """It has no run and no job of its own."""
-    audience = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID)
-    assert [key for key, _, _ in packed(beat(at=1, caught_up=2), audience=audience)] == [b"j:"]
+    probe_filter = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID)
+    assert [key for key, _, _ in packed(beat(at=1, caught_up=2), probe_filter=probe_filter)] == [b"j:"]
 
 
-def test_another_cluster_is_not_heard() -> None:
+def test_another_cluster_is_ignored() -> None:
     """Two clusters may share a topic by mistake; their groups must not be mixed."""
     strangers = [
         msgspec.structs.replace(message, cluster_id="another")
@@ -105,7 +105,7 @@ def test_what_cannot_be_read_is_counted_and_left_out(caplog: pytest.LogCaptureFi
     rows = packed(*junk, asked("g", "Stable", at=1))
     assert [key for key, _, _ in rows] == [b"g:g"]
     assert [record.getMessage() for record in caplog.records] == [
-        "3 messages of topic group-probes are none of ours and were left out"
+        "3 messages of topic group-probes were not written by groupreplay and were skipped"
     ]
 
 

@@ -1,4 +1,4 @@
-"""The numbers that a picture of the topics comes to."""
+"""The numbers that a snapshot of the topics comes to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from groupreplay import __version__
-from groupreplay.streaming.contract.output import CONDITIONS_KEY
+from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.collector import (
     STATES,
@@ -23,7 +23,6 @@ from groupreplay.streaming.exporter.collector import (
     shown_groups,
 )
 from groupreplay.streaming.exporter.metric_catalog import METERS
-from groupreplay.streaming.job.heartbeat import JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import (
@@ -43,12 +42,12 @@ LIMITS = Limits()
 Labels = tuple[tuple[str, str], ...]
 
 
-def picture(*, heartbeat_ms: int | None = NOW) -> TopicsSnapshot:
+def snapshot(*, heartbeat_ms: int | None = NOW) -> TopicsSnapshot:
     """A group at rest and one that is stuck, their events, and the job."""
     made = TopicsSnapshot()
-    for name, (group, said) in (("calm", stable()), ("g", stuck())):
+    for name, (group, emitted) in (("calm", stable()), ("g", stuck())):
         made.take_state(name.encode(), document(group, name))
-        for value in events(said, name):
+        for value in events(emitted, name):
             made.take_event(value, START)
     if heartbeat_ms is not None:
         made.take_job(JOB_KEY, job_document(heartbeat_ms))
@@ -69,7 +68,7 @@ def samples(
 
 def test_groups() -> None:
     """State, members, generation, how long it rebalances, when it last did, what was counted, what holds."""
-    found = samples(picture())
+    found = samples(snapshot())
     assert {name: one for name, one in found.items() if name.startswith("kafka_")} == {
         "kafka_consumergroup_group_state": {"calm": 3, "g": 1},
         "kafka_consumergroup_members": {"calm": 2, "g": 2},
@@ -83,8 +82,8 @@ def test_groups() -> None:
 
 
 def test_the_job() -> None:
-    """Everything that its document says of it."""
-    found = samples(picture(), NOW + 4_000)
+    """All metrics of the fields of its document."""
+    found = samples(snapshot(), NOW + 4_000)
     events_ = found.pop("groupreplay_events_total")
     assert {name: one for name, one in found.items() if name.startswith("groupreplay_")} == {
         "groupreplay_groups": {"classic Stable": 1, "classic PreparingRebalance": 1},
@@ -129,7 +128,7 @@ def test_the_job() -> None:
 
 
 def test_before_anything_was_read() -> None:
-    """The exporter says that it is not ready, and nothing else."""
+    """The exporter reports that it is not ready, and nothing else."""
     assert samples(None) == {
         "groupreplay_build_info": {f"exporter {__version__}": 1},
         "groupreplay_exporter_ready": {"": 0},
@@ -147,8 +146,8 @@ def test_before_anything_was_read() -> None:
     ],
 )
 def test_a_heartbeat_is_fresh(silent_ms: int, timeout_seconds: float | None, fresh: bool) -> None:
-    """For three triggers of ten seconds, or as long as somebody says."""
-    seen = picture(heartbeat_ms=NOW - silent_ms)
+    """For three triggers of ten seconds, or as long as the flag sets."""
+    seen = snapshot(heartbeat_ms=NOW - silent_ms)
     assert is_fresh(seen, NOW, Limits(timeout_seconds=timeout_seconds)) is fresh
 
 
@@ -161,8 +160,8 @@ def test_a_quick_job_may_miss_a_beat() -> None:
 
 @pytest.mark.parametrize("heartbeat_ms", [NOW - 31_000, None])
 def test_a_silent_job(heartbeat_ms: int | None) -> None:
-    """No gauge claims anything, not even that nothing is wrong; counts and the job's absence are told."""
-    found = samples(picture(heartbeat_ms=heartbeat_ms))
+    """No gauge has a value, not even a good one; counters and the absence of the job are reported."""
+    found = samples(snapshot(heartbeat_ms=heartbeat_ms))
     gauges = [f"kafka_consumergroup_{name}" for name in ("group_state", "members", "condition")]
     for name in gauges:
         assert found[name]
@@ -173,7 +172,7 @@ def test_a_silent_job(heartbeat_ms: int | None) -> None:
 
 def test_a_condition_that_is_over() -> None:
     """It is 0 for the rest of the day, with the same labels, and then it is gone."""
-    seen = picture()
+    seen = snapshot()
     group, _ = stable()
     seen.take_state(b"g", document(group, "g"))
     over = {"g rebalance.slow WARN": 0, "g rebalance.stuck ERROR": 0}
@@ -184,10 +183,10 @@ def test_a_condition_that_is_over() -> None:
 
 def test_wedged_is_a_condition_of_its_own() -> None:
     """So that an alert can tell what will not end by itself."""
-    group, said = stuck(for_ms=700_000)
+    group, emitted = stuck(for_ms=700_000)
     seen = TopicsSnapshot()
     seen.take_state(b"g", document(group, labels={"team": "pay"}))
-    for value in events(said):
+    for value in events(emitted):
         seen.take_event(value, START)
     seen.take_job(JOB_KEY, job_document(SINCE_MS + 700_000))
     assert samples(seen, SINCE_MS + 700_000)["kafka_consumergroup_condition"] == {
@@ -218,13 +217,13 @@ def test_which_groups_are_left_out() -> None:
     """
     seen = TopicsSnapshot()
     seen.take_job(JOB_KEY, job_document(NOW))
-    calm, said = stable()
+    calm, emitted = stable()
     rest = {name: document(calm, name) for name in ("d", "b", "c")}
     alone = msgspec.json.encode({**msgspec.json.decode(rest["b"]), "group_id": "a", "member_count": 0})
     trouble = {name: document(stuck()[0], name) for name in ("z", "y")}
     for name, value in {"a": alone, **rest, **trouble}.items():
         seen.take_state(name.encode(), value)
-    for value in events(said, "a"):
+    for value in events(emitted, "a"):
         seen.take_event(value, NOW)
     assert [one.group_id for one in shown_groups(seen, 10)] == ["y", "z", "b", "c", "d", "a"]
     found = samples(seen, limits=Limits(max_groups=1))
@@ -241,7 +240,7 @@ def test_which_groups_are_left_out() -> None:
 
 def test_conditions_of_the_job() -> None:
     """With the reason, which says what to do first."""
-    seen = picture()
+    seen = snapshot()
     blind = {"condition": "job.blind", "severity": "ERROR", "what": "no_rights"}
     holding = [blind, {"condition": "job.behind", "severity": "ERROR"}]
     seen.take_job(CONDITIONS_KEY, msgspec.json.encode({"conditions": holding}))
@@ -250,7 +249,7 @@ def test_conditions_of_the_job() -> None:
 
 def test_records_that_could_not_be_used() -> None:
     """Added up over the partitions, by kind."""
-    seen = picture()
+    seen = snapshot()
     for partition, records in ((1, 4), (2, 5)):
         tally = {"bad_records": [{"kind": "malformed", "key_type": None, "records": records}]}
         seen.take_job(f"\0__consumer_offsets-{partition}".encode(), msgspec.json.encode(tally))
@@ -261,7 +260,7 @@ def test_records_that_could_not_be_used() -> None:
 def test_states(state: str) -> None:
     """Each has its number; one of a later Kafka is unknown, not an error."""
     group, _ = stable()
-    seen = picture()
+    seen = snapshot()
     seen.take_state(b"g", msgspec.json.encode({**msgspec.json.decode(document(group)), "state": state}))
     assert samples(seen)["kafka_consumergroup_group_state"]["g"] == STATES.get(state, 0)
 
@@ -300,12 +299,12 @@ def test_hostile_ids() -> None:
 
 def test_what_is_written_can_be_read() -> None:
     """The whole scrape with hostile ids and labels, by Prometheus's own parser, without a complaint."""
-    seen = picture()
-    group, said = stuck(for_ms=700_000)
+    seen = snapshot()
+    group, emitted = stuck(for_ms=700_000)
     for name in HOSTILE:
         labels = {name[:300]: name[:300], "team": "pay"}
         seen.take_state(name.encode(), document(group, name, labels))
-        for value in [*events(said, name, labels=labels), *events([expired(2)], name)]:
+        for value in [*events(emitted, name, labels=labels), *events([expired(2)], name)]:
             seen.take_event(value, START)
 
     class Scrape:
@@ -333,6 +332,6 @@ def test_labels_of_the_policy() -> None:
 def test_every_sample_has_the_labels_of_the_table() -> None:
     """And no others, but for those of the policy on conditions."""
     declared = {meter.name: set(meter.labels) for meter in METERS}
-    for metric in measure(picture(), NOW, LIMITS):
+    for metric in measure(snapshot(), NOW, LIMITS):
         for one in metric.samples:
             assert set(one.labels) == declared[one.name], one.name

@@ -1,4 +1,4 @@
-"""When the driver says that the log has been read, and that nothing stops it."""
+"""When the driver writes heartbeats, and that no failure stops it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.job.heartbeat import Heartbeat, HeartbeatThread
+from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobReport
 from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
@@ -25,9 +25,9 @@ class Cluster:
         self.published: list[tuple[str, bytes, dict[str, Any]]] = []
         self.broken = False
         self.report = JobReport(IDENTITY)
-        self.heartbeat = Heartbeat(
-            self.report,
-            TOPICS,
+        self.heartbeat = HeartbeatWriter(
+            report=self.report,
+            topics=TOPICS,
             ends=self._ends,
             progress=lambda: list(self.finished),
             publish=self._publish,
@@ -83,7 +83,7 @@ def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
 
 
 def test_nothing_is_claimed_before_the_first_batch() -> None:
-    """An empty topic is not read before Spark has said so."""
+    """An empty topic counts as read only after Spark has reported a batch."""
     cluster = Cluster()
     cluster.ends = {0: 0}
     cluster.heartbeat.tick()
@@ -92,7 +92,7 @@ def test_nothing_is_claimed_before_the_first_batch() -> None:
 
 
 def test_a_job_that_is_behind_says_so() -> None:
-    """While the ends are not passed the last caught-up time is said again, once a trigger, with the time."""
+    """Until the ends are reached, the last caught-up time is repeated once a trigger, with the present time."""
     cluster = Cluster()
     cluster.finished = [batch(0, {0: 5, 1: 0})]
     cluster.heartbeat.tick()
@@ -100,8 +100,8 @@ def test_a_job_that_is_behind_says_so() -> None:
     for _ in range(50):
         cluster.now_ms += 500
         cluster.heartbeat.tick()
-    said = [value for topic, _, value in cluster.published if topic == TOPICS.probes]
-    assert [(one["at_ms"], one["caught_up_ms"], one["offsets"]) for one in said] == [
+    written = [value for topic, _, value in cluster.published if topic == TOPICS.probes]
+    assert [(one["at_ms"], one["caught_up_ms"], one["offsets"]) for one in written] == [
         (at_ms, 1_000_000, {"0": 5, "1": 0}) for at_ms in (1_000_007, 1_010_049, 1_020_098)
     ]
 
@@ -117,7 +117,7 @@ def test_one_beat_a_trigger() -> None:
 
 
 def test_a_batch_that_ends_is_news() -> None:
-    """It has passed every beat from before it began; the latest of them is said without waiting for the trigger."""
+    """It has reached all ends taken before it began; the latest of them is written without waiting for the trigger."""
     cluster = Cluster()
     cluster.finished = [batch(0, {0: 5, 1: 0})]
     cluster.heartbeat.tick()
@@ -130,15 +130,15 @@ def test_a_batch_that_ends_is_news() -> None:
     assert cluster.beats() == [1_000_000, 1_004_014]
 
 
-def test_a_job_that_is_far_behind_remembers_few_beats() -> None:
-    """In steps that grow; what is said then is not later than the truth."""
+def test_a_job_that_is_far_behind_keeps_few_ends() -> None:
+    """In growing steps; a caught-up time is never too late."""
     cluster = Cluster()
     cluster.heartbeat.tick()
     for end in range(6, 1_000):
         cluster.now_ms += 10_000
         cluster.ends = {0: end, 1: 0}
         cluster.heartbeat.tick()
-    assert len(cluster.heartbeat._beats) <= 64
+    assert len(cluster.heartbeat._unread) <= 64
     cluster.finished = [batch(0, {0: 995, 1: 0})]
     cluster.heartbeat.tick()
     last = cluster.beats()[-1]

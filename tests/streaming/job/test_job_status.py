@@ -1,7 +1,8 @@
-"""What the job says about itself, from the progress of its query."""
+"""The status of the job, from the progress of its query."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from groupreplay import __version__
@@ -13,7 +14,7 @@ from support.job.progress import IDENTITY, batch
 
 def test_the_document_before_the_first_batch() -> None:
     """Everything that is known at the start, and nulls for the rest; all fields are there."""
-    assert JobReport(IDENTITY).document(5_000) == {
+    assert msgspec.to_builtins(JobReport(IDENTITY).document(5_000)) == {
         "cluster_id": "c",
         "topic": "__consumer_offsets",
         "era": "e",
@@ -47,8 +48,8 @@ def test_the_document_before_the_first_batch() -> None:
     }
 
 
-def test_the_document_tells_of_the_prober() -> None:
-    """When it last looked, which brokers answered, whether it may see all groups, how often it had to begin again."""
+def test_the_document_has_the_last_round_of_the_prober() -> None:
+    """When it last asked, which brokers answered, whether it may see all groups, how often it was restarted."""
     last = RoundSummary(
         cluster_id="c",
         taken_ms=7,
@@ -58,7 +59,7 @@ def test_the_document_tells_of_the_prober() -> None:
         partition_count=None,
         groups=3,
     )
-    document = JobReport(IDENTITY, last_round=last, prober_restarts=2).document(0)
+    document = msgspec.to_builtins(JobReport(IDENTITY, last_round=last, prober_restarts=2).document(0))
     assert document["prober_restarts"] == 2
     assert document["prober"] == {
         "round_ms": 7,
@@ -79,7 +80,7 @@ def test_every_batch_is_counted_once() -> None:
     first, second = batch(3, {0: 5}, observedMetrics=observed), batch(4, {0: 9}, observedMetrics=observed)
     for seen in ([first], [first], [first, second], [second]):
         report.take(seen)
-    document = report.document(0)
+    document = msgspec.to_builtins(report.document(0))
     assert document["counters"] == {
         "batches": 2,
         "records": 8,

@@ -50,7 +50,7 @@ def test_the_connector_must_find_the_internal_topic(
     assert FLAG in (caught.value.fix or "")
 
 
-def test_an_unreachable_cluster_is_told() -> None:
+def test_an_unreachable_cluster_is_reported() -> None:
     """Nobody listens on the port: an error of connection, not a hanging job."""
     with pytest.raises(GroupReplayError) as caught:
         preflight.offsets_topic(Connection(Cluster(bootstrap_servers="127.0.0.1:1")))
@@ -109,7 +109,7 @@ class Refusing:
     ],
 )
 def test_one_record(codes: list[int | None], outcome: str) -> None:
-    """What is said of a group that nobody asked about is passed over; a refusal of the topic is an error."""
+    """An error about a group is ignored, because none is read; a refusal of the topic is an error."""
     connection = Connection(Cluster(bootstrap_servers="h:1"))
     answers = [None if code is None else KafkaError(code) for code in codes]
     connection.consumer = lambda *_: Refusing(*answers)  # type: ignore[method-assign,assignment]
@@ -130,7 +130,7 @@ def test_one_record(codes: list[int | None], outcome: str) -> None:
         ),
         (
             "java.lang.IllegalStateException: odd",
-            "Spark's Kafka connector cannot look at the topic: java.lang.IllegalStateException: odd",
+            "Spark's Kafka connector cannot read the topic's offsets: java.lang.IllegalStateException: odd",
             ExitCode.UNEXPECTED,
         ),
     ],
@@ -138,7 +138,7 @@ def test_one_record(codes: list[int | None], outcome: str) -> None:
 def test_a_connector_that_fails_is_an_error_of_ours(
     monkeypatch: pytest.MonkeyPatch, text: str, what: str, exit_code: ExitCode
 ) -> None:
-    """What the JVM throws while the plan is made is said in our words, with an exit code and what to do."""
+    """An exception of the JVM during planning becomes an error with an exit code and a remedy."""
 
     def failing(*_: object) -> int:
         raise Py4JError(text)

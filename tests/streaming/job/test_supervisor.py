@@ -70,7 +70,7 @@ class Stage:
         self.begun: list[Puppet] = []
         self._queries = list(queries)
         self.supervisor = Supervisor(
-            self._begin,
+            begin=self._begin,
             checkpoint="/checkpoint",
             renew=renew,
             report=self.report,
@@ -78,7 +78,7 @@ class Stage:
             reachable=reachable,
             lost=lost,
             quieten=lambda: self.lines.append("quiet"),
-            tell=self.lines.append,
+            show=self.lines.append,
             clock=lambda: 0,
         )
         self.stop.wait = self._wait  # type: ignore[method-assign]
@@ -101,7 +101,7 @@ def test_an_outage_is_ridden_out() -> None:
     stage.supervisor.run()
     assert len(stage.begun) == 11
     assert stage.pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert stage.lines[0] == f"Kafka cannot be reached, trying again: {TIMEOUT}"
+    assert stage.lines[0] == f"Kafka cannot be reached, retrying: {TIMEOUT}"
     assert (stage.report.restarts, stage.report.last_error) == (10, TIMEOUT)
 
 
@@ -124,7 +124,7 @@ def test_another_failure_is_tried_three_times() -> None:
 
 
 def test_a_log_that_is_lost_ends_it_at_once() -> None:
-    """Whatever the query says; trying again brings nothing back."""
+    """Whatever the query's error is: a retry restores nothing."""
     stage = Stage(Puppet(FAULT), lost=lambda: GroupReplayError("gone"))
     with pytest.raises(GroupReplayError, match="gone"):
         stage.supervisor.run()
@@ -158,7 +158,7 @@ def test_failures_count_anew_after_a_finished_batch() -> None:
             None,
             ExitCode.CONNECTION,
         ),
-        ("Some data may have been lost because", "a part of the log is gone", None, ExitCode.DATA),
+        ("Some data may have been lost because", "a part of the log was deleted", None, ExitCode.DATA),
         (
             "groupreplay.state.snapshot.storage.SnapshotError: version 9",
             "another release",
@@ -172,7 +172,7 @@ def test_failures_count_anew_after_a_finished_batch() -> None:
 def test_what_cannot_get_better_is_explained(
     text: str, what: str, where: str | None, exit_code: ExitCode
 ) -> None:
-    """The last failure is told in our words, with what to do and an exit code for scripts."""
+    """The last failure becomes an error with a remedy and an exit code for scripts."""
     error = explained(text, "/checkpoint")
     assert what in error.what
     assert error.where == where
@@ -207,7 +207,7 @@ def test_other_rules_begin_the_query_again() -> None:
     stage.supervisor.run()
     assert [query.stopped for query in stage.begun] == [True, True]
     assert next(polls) > 400
-    assert stage.lines == ["the settings have changed, going on with the new ones", "quiet"]
+    assert stage.lines == ["the settings have changed, continuing with the new ones", "quiet"]
     assert (stage.report.restarts, stage.report.last_error, set(stage.pauses)) == (0, None, {0.5, 0.05})
 
 

@@ -10,11 +10,14 @@ import pytest
 
 from groupreplay.state.output.envelope import timestamp
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.probe_messages import encode_message
 from groupreplay.streaming.engine.replay import Filter
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
+from groupreplay.streaming.sinks.event_topic import EventTopic, SinkReader, Wanted
 from support.job.captures import invoke
+from support.job.probes import beat, summed_up
+from support.kafka.waiting import wait_until
 
 pytestmark = pytest.mark.broker
 AT = 1_767_225_600_000
@@ -123,7 +126,7 @@ def test_what_comes(topic: Topic) -> None:
 
 
 def test_no_topic(topic: Topic) -> None:
-    """It says who makes it, and which flags may be wrong."""
+    """The error names the command that creates it, and the flags that may be wrong."""
     with pytest.raises(GroupReplayError) as caught:
         next(EventTopic(topic.cluster, "nothing-here", Wanted()).read(follow=False))
     assert caught.value.exit_code == ExitCode.DATA
@@ -141,3 +144,56 @@ def test_an_end_that_never_comes() -> None:
 def test_an_alias() -> None:
     """``watch`` is the same command and shows up under its own name."""
     assert invoke("watch", "--help").stdout == invoke("events", "--help").stdout
+
+
+def test_reads_what_the_job_wrote(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """Repeats of an event are dropped, documents are kept by group until their tombstone, heartbeats move on.
+
+    The reader leaves no group behind.
+    """
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    names = TopicNames(
+        events=unique("events"),
+        states=unique("states"),
+        dead_letters=unique("letters"),
+        job=unique("job"),
+        probes=unique("probes"),
+    )
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    groups_before = {found.group_id for found in admin.list_consumer_groups().result(10).valid}
+    with SinkReader(broker.bootstrap_servers, names) as reader:
+        assert not reader.find_topics()
+        wanted = [
+            NewTopic(name, 1, replication_factor=1) for name in (names.events, names.states, names.probes)
+        ]
+        for answer in admin.create_topics(wanted).values():
+            answer.result(10)
+        wait_until(reader.find_topics)
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        for number in (1, 2, 1, 3):
+            producer.produce(names.events, json.dumps({"id": f"e{number}"}).encode(), b"g")
+        for group, document in (("kept", {"state": "Empty"}), ("gone", {}), ("kept", {"state": "Stable"})):
+            producer.produce(names.states, json.dumps(document).encode(), group.encode())
+        producer.produce(names.states, None, b"gone")
+        for message in (
+            beat(at=5, caught_up=5),
+            summed_up(at=5),
+            beat(at=9, caught_up=9),
+            beat(at=7, caught_up=7),
+        ):
+            key, value = encode_message(message)
+            producer.produce(names.probes, value, key)
+        producer.flush(10)
+        found = []
+
+        def all_there() -> bool:
+            found.extend(reader.events(0.2))
+            return len(found) >= 3 and reader.caught_up_ms == 9 and list(reader.documents) == ["kept"]
+
+        wait_until(all_there)
+        assert found == [{"id": "e1"}, {"id": "e2"}, {"id": "e3"}]
+        assert reader.documents == {"kept": {"state": "Stable"}}
+    groups_after = {found.group_id for found in admin.list_consumer_groups().result(10).valid}
+    assert groups_after - groups_before == set()

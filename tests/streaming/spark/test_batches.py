@@ -1,4 +1,4 @@
-"""What a real query tells of its batches."""
+"""The batches of a real query."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def test_batches_behind_a_known_one(tmp_path: Path) -> None:
     )
     query.awaitTermination()
     shown = [(one["batchId"], one["numInputRows"]) for one in query.recentProgress]
-    told = {
+    found = {
         known: [(one["batchId"], one["numInputRows"]) for one in batches_after(query, known)]
         for known in (-1, 0, 1, None)
     }
     assert sorted(rows for _, rows in shown) == [1, 2, 3]
-    assert told == {-1: shown, 0: shown, 1: shown[-1:], None: shown[-1:]}
+    assert found == {-1: shown, 0: shown, 1: shown[-1:], None: shown[-1:]}

@@ -69,7 +69,7 @@ def test_the_first_start_is_remembered(folder: Path) -> None:
     ],
 )
 def test_a_foreign_checkpoint_is_refused(folder: Path, change: dict[str, Any], what: str) -> None:
-    """Offsets of one topic mean nothing in another: the job does not start, and says what to do."""
+    """Offsets of one topic mean nothing in another: the job does not start, and prints what to do."""
     with opened(folder).locked():
         opened(folder).claim(WANTED)
     with pytest.raises(GroupReplayError, match=what) as caught:

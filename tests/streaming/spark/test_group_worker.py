@@ -22,8 +22,8 @@ from groupreplay.state import Context
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.spark import group_worker
-from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, step
-from groupreplay.streaming.spark.query import OUTPUT_SCHEMA, STATE_SCHEMA
+from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, OUTPUT_SCHEMA, Job, step
+from groupreplay.streaming.spark.query import STATE_SCHEMA
 from support.histories.raw_records import batches, commit, generation, log
 
 NOW_MS = 10_000_000
@@ -54,14 +54,14 @@ def install_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def schema(text: str) -> StructType:
-    """A schema of string and binary columns, without a JVM to parse it."""
+    """A schema of columns whose types have the same name in DDL and in JSON, without a JVM to parse it."""
     pairs = [pair.split() for pair in text.split(", ")]
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in pairs]
     return StructType.fromJson({"type": "struct", "fields": fields})
 
 
 def task(function: Any, rows_per_batch: int = 10_000) -> io.BytesIO:
-    """What the JVM tells a worker before the first batch of ``applyInPandasWithState``."""
+    """What the JVM sends to a worker before the first batch of ``applyInPandasWithState``."""
     stream = io.BytesIO()
 
     def text(value: str) -> None:
@@ -87,7 +87,7 @@ def task(function: Any, rows_per_batch: int = 10_000) -> io.BytesIO:
 
 
 def state_row(stored: bytes | None, timed_out: bool, start: int, rows: int, last: bool) -> dict[str, Any]:
-    """What the JVM tells of the state of one key, and which rows of the batch are its own."""
+    """What the JVM sends for the state of one key, and which rows of the batch belong to the key."""
     properties = {
         "batchProcessingTimeMs": NOW_MS,
         "eventTimeWatermarkMs": NOW_MS - 1000,
@@ -199,7 +199,7 @@ def history() -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("rows_per_batch", [10_000, 2])
-def test_ours_says_what_pyspark_says(monkeypatch: pytest.MonkeyPatch, rows_per_batch: int) -> None:
+def test_the_result_equals_that_of_pyspark(monkeypatch: pytest.MonkeyPatch, rows_per_batch: int) -> None:
     """The same rows and states, and again when the states come back with a timer that is due."""
     function = partial(step, job=JOB)
     given = history()
@@ -241,7 +241,7 @@ def test_another_function_keeps_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     def count(key: tuple[bytes], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         total = sum(len(frame) for frame in frames)
         state.update((b"%d" % total,))
-        yield pd.DataFrame([["t", key[0], b"%d" % total, None]], columns=list(OUTPUT_COLUMNS))
+        yield pd.DataFrame([["t", key[0], b"%d" % total, None, None, None]], columns=list(OUTPUT_COLUMNS))
 
     spoken(partial(step, job=JOB), history())
     ((_, rows, _, states), *_) = spoken(count, history()[:1])

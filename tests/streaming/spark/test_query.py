@@ -1,4 +1,4 @@
-"""What Spark counts of the rows that come from the log, and of those that go to the sink."""
+"""The counters of a batch: records read from the log and messages written to the sink."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 
 from groupreplay.codecs import REGISTRY
-from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.pack import pack
-from groupreplay.streaming.engine.record_counts import added_up, as_counts
-from groupreplay.streaming.spark.operator import _headers_text
+from groupreplay.streaming.engine.record_counts import as_counts, summed
+from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, OutputCells, _cells
 from groupreplay.streaming.spark.query import (
     COUNTED_SCHEMA,
-    OUTPUT_SCHEMA,
     PACKED_SCHEMA,
     RECORD_COUNTS,
     STATE_SCHEMA,
@@ -41,17 +41,17 @@ T0 = 1_700_000_000_000
 
 
 @pytest.mark.spark
-def test_losses_that_nobody_has_to_be_told() -> None:
-    """Events about expired offsets, as information; a warning, another event and a document are none."""
+def test_expiries_in_groups_that_do_not_matter() -> None:
+    """Events about expired offsets of severity INFO count; a warning, another event and a document do not."""
     topics = TopicNames()
-    rows = [(topics.states, b"g", b'{"severitynumber":9,}', None), (topics.states, b"g", None, None)]
+    rows: list[OutputCells] = [
+        _cells(OutputRow(Output.STATES, b"g", value), topics) for value in (b'{"severitynumber":9,}', None)
+    ]
     for matters in (True, False):
         policy = Policy(groups=(GroupRule(groups="*", matters=matters),))
         context = replace(CONTEXT, retention_ms=MINUTE, policy=policy)
         _, events = replay([commit("t", 0, 5, at=1), no_offset("t", 0, at=2 * MINUTE)], context)
-        for event in events:
-            message = cloud_event(event, context, event.time_ms)
-            rows.append((topics.events, b"g", message.value, _headers_text(message.headers)))
+        rows += [_cells(event_row(event, context, None), topics) for event in events]
     (counted,) = small_session().createDataFrame(rows, OUTPUT_SCHEMA).agg(*counters(topics)).collect()
     expected = {"events": len(rows) - 2, "states": 2, "dead_letters": 0, "job": 0, "unmissed_expired": 1}
     assert counted.asDict() == expected
@@ -66,9 +66,9 @@ def test_records_by_type() -> None:
     packed = list(pack(batches(rows, 500)))
     assert sum(len(batch) for batch in packed) > len(packed) > 0
     frame = spark.createDataFrame(pa.Table.from_batches(packed), schema)
-    (summed,) = frame.agg(*added_up(RECORD_COUNTS)).collect()
+    (row,) = frame.agg(*summed(RECORD_COUNTS)).collect()
     expected = Counter(type_of(key) for _, _, _, key, _ in rows)
-    assert as_counts(summed.asDict()) == expected
+    assert as_counts(row.asDict()) == expected
     assert len(expected) > 2
 
 
@@ -79,7 +79,7 @@ def type_of(key: bytes | None) -> str:
 
 
 @pytest.mark.spark
-def test_every_key_is_told_the_caught_up_time(tmp_path: Path) -> None:
+def test_every_key_receives_the_caught_up_time(tmp_path: Path) -> None:
     """A number in the batch that brings it, the watermark from the next one on; no row is ever late."""
     spark = small_session()
     for number, at_ms in enumerate((T0, None, T0 - MINUTE)):
@@ -87,11 +87,13 @@ def test_every_key_is_told_the_caught_up_time(tmp_path: Path) -> None:
         rows = spark.createDataFrame([(f"g:{number}".encode(), b"p", caught_up)], PACKED_SCHEMA)
         rows.coalesce(1).write.mode("append").parquet(str(tmp_path / "rows"))
 
-    def tell(key: tuple[bytes], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        """What the function of a key sees of it."""
+    def observe(
+        key: tuple[bytes], frames: Iterable[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
+        """Returns what the function of a key receives."""
         column = pd.concat(list(frames))["caught_up_ms"]
-        told = f"{column.dtype} {column.tolist()} {state.getCurrentWatermarkMs()}"
-        yield pd.DataFrame({"key": [key[0].decode()], "told": [told]})
+        seen = f"{column.dtype} {column.tolist()} {state.getCurrentWatermarkMs()}"
+        yield pd.DataFrame({"key": [key[0].decode()], "seen": [seen]})
 
     # With timers every batch leaves one more to be done, and the query would never end.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
@@ -103,17 +105,17 @@ def test_every_key_is_told_the_caught_up_time(tmp_path: Path) -> None:
         .select("key", "packed", caught_up_ms())
         .groupBy("key")
         .applyInPandasWithState(
-            tell, "key string, told string", STATE_SCHEMA, "append", "ProcessingTimeTimeout"
+            observe, "key string, seen string", STATE_SCHEMA, "append", "ProcessingTimeTimeout"
         )
         .writeStream.format("memory")
-        .queryName("told")
+        .queryName("seen")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
     spark.conf.unset("spark.sql.streaming.noDataMicroBatches.enabled")
-    found = {row.key: row.told for row in spark.table("told").collect()}
+    found = {row.key: row.seen for row in spark.table("seen").collect()}
     assert found == {
         "g:0": f"int64 [{T0}] 0",
         "g:1": f"int64 [-1] {T0}",

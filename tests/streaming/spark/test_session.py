@@ -58,8 +58,8 @@ def test_files_of_this_machine(wish: str | None, tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == [".0.crc", "0"]
 
 
-def test_a_missing_pyspark_is_told() -> None:
-    """The extra is optional: without it the message says how to get it."""
+def test_a_missing_pyspark_is_reported() -> None:
+    """The extra is optional: without it the message names the command that installs it."""
     program = (
         "import sys\n"
         "sys.modules['pyspark'] = None\n"
@@ -72,7 +72,7 @@ def test_a_missing_pyspark_is_told() -> None:
 
 
 def test_a_jvm_that_has_ended() -> None:
-    """Known for the JVM that we started; of one that was there before us nothing is said."""
+    """Known for a JVM that this process started; False for one that existed before."""
 
     def seen(process: object) -> bool:
         spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(proc=process)))

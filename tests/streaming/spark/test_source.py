@@ -6,7 +6,7 @@ import json
 from unittest.mock import MagicMock
 
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.spark.source import TopicPlan, connection_options, probes, read_options
+from groupreplay.streaming.spark.source import TopicPlan, connection_options, probe_records, read_options
 
 
 def test_a_topic_is_read_by_assignment_and_as_committed() -> None:
@@ -27,6 +27,6 @@ def test_the_first_batch_does_not_take_a_month_of_probes() -> None:
     """They are read with a limit, as the log is, whose limit a flag gives."""
     spark = MagicMock()
     plan = TopicPlan(cluster=Cluster(bootstrap_servers="b:9092"), topic="t", partitions=1)
-    probes(spark, plan)
+    probe_records(spark, plan)
     options = spark.readStream.format.return_value.options.call_args.kwargs
     assert 0 < int(options["maxOffsetsPerTrigger"]) <= 1_000_000

@@ -20,6 +20,7 @@ from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw
@@ -128,6 +129,12 @@ class RunningJob:
             (key or b"").decode(): json.loads(value) for key, value in latest.items() if value is not None
         }
 
+    def status(self) -> Json:
+        """The last status of the job itself."""
+        values = [one.value for one in read_topic(self.server, self.topics.job) if one.key == JOB_KEY]
+        last: Json = json.loads(values[-1] or b"")
+        return last
+
 
 @contextmanager
 def running_job(server: str, checkpoint: Path, topics: TopicNames, *flags: str) -> Iterator[RunningJob]:
@@ -231,3 +238,12 @@ def interleaved(
         for (at, group), raws in sorted(by_time.items(), key=lambda entry: entry[0])
         for raw in raws
     ]
+
+
+def commit_once(server: str, group: str) -> None:
+    """Creates a group by committing an offset, as a tool does."""
+    consumer = Consumer({"bootstrap.servers": server, "group.id": group})
+    try:
+        consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
+    finally:
+        consumer.close()

@@ -96,4 +96,4 @@ def job_document(at_ms: int, **changes: Any) -> bytes:
         partition_count=None,
         groups=1,
     )
-    return msgspec.json.encode({**report.document(at_ms), **changes})
+    return msgspec.json.encode({**msgspec.to_builtins(report.document(at_ms)), **changes})

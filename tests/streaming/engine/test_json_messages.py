@@ -1,15 +1,17 @@
-"""What is written about a record that could not be used."""
+"""The messages of the job, as JSON."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 
-from groupreplay.state import Context
-from groupreplay.streaming.engine.dead_letters import dead_letter, dead_letter_key
+from groupreplay.state import DELETED, Context
+from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.engine.json_messages import dead_letter_row, event_row, state_row
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.wire import BadRecordBytes, unpack_bad_records
 from support.histories.raw_records import batches, commit, log
+from support.job.sink_messages import expired, stuck
 
 CONTEXT = Context(cluster_id="c", era="e")
 
@@ -22,11 +24,12 @@ def bad(key: bytes, value: bytes | None) -> BadRecordBytes:
 
 
 def test_a_dead_letter_has_place_reason_and_bytes() -> None:
-    """Everything that is needed to look at the record later, or to decode it with another release."""
+    """Everything that is needed to inspect the record later, or to decode it with another release."""
     key, value = commit("g")
     letter = bad(key, value[:5])
-    assert dead_letter_key(letter) == b"__consumer_offsets-4-7"
-    assert json.loads(dead_letter(letter, CONTEXT)) == {
+    row = dead_letter_row(letter, CONTEXT)
+    assert (row.output, row.key) == (Output.DEAD_LETTERS, b"__consumer_offsets-4-7")
+    assert json.loads(row.value or b"") == {
         "cluster_id": "c",
         "topic": "__consumer_offsets",
         "era": "e",
@@ -50,10 +53,22 @@ def test_a_dead_letter_has_place_reason_and_bytes() -> None:
 
 def test_a_tombstone_has_no_value() -> None:
     """Null is not the same as empty."""
-    letter = json.loads(dead_letter(bad(b"\xff", None), CONTEXT))
+    letter = json.loads(dead_letter_row(bad(b"\xff", None), CONTEXT).value or b"")
     assert [letter[name] for name in ("value_length", "value_sha256", "value_base64")] == [None, None, None]
 
 
 def test_a_dead_letter_is_never_large() -> None:
     """Key and value of a megabyte each leave a message that any topic takes."""
-    assert len(dead_letter(bad(b"\0\1" + b"\xff" * (1 << 20), bytes(1 << 20)), CONTEXT)) < 180_000
+    row = dead_letter_row(bad(b"\0\1" + b"\xff" * (1 << 20), bytes(1 << 20)), CONTEXT)
+    assert 0 < len(row.value or b"") < 180_000
+
+
+def test_an_event_row_repeats_type_and_severity() -> None:
+    """The query counts by these two columns and never parses a value."""
+    rows = [event_row(event, CONTEXT, 5) for event in (*stuck()[1], expired(2), expired(2, matters=False))]
+    values = [json.loads(row.value or b"") for row in rows]
+    assert [(row.event_type, row.severity) for row in rows] == [
+        (value["type"], value["severitynumber"]) for value in values
+    ]
+    assert {row.severity for row in rows} == {9, 13, 17}
+    assert state_row("g", DELETED, CONTEXT) == OutputRow(Output.STATES, b"g", None)

@@ -1,0 +1,104 @@
+"""The values in ``group-job`` by key: the job's document, its active conditions, and counts of bad records.
+
+The order of the fields is the order of the keys in the JSON. Every field has a default that a reader takes when a
+job of another release does not write the field, except the two without which the document is of no use.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from groupreplay.streaming.contract.output import RESERVED
+
+#: Key of ``JobDocument``.
+JOB_KEY: Final = RESERVED + b"job"
+#: Key of ``JobConditions``.
+CONDITIONS_KEY: Final = RESERVED + b"conditions"
+
+
+def bad_records_key(topic: str, partition: int) -> bytes:
+    """Key of ``BadRecordCounts``."""
+    return RESERVED + f"{topic}-{partition}".encode()
+
+
+class Lag(msgspec.Struct, frozen=True):
+    """Offsets between the last finished batch and the end of the log: the sum, and by partition."""
+
+    offsets: int = 0
+    partitions: dict[str, int] = {}
+
+
+class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """The job's last finished batch."""
+
+    id: int = -1
+    seconds: float
+    rows: int
+
+
+class RulesStatus(msgspec.Struct, frozen=True):
+    """How often the job took changed rules, and why it refused the present file (None: it did not)."""
+
+    changes: int = 0
+    error: str | None = None
+
+
+class LastProbe(msgspec.Struct, frozen=True, kw_only=True):
+    """The prober's last round; ``brokers``: by id, null or why the broker gave no answer."""
+
+    round_ms: int
+    rights: str
+    brokers: dict[str, str | None] = {}
+    groups: int
+
+
+class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The status of the job. Times are milliseconds since 1970; counters start at 0 with the job's process."""
+
+    cluster_id: str = ""
+    topic: str = ""
+    era: str = ""
+    job_id: str = ""
+    run_id: str = ""
+    version: str = ""
+    first_start_ms: int = 0
+    started_ms: int = 0
+    heartbeat_ms: int
+    phase: str = ""
+    caught_up_ms: int | None = None
+    trigger_seconds: float
+    lag: Lag = Lag()
+    batch: LastBatch | None = None
+    state_rows: int = 0
+    counters: dict[str, int] = {}
+    record_types: dict[str, int] = {}
+    restarts: int = 0
+    last_error: str | None = None
+    rules: RulesStatus = RulesStatus()
+    prober_restarts: int = 0
+    prober: LastProbe | None = None
+
+
+class JobConditions(msgspec.Struct, frozen=True):
+    """The active conditions of the job, as documents show them."""
+
+    cluster_id: str = ""
+    conditions: list[dict[str, Any]] = []
+
+
+class KindCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Number of records of one kind and key type that could not be used; None: the key cannot be read."""
+
+    kind: str
+    key_type: int | None = None
+    records: int
+
+
+class BadRecordCounts(msgspec.Struct, frozen=True):
+    """The records of one partition of the offsets topic that could not be used, ever."""
+
+    cluster_id: str = ""
+    partition: int = -1
+    bad_records: list[KindCount] = []

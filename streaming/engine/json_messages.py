@@ -1,0 +1,108 @@
+"""Events, documents and dead letters as messages in JSON: the encoding of everything that the job writes to its sink.
+
+No other module turns them into bytes. Another encoding is one more module with these functions.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from groupreplay.state import Deleted
+from groupreplay.state.events.event import Event
+from groupreplay.state.output.document import encode_document
+from groupreplay.state.output.envelope import cloud_event
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
+from groupreplay.state.policy.redaction import redacted
+from groupreplay.streaming.contract.job_document import (
+    CONDITIONS_KEY,
+    JOB_KEY,
+    BadRecordCounts,
+    JobConditions,
+    JobDocument,
+    KindCount,
+    bad_records_key,
+)
+from groupreplay.streaming.contract.output import RESERVED, Output, OutputRow
+from groupreplay.streaming.engine.wire import BadRecordBytes
+
+#: Codec errors quote a few bytes at most; this bounds what a future one might quote.
+_REASON_LIMIT: Final = 1_000
+
+
+def event_row(event: Event, context: Context, recorded_ms: int | None) -> OutputRow:
+    """The message of an event; ``recorded_ms`` None stands for the time of the event itself."""
+    message = cloud_event(event, context, event.time_ms if recorded_ms is None else recorded_ms)
+    return OutputRow(
+        Output.EVENTS, _event_key(event), message.value, message.headers, message.type, int(message.severity)
+    )
+
+
+def state_row(group_id: str, document: dict[str, Any] | Deleted, context: Context) -> OutputRow:
+    """The document of a group, or the tombstone of a deleted group."""
+    value = None if isinstance(document, Deleted) else encode_document(redacted(document, context.redaction))
+    return OutputRow(Output.STATES, group_id.encode(), value)
+
+
+def conditions_row(conditions: list[dict[str, Any]], context: Context) -> OutputRow:
+    """The active conditions of the job."""
+    value = JobConditions(context.cluster_id, conditions)
+    return OutputRow(Output.JOB, CONDITIONS_KEY, msgspec.json.encode(value))
+
+
+def bad_records_row(partition: int, counts: Sequence[dict[str, object]], context: Context) -> OutputRow:
+    """How many records of one partition could not be used, ever."""
+    value = BadRecordCounts(context.cluster_id, partition, msgspec.convert(counts, list[KindCount]))
+    return OutputRow(Output.JOB, bad_records_key(OFFSETS_TOPIC, partition), msgspec.json.encode(value))
+
+
+def job_row(document: JobDocument) -> OutputRow:
+    """The status of the job."""
+    return OutputRow(Output.JOB, JOB_KEY, msgspec.json.encode(document))
+
+
+def dead_letter_row(bad: BadRecordBytes, context: Context) -> OutputRow:
+    """A record that could not be used.
+
+    The key is ``topic-partition-offset``, so that a repeat has the key of the first message. ``*_base64`` hold the
+    first bytes, at most 64 KiB; ``*_length`` and ``*_sha256`` describe all bytes.
+    """
+    record = bad.record
+    letter = {
+        "cluster_id": context.cluster_id,
+        "topic": OFFSETS_TOPIC,
+        "era": context.era,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "kind": record.kind,
+        "key_type": record.key_type,
+        "version": record.version,
+        "field": record.field and record.field[:_REASON_LIMIT],
+        "byte_position": record.byte_position,
+        "reason": record.reason[:_REASON_LIMIT],
+        "key_length": bad.key_length,
+        "key_sha256": bad.key_sha256,
+        "key_base64": _base64(bad.key),
+        "value_length": bad.value_length,
+        "value_sha256": bad.value_sha256,
+        "value_base64": _base64(bad.value),
+    }
+    key = f"{OFFSETS_TOPIC}-{record.partition}-{record.offset}".encode()
+    return OutputRow(Output.DEAD_LETTERS, key, msgspec.json.encode(letter))
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode("ascii")
+
+
+def _event_key(event: Event) -> bytes:
+    if event.group_id is not None:
+        return event.group_id.encode()
+    # Records whose key cannot be read have no group; the key of their partition keeps them in order.
+    in_log = event.cause is not None and event.cause.topic == OFFSETS_TOPIC
+    place = f"{OFFSETS_TOPIC}-{event.cause.partition}" if event.cause and in_log else "job"
+    return RESERVED + place.encode()

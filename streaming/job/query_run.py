@@ -1,0 +1,244 @@
+"""One run of the query on its checkpoint, with the heartbeat, the prober and the supervisor around it."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from groupreplay.state.events.job_events import gap_event
+from groupreplay.state.job.job_watch import GRANT_DESCRIBE
+from groupreplay.state.policy.context import Context
+from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.config.logs import log_settings, tell
+from groupreplay.streaming.config.retention import RetentionWatch
+from groupreplay.streaming.config.rules_file import RulesWatch
+from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
+from groupreplay.streaming.engine.json_messages import event_row
+from groupreplay.streaming.engine.probe_rows import ProbeFilter
+from groupreplay.streaming.job.data_loss import LogLostError, lost_log
+from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
+from groupreplay.streaming.job.job_status import JobIdentity, JobReport
+from groupreplay.streaming.job.supervisor import Supervisor
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
+from groupreplay.streaming.spark.batches import batches_after
+from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
+from groupreplay.streaming.spark.operator import Job
+from groupreplay.streaming.spark.query import observed, output_rows
+from groupreplay.streaming.spark.session import quiet
+from groupreplay.streaming.spark.sink import messages, start
+from groupreplay.streaming.spark.source import TopicPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger(__name__)
+
+#: An event counts as late when it is emitted this long, or three triggers, after it happened.
+_LATE_MS: Final = 60_000
+_ANSWER_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    """What all runs of one process share; ``log`` and ``probes`` are the topics that the query reads."""
+
+    settings: RunSettings
+    spark: SparkSession
+    rules: RulesWatch
+    log: TopicPlan
+    probes: TopicPlan
+
+
+class QueryRun:
+    """One run on one checkpoint, which may be a folder inside the checkpoint of the settings."""
+
+    def __init__(
+        self, parts: RunParts, checkpoint: Checkpoint, identity: Identity, stop: StopRequest
+    ) -> None:
+        self._parts = parts
+        self._settings = settings = replace(parts.settings, checkpoint=checkpoint.location)
+        self._checkpoint = checkpoint
+        self._identity = identity
+        self._stop = stop
+        self._retention = RetentionWatch(
+            settings.retention, lambda: Connection(settings.source), clock=now_ms
+        )
+        self._query: StreamingQuery | None = None
+        self._report = JobReport(
+            JobIdentity(
+                cluster_id=identity.cluster_id,
+                era=identity.event_era,
+                job_id=identity.job_id,
+                run_id=str(uuid.uuid4()),
+                first_start_ms=identity.first_start_ms,
+                started_ms=now_ms(),
+                trigger_seconds=settings.trigger_seconds,
+            )
+        )
+        self._rights: Rights = "unknown"
+        self._heartbeat = HeartbeatThread(self._heartbeat_writer())
+        self._prober = self._prober_process() if settings.probe else None
+
+    def supervise(self) -> None:
+        """Returns when the job was stopped.
+
+        Raises:
+            LogLostError: a part of the log was deleted before the query had read it.
+            GroupReplayError: the query has failed for good.
+        """
+        lost = self._lost_log()
+        if lost is not None:
+            raise lost
+        self._publish_gap()
+        self._heartbeat.start()
+        if self._prober is not None:
+            self._prober.start()
+        try:
+            Supervisor(
+                begin=self._start_query,
+                checkpoint=self._settings.checkpoint,
+                renew=self._settings_changed,
+                report=self._report,
+                stop=self._stop,
+                reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
+                lost=self._lost_log,
+                quieten=lambda: quiet(self._parts.spark),
+                show=tell,
+                clock=now_ms,
+            ).run()
+        finally:
+            if self._prober is not None:
+                self._prober.close()
+            self._heartbeat.close()
+
+    def _lost_log(self) -> LogLostError | None:
+        """The part of the log that was deleted before it was read; None also while no broker answers."""
+        identity = self._identity
+        try:
+            source = Connection(self._settings.source)
+            return lost_log(self._checkpoint.read_to(), identity.era, identity.partitions, source)
+        except GroupReplayError as error:
+            log.warning("cannot check whether the log is complete: %s", error)
+            return None
+
+    def _publish_gap(self) -> None:
+        """Writes why the state is built anew; once more when the job was killed before its first batch."""
+        gap, settings = self._identity.gap, self._settings
+        if gap is None or self._checkpoint.started():
+            return
+        at_ms = self._identity.first_start_ms
+        context = Context(cluster_id=self._identity.cluster_id, era=self._identity.event_era)
+        row = event_row(gap_event(gap, at_ms), context, now_ms())
+        Publisher(settings.sink_cluster).publish(
+            settings.topics.events, [(row.key, row.value or b"")], row.headers
+        )
+
+    def _settings_changed(self) -> bool:
+        """Whether rules or retention have changed since the query was started."""
+        # Both must be asked: each remembers the answer it has given.
+        changed = any([self._parts.rules.changed(), self._retention.changed()])
+        self._report.rules_error = self._parts.rules.error
+        return changed
+
+    def _start_query(self) -> StreamingQuery:
+        # Not earlier: until here the former query ran with the former rules.
+        self._report.rules_changes = self._parts.rules.changes
+        settings, probes = self._settings, self._parts.probes
+        rows = output_rows(
+            self._parts.spark,
+            log=self._parts.log,
+            probes=probes,
+            probe_filter=ProbeFilter(
+                topic=probes.topic,
+                cluster_id=self._identity.cluster_id,
+                job_id=self._identity.job_id,
+                run_id=self._report.identity.run_id,
+            ),
+            job=Job(
+                context=self._context(),
+                topics=settings.topics,
+                retry_ms=round(settings.trigger_seconds * 1000),
+            ),
+            max_offsets_per_trigger=settings.max_offsets_per_trigger,
+        )
+        self._query = start(messages(observed(rows, settings.topics)), settings)
+        self._heartbeat.wake_query()
+        return self._query
+
+    def _context(self) -> Context:
+        settings, identity = self._settings, self._identity
+        return Context(
+            cluster_id=identity.cluster_id,
+            era=identity.event_era,
+            emit_since_ms=0 if settings.backfill_events else identity.first_start_ms,
+            # A checkpoint begins with the whole topic: from its first start on no record of a group is missing.
+            complete_since_ms=identity.first_start_ms,
+            catch_up_after_ms=max(_LATE_MS, round(3_000 * settings.trigger_seconds)),
+            topic_names=Connection(settings.source).topic_names(),
+            member_events=settings.member_events,
+            probing=settings.probe,
+            labels=dict(settings.labels),
+            redaction=settings.redaction,
+            policy=self._parts.rules.policy,
+            **self._retention.known.for_context(),
+        )
+
+    def _heartbeat_writer(self) -> HeartbeatWriter:
+        # Connections of its own, because it runs in another thread.
+        source, publisher = Connection(self._settings.source), Publisher(self._settings.sink_cluster)
+        log_plan = self._parts.log
+        return HeartbeatWriter(
+            report=self._report,
+            topics=self._settings.topics,
+            ends=lambda: source.end_offsets(log_plan.topic, log_plan.partitions),
+            progress=self._progress,
+            publish=lambda topic, key, value: publisher.publish(topic, [(key, value)]),
+            clock=now_ms,
+        )
+
+    def _progress(self) -> list[Mapping[str, Any]]:
+        """The batches that were finished since the last one known to the report."""
+        return [] if self._query is None else batches_after(self._query, self._report.last_batch_id)
+
+    def _prober_process(self) -> ProberProcess:
+        settings, (level, form) = self._settings, log_settings()
+        task = ProberTask(
+            source=settings.source,
+            sink=settings.sink_cluster,
+            topic=settings.topics.probes,
+            cluster_id=self._identity.cluster_id,
+            interval_seconds=settings.probe_interval_seconds,
+            job_id=self._identity.job_id,
+            log_level=level,
+            log_format=form,
+        )
+        return ProberProcess(task, tell=self._take_round, died=self._count_prober_end, stop=self._stop)
+
+    def _take_round(self, summary: RoundSummary) -> None:
+        if summary.rights == "missing" and self._rights != "missing":
+            log.warning("the prober cannot see all groups; grant it: %s", GRANT_DESCRIBE)
+        self._rights = summary.rights
+        self._report.last_round = summary
+
+    def _count_prober_end(self) -> None:
+        self._report.prober_restarts += 1
+
+
+def _answers(cluster: Cluster) -> bool:
+    from confluent_kafka import KafkaException
+
+    try:
+        Connection(cluster).admin().list_topics(timeout=_ANSWER_SECONDS)
+    except (KafkaException, GroupReplayError) as error:
+        log.debug("%s does not answer: %s", cluster.bootstrap_servers, error)
+        return False
+    return True

@@ -1,0 +1,59 @@
+"""The values in ``group-job``, as JSON."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from groupreplay.streaming.contract.job_document import (
+    BadRecordCounts,
+    JobConditions,
+    JobDocument,
+    KindCount,
+    LastBatch,
+    LastProbe,
+    bad_records_key,
+)
+
+
+def test_the_order_of_the_fields() -> None:
+    """The JSON has every field, in the order that the documentation shows."""
+    document = JobDocument(
+        heartbeat_ms=5,
+        trigger_seconds=10,
+        batch=LastBatch(id=1, seconds=0.5, rows=2),
+        prober=LastProbe(round_ms=3, rights="ok", brokers={"1": None}, groups=4),
+    )
+    assert msgspec.json.encode(document).decode() == (
+        '{"cluster_id":"","topic":"","era":"","job_id":"","run_id":"","version":"","first_start_ms":0,'
+        '"started_ms":0,"heartbeat_ms":5,"phase":"","caught_up_ms":null,"trigger_seconds":10,'
+        '"lag":{"offsets":0,"partitions":{}},"batch":{"id":1,"seconds":0.5,"rows":2},"state_rows":0,'
+        '"counters":{},"record_types":{},"restarts":0,"last_error":null,"rules":{"changes":0,"error":null},'
+        '"prober_restarts":0,"prober":{"round_ms":3,"rights":"ok","brokers":{"1":null},"groups":4}}'
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        JobDocument(heartbeat_ms=5, trigger_seconds=1.5, caught_up_ms=4),
+        JobConditions("c", [{"condition": "job.blind"}]),
+        BadRecordCounts("c", 3, [KindCount(kind="malformed", key_type=None, records=2)]),
+    ],
+)
+def test_what_is_written_is_read(value: msgspec.Struct) -> None:
+    """Decoding is the inverse of encoding."""
+    assert msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value
+
+
+def test_a_document_of_another_release() -> None:
+    """Missing fields have their defaults, unknown ones are ignored; without a heartbeat it is no document."""
+    text = b'{"heartbeat_ms": 5, "trigger_seconds": 10, "later": [1]}'
+    assert msgspec.json.decode(text, type=JobDocument) == JobDocument(heartbeat_ms=5, trigger_seconds=10)
+    with pytest.raises(msgspec.ValidationError, match="heartbeat_ms"):
+        msgspec.json.decode(b'{"trigger_seconds": 10}', type=JobDocument)
+
+
+def test_the_key_of_counts() -> None:
+    """One key for each partition; no group id begins so."""
+    assert bad_records_key("__consumer_offsets", 3) == b"\0__consumer_offsets-3"

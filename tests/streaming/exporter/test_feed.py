@@ -1,0 +1,140 @@
+"""The exporter reads the topics of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.exporter.collector import Limits
+from groupreplay.streaming.exporter.feed import SinkFeed
+from groupreplay.streaming.exporter.server import Exporter
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.sinks.topics_snapshot import DAY_MS
+from support.job.sink_messages import document, events, expired, job_document, stable, stuck
+from support.kafka.waiting import wait_until
+
+pytestmark = pytest.mark.broker
+
+
+class Sink:
+    """The topics of a job, written by hand."""
+
+    def __init__(self, broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+        from confluent_kafka import Producer
+        from confluent_kafka.admin import AdminClient
+
+        self.cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
+        self.names = TopicNames(events=unique("events"), states=unique("states"), job=unique("job"))
+        self.admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        self._producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+
+    def create(self, *topics: str) -> None:
+        """Topics of two partitions."""
+        from confluent_kafka.admin import NewTopic
+
+        made = self.admin.create_topics([NewTopic(name, 2, replication_factor=1) for name in topics])
+        for answer in made.values():
+            answer.result(30)
+
+    def write(self, topic: str, key: bytes, *values_: bytes | None, at_ms: int | None = None) -> None:
+        """Messages of one key."""
+        for value in values_:
+            self._producer.produce(topic, value, key, timestamp=at_ms or now_ms())
+        assert self._producer.flush(30) == 0
+
+    def groups(self) -> set[str]:
+        """Consumer groups of the cluster."""
+        return {found.group_id for found in self.admin.list_consumer_groups().result(30).valid}
+
+
+def groups(feed: SinkFeed) -> list[bytes] | None:
+    """The groups that it knows, once it has read the topics."""
+    return feed.evaluate(lambda seen: None if seen is None else sorted(seen.groups))
+
+
+def test_reads_what_a_job_writes(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """From topics that come later than the exporter; each scrape has what was written until then.
+
+    Events of the day before are not counted, and no group is left behind.
+    """
+    sink, (calm, emitted), (sick, _) = Sink(broker, unique), stable(), stuck()
+    before, names = sink.groups(), sink.names
+    feed = SinkFeed(sink.cluster, names, now_ms)
+    shown = Exporter(feed, Limits(), now_ms)
+
+    def found() -> dict[str, float]:
+        families = text_string_to_metric_families(shown.page("/metrics", "").body.decode())
+        samples = [one for family in families for one in family.samples if "consumergroup" in one.labels]
+        return {f"{one.name} {one.labels['consumergroup']}": one.value for one in samples}
+
+    feed.start()
+    try:
+        assert shown.page("/readyz", "").status == 503
+        sink.create(names.events, names.states, names.job)
+        sink.write(names.states, b"calm", document(calm, "calm"))
+        sink.write(names.states, b"sick", document(sick, "sick"))
+        sink.write(names.events, b"calm", *events(emitted, "calm")[:1], at_ms=now_ms() - DAY_MS)
+        sink.write(names.events, b"calm", *events(emitted, "calm")[1:])
+        sink.write(names.job, JOB_KEY, job_document(now_ms()))
+        wait_until(lambda: shown.page("/readyz", "").status == 200)
+        first = found()
+        assert first["kafka_consumergroup_rebalances_total calm"] == 1
+        assert first["kafka_consumergroup_group_state sick"] == 1
+        assert first["kafka_consumergroup_condition sick"] == 1
+        sink.write(names.events, b"sick", *events([expired(2)], "sick"))
+        sink.write(names.states, b"sick", None)
+        wait_until(lambda: found().get("kafka_consumergroup_offsets_expired_total sick") == 2)
+        wait_until(lambda: "kafka_consumergroup_group_state sick" not in found())
+        assert sink.groups() - before == set()
+    finally:
+        feed.close()
+    assert not feed.alive
+    assert shown.page("/healthz", "").status == 503
+
+
+def test_a_topic_that_grows(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """What is written to new partitions is found, too."""
+    from confluent_kafka.admin import NewPartitions
+
+    sink, (calm, _) = Sink(broker, unique), stable()
+    names = sink.names
+    sink.create(names.events, names.states, names.job)
+    feed = SinkFeed(sink.cluster, names, now_ms, check_seconds=0.3)
+    feed.start()
+    try:
+        wait_until(lambda: groups(feed) == [])
+        sink.admin.create_partitions([NewPartitions(names.states, 8)])[names.states].result(30)
+        wait_until(
+            lambda: len(sink.admin.list_topics(names.states, timeout=30).topics[names.states].partitions) == 8
+        )
+        keys = [f"g{number}".encode() for number in range(30)]
+        for key in keys:
+            sink.write(names.states, key, document(calm, key.decode()))
+        wait_until(lambda: groups(feed) == sorted(keys))
+    finally:
+        feed.close()
+
+
+def test_a_topic_that_was_made_anew(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """It is read from its beginning; what only the former one held is forgotten."""
+    sink, (calm, _) = Sink(broker, unique), stable()
+    names = sink.names
+    sink.create(names.events, names.states, names.job)
+    sink.write(names.states, b"a", *[document(calm, "a")] * 3)
+    feed = SinkFeed(sink.cluster, names, now_ms)
+    feed.start()
+
+    try:
+        wait_until(lambda: groups(feed) == [b"a"])
+        sink.admin.delete_topics([names.states])[names.states].result(30)
+        wait_until(lambda: names.states not in sink.admin.list_topics(timeout=30).topics)
+        sink.create(names.states)
+        sink.write(names.states, b"b", document(calm, "b"))
+        wait_until(lambda: groups(feed) == [b"b"], 120)
+    finally:
+        feed.close()
