@@ -14,7 +14,7 @@ from typing import Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check import cluster_checks, machine_checks
-from groupreplay.streaming.check.result import CheckSettings, Result, Status, Subject, failed, skipped
+from groupreplay.streaming.check.result import CheckResult, CheckSettings, Status, Subject, failed, skipped
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class _Check:
     """A question with several answers; ``needs`` names the checks without which it cannot be asked."""
 
     name: str
-    ask: Callable[[Subject], Sequence[Result]]
+    ask: Callable[[Subject], Sequence[CheckResult]]
     needs: tuple[str, ...] = ()
     when: Callable[[CheckSettings], bool] = field(default=lambda _: True)
 
@@ -55,7 +55,7 @@ _CHECKS: Final = (
 )
 
 
-def check(settings: CheckSettings) -> Iterator[Result]:
+def run_checks(settings: CheckSettings) -> Iterator[CheckResult]:
     """The answers as they come, each within ``timeout_seconds``. Never raises for what it finds."""
     subject = Subject(settings)
     blocked: set[str] = set()
@@ -71,14 +71,14 @@ def check(settings: CheckSettings) -> Iterator[Result]:
         yield from results
 
 
-def exit_code(results: Sequence[Result]) -> ExitCode:
+def exit_code(results: Sequence[CheckResult]) -> ExitCode:
     """That of the first failure; 0 when there is none. Warnings do not count."""
     return next((one.exit_code for one in results if one.status is Status.FAILED), ExitCode.OK)
 
 
-def _within(one: _Check, subject: Subject, seconds: float) -> Sequence[Result]:
+def _within(one: _Check, subject: Subject, seconds: float) -> Sequence[CheckResult]:
     """The answers, or that there was none in time: the question is then left alone in its thread."""
-    answers: list[Sequence[Result]] = []
+    answers: list[Sequence[CheckResult]] = []
     thread = threading.Thread(
         target=lambda: answers.append(_answered(one, subject)), name=f"check-{one.name}", daemon=True
     )
@@ -94,7 +94,7 @@ def _within(one: _Check, subject: Subject, seconds: float) -> Sequence[Result]:
     return [failed(one.name, error)]
 
 
-def _answered(one: _Check, subject: Subject) -> Sequence[Result]:
+def _answered(one: _Check, subject: Subject) -> Sequence[CheckResult]:
     try:
         return one.ask(subject)
     except GroupReplayError as error:

@@ -15,7 +15,7 @@ from typing import Final
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.check.result import Result, Subject, failed, ok, unknown, warning
+from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.kafka import rights as all_rights
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
@@ -34,17 +34,17 @@ _CLOCK_SECONDS: Final = 6.0
 _CLOCK_POLL_SECONDS: Final = 0.5
 
 
-def source_cluster(subject: Subject) -> Sequence[Result]:
+def source_cluster(subject: Subject) -> Sequence[CheckResult]:
     """The cluster whose groups are followed."""
     return [_cluster("cluster", subject.source)]
 
 
-def sink_cluster(subject: Subject) -> Sequence[Result]:
+def sink_cluster(subject: Subject) -> Sequence[CheckResult]:
     """The cluster of the topics, when it is another."""
     return [_cluster("sink cluster", subject.sink)]
 
 
-def source_rights(subject: Subject) -> Sequence[Result]:
+def source_rights(subject: Subject) -> Sequence[CheckResult]:
     """Each right on the cluster of the groups."""
     settings = subject.settings
     wanted = all_rights.source_rights(
@@ -53,7 +53,7 @@ def source_rights(subject: Subject) -> Sequence[Result]:
     return _rights(subject.source, wanted)
 
 
-def sink_rights(subject: Subject) -> Sequence[Result]:
+def sink_rights(subject: Subject) -> Sequence[CheckResult]:
     """Each right on the cluster of the topics that was not asked for before."""
     wanted = all_rights.sink_rights(subject.settings.topics)
     if subject.sink is subject.source:
@@ -61,7 +61,7 @@ def sink_rights(subject: Subject) -> Sequence[Result]:
     return _rights(subject.sink, wanted)
 
 
-def offsets_topic(subject: Subject) -> Sequence[Result]:
+def offsets_topic(subject: Subject) -> Sequence[CheckResult]:
     """Whether the log is there, one record of it can be read, and every partition answers."""
     topic = subject.offsets_topic
     ends = LiveGroups(subject.source).ends(topic.partitions)
@@ -79,7 +79,7 @@ def offsets_topic(subject: Subject) -> Sequence[Result]:
     return [ok("offsets topic", found)]
 
 
-def transactions(subject: Subject) -> Sequence[Result]:
+def transactions(subject: Subject) -> Sequence[CheckResult]:
     """Whether an open transaction holds back what the job may read, and since when, by its first record."""
     topic = subject.offsets_topic
     ends = LiveGroups(subject.source).ends(topic.partitions)
@@ -102,7 +102,7 @@ def transactions(subject: Subject) -> Sequence[Result]:
     return [failed("transactions", GroupReplayError(what, fix=fix, exit_code=ExitCode.DATA))]
 
 
-def clock(subject: Subject) -> Sequence[Result]:
+def clock(subject: Subject) -> Sequence[CheckResult]:
     """How far the brokers' clocks are from ours, by the records that coordinators write meanwhile."""
     from confluent_kafka import KafkaException
 
@@ -122,7 +122,7 @@ def clock(subject: Subject) -> Sequence[Result]:
     return [ok("clock", told)]
 
 
-def retention(subject: Subject) -> Sequence[Result]:
+def retention(subject: Subject) -> Sequence[CheckResult]:
     """How long offsets are kept, which forecasts of their end stand on."""
     flags = subject.settings.retention
     known = flags.resolve(subject.source)
@@ -143,7 +143,7 @@ def retention(subject: Subject) -> Sequence[Result]:
     return [ok("retention", found)]
 
 
-def output_topics(subject: Subject) -> Sequence[Result]:
+def output_topics(subject: Subject) -> Sequence[CheckResult]:
     """Each topic of the job: as it is, or that it will be created."""
     names, there = subject.settings.topics, {}
     for topic in describe_topics(subject.sink, names):
@@ -179,7 +179,7 @@ def output_topics(subject: Subject) -> Sequence[Result]:
     return results
 
 
-def _cluster(name: str, connection: Connection) -> Result:
+def _cluster(name: str, connection: Connection) -> CheckResult:
     from confluent_kafka import KafkaException
 
     try:
@@ -205,11 +205,11 @@ def _release(connection: Connection) -> str:
     return f"Kafka {version.partition('-')[0]}" if version else "Kafka 4.0 or later"
 
 
-def _rights(connection: Connection, wanted: Sequence[Right]) -> list[Result]:
+def _rights(connection: Connection, wanted: Sequence[Right]) -> list[CheckResult]:
     return list(_right_results(connection, wanted))
 
 
-def _right_results(connection: Connection, wanted: Sequence[Right]) -> Iterator[Result]:
+def _right_results(connection: Connection, wanted: Sequence[Right]) -> Iterator[CheckResult]:
     for right, has in all_rights.held(connection, wanted).items():
         line = grant_line(right, connection.cluster)
         if has is False and right.needed:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from groupreplay import __version__
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.check.result import Result, Subject, failed, ok, unknown, warning
+from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark.checkpoint_files import in_folder
 
@@ -25,7 +25,7 @@ from groupreplay.streaming.spark.checkpoint_files import in_folder
 _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
 
 
-def java(_: Subject) -> Sequence[Result]:
+def java(_: Subject) -> Sequence[CheckResult]:
     """The Java that ``run`` would start; under spark-submit it is the cluster's that counts."""
     from groupreplay.streaming.local.java import find_java
 
@@ -33,7 +33,7 @@ def java(_: Subject) -> Sequence[Result]:
     return [ok("java", f"Java {found.version} ({found.source}): {found.home}")]
 
 
-def versions(_: Subject) -> Sequence[Result]:
+def versions(_: Subject) -> Sequence[CheckResult]:
     """The releases of what the job stands on, against what this release was made for."""
     from groupreplay.streaming.local.ivy import JarError
     from groupreplay.streaming.local.jars import locked_jars
@@ -55,7 +55,7 @@ def versions(_: Subject) -> Sequence[Result]:
     return [ok("versions", told)]
 
 
-def checkpoint(subject: Subject) -> Sequence[Result]:
+def checkpoint(subject: Subject) -> Sequence[CheckResult]:
     """Whether the folder can be written, is free, and belongs to this cluster and these topics."""
     location = str(subject.settings.checkpoint)
     address = urlsplit(location)
@@ -143,7 +143,7 @@ def _latest(folder: Path) -> Path:
     return max(inside, key=lambda one: _numbers(one.name), default=folder)
 
 
-def _belongs(folder: Path, subject: Subject) -> Result:
+def _belongs(folder: Path, subject: Subject) -> CheckResult:
     """What a checkpoint that is there belongs to.
 
     Raises:

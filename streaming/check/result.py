@@ -70,7 +70,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class CheckResult:
     """One line: what was looked at, how it is, and what to do (commands one a line)."""
 
     check: str
@@ -84,27 +84,29 @@ class Result:
         return {"check": self.check, "status": self.status.value, "found": self.found, "fix": self.fix}
 
 
-def ok(check: str, found: str) -> Result:
+def ok(check: str, found: str) -> CheckResult:
     """Nothing to do."""
-    return Result(check=check, status=Status.OK, found=found)
+    return CheckResult(check=check, status=Status.OK, found=found)
 
 
-def warning(check: str, found: str, fix: str) -> Result:
+def warning(check: str, found: str, fix: str) -> CheckResult:
     """The job works without it."""
-    return Result(check=check, status=Status.WARNING, found=found, fix=fix)
+    return CheckResult(check=check, status=Status.WARNING, found=found, fix=fix)
 
 
-def failed(check: str, error: GroupReplayError) -> Result:
+def failed(check: str, error: GroupReplayError) -> CheckResult:
     """The job would not start, or would not work."""
     found = f"{error.what} ({error.where})" if error.where else error.what
-    return Result(check=check, status=Status.FAILED, found=found, fix=error.fix, exit_code=error.exit_code)
+    return CheckResult(
+        check=check, status=Status.FAILED, found=found, fix=error.fix, exit_code=error.exit_code
+    )
 
 
-def unknown(check: str, found: str) -> Result:
+def unknown(check: str, found: str) -> CheckResult:
     """There is no answer, which is nobody's fault."""
-    return Result(check=check, status=Status.SKIPPED, found=found)
+    return CheckResult(check=check, status=Status.SKIPPED, found=found)
 
 
-def skipped(check: str, needs: str) -> Result:
+def skipped(check: str, needs: str) -> CheckResult:
     """Another check has to be ok first."""
     return unknown(check, f"cannot be asked before this is ok: {needs}")

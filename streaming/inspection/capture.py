@@ -11,7 +11,7 @@ from pathlib import Path
 
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
-from groupreplay.streaming.kafka.topic_reader import Advance, follow_topic, no_progress, read_topic
+from groupreplay.streaming.kafka.topic_reader import ProgressCallback, follow_topic, no_progress, read_topic
 from groupreplay.streaming.prober.probe_log import ProbesPlace, open_probes
 
 
@@ -21,7 +21,7 @@ def capture(
     *,
     probes: ProbesPlace | None = None,
     follow_seconds: float = 0,
-    progress: Advance = no_progress,
+    progress: ProgressCallback = no_progress,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Write everything up to the topic's end at this moment, then what arrives in ``follow_seconds`` more.

@@ -22,7 +22,13 @@ import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.topic_reader import BATCH_ROWS, ROW_SCHEMA, Advance, Rows, no_progress
+from groupreplay.streaming.kafka.topic_reader import (
+    BATCH_ROWS,
+    ROW_SCHEMA,
+    ProgressCallback,
+    Rows,
+    no_progress,
+)
 
 #: Keys of the Parquet schema's metadata.
 CLUSTER_ID: Final = b"groupreplay.cluster_id"
@@ -137,7 +143,7 @@ def read_captures(
     partitions: Sequence[int] | None = None,
     *,
     probes_topic: str = "group-probes",
-    progress: Advance = no_progress,
+    progress: ProgressCallback = no_progress,
 ) -> Rows:
     """The records of the offsets topic in capture files and folders of them, in the order of the log.
 
@@ -265,7 +271,7 @@ def _scanned(file: pq.ParquetFile, path: Path, index: int, column: str) -> tuple
 
 
 def _in_log_order(
-    pieces: Sequence[_Piece], topic: str, partitions: Sequence[int] | None, progress: Advance
+    pieces: Sequence[_Piece], topic: str, partitions: Sequence[int] | None, progress: ProgressCallback
 ) -> Iterator[pa.RecordBatch]:
     total = sum(piece.rows for piece in pieces)
     done = 0

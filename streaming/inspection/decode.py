@@ -22,7 +22,7 @@ _SHOWN = 20
 
 
 @dataclass(slots=True)
-class Tally:
+class DecodeCounts:
     """What became of the records; ``examples`` are the first ones that could not be used, in words."""
 
     decoded: int = 0
@@ -70,9 +70,9 @@ def decode_record(key: bytes | None, value: bytes | None) -> dict[str, Any] | Sk
 
 
 def decode_rows(
-    rows: Rows, tally: Tally, *, with_position: bool = False, offset: int | None = None
+    rows: Rows, counts: DecodeCounts, *, with_position: bool = False, offset: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The records of ``rows`` that can be decoded, in order; ``tally`` counts them and the others.
+    """The records of ``rows`` that can be decoded, in order; ``counts`` counts them and the others.
 
     ``offset`` picks the record at that offset (of each partition).
     """
@@ -81,9 +81,9 @@ def decode_rows(
             position = {name: row[name] for name in ("partition", "offset", "timestamp")}
             decoded = decode_record(row["key"], row["value"])
             if isinstance(decoded, Skipped | Malformed):
-                tally.add(decoded, f"partition {row['partition']}, offset {row['offset']}")
+                counts.add(decoded, f"partition {row['partition']}, offset {row['offset']}")
                 continue
-            tally.decoded += 1
+            counts.decoded += 1
             yield {**position, **decoded} if with_position else decoded
 
 

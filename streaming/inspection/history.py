@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from groupreplay.state.output.envelope import timestamp
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.inspection.inspection import living
+from groupreplay.streaming.inspection.groups import existing
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.text.event_text import event_name, milliseconds, words_of
 from groupreplay.streaming.text.terminal import Table
@@ -190,7 +190,7 @@ def history(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
         group_id = event["data"]["group_id"]
         if group_id is not None and replay.wants(group_id):
             lives.setdefault(group_id, _Life()).tell(event)
-    for picture in living(replay):
+    for picture in existing(replay):
         lives.setdefault(picture["group_id"], _Life()).end(picture)
     return [row for group_id in sorted(lives) for row in lives[group_id].documents(group_id)]
 

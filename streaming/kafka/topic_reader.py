@@ -38,7 +38,7 @@ _BATCH_BYTES: Final = 32 * 1024 * 1024
 _SILENCE_SECONDS: Final = 60.0
 
 
-class Advance(Protocol):
+class ProgressCallback(Protocol):
     """What a progress display is told: rows done, and rows in all when known."""
 
     def __call__(self, done: int, total: int | None) -> None:
@@ -72,7 +72,7 @@ class Rows:
 
 
 def read_topic(
-    cluster: Cluster, partitions: Sequence[int] | None = None, *, progress: Advance = no_progress
+    cluster: Cluster, partitions: Sequence[int] | None = None, *, progress: ProgressCallback = no_progress
 ) -> Rows:
     """Everything in the offsets topic up to its end at this moment, partition by partition.
 
@@ -130,7 +130,7 @@ def follow_topic(
 
 
 def _read_spans(
-    connection: Connection, topic: str, spans: Sequence[tuple[int, int, int]], progress: Advance
+    connection: Connection, topic: str, spans: Sequence[tuple[int, int, int]], progress: ProgressCallback
 ) -> Iterator[pa.RecordBatch]:
     spans = [(number, start, end) for number, start, end in spans if start < end]
     total = sum(end - start for _, start, end in spans)

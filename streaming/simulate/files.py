@@ -16,7 +16,7 @@ import pyarrow as pa
 from groupreplay.state.simulation.simulation import Plan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, Advance, no_progress
+from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.simulate.rows import Place, Row, simulated_rows
 
 CLUSTER_ID: Final = "simulated"
@@ -30,7 +30,7 @@ def truth_path(path: Path) -> Path:
 
 
 def write_simulation(
-    plan: Plan, path: Path, progress: Advance = no_progress, *, truth: Path | None = None
+    plan: Plan, path: Path, progress: ProgressCallback = no_progress, *, truth: Path | None = None
 ) -> int:
     """Write the capture and the truth; the same plan gives the same bytes. Returns the number of records.
 

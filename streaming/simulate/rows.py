@@ -35,7 +35,7 @@ from groupreplay.streaming.contract.probe_messages import (
     RoundSummary,
     encode_message,
 )
-from groupreplay.streaming.kafka.topic_reader import Advance
+from groupreplay.streaming.kafka.topic_reader import ProgressCallback
 
 PROBES_TOPIC: Final = "group-probes"
 _SPILL_BYTES: Final = 32 * 1024 * 1024
@@ -54,7 +54,7 @@ class Place:
     first_offsets: Mapping[int, int] | None = None
 
 
-def simulated_rows(plan: Plan, place: Place, truth: TextIO, progress: Advance) -> Iterator[Row]:
+def simulated_rows(plan: Plan, place: Place, truth: TextIO, progress: ProgressCallback) -> Iterator[Row]:
     """All rows; the truth is written meanwhile.
 
     Records of a partition come in their order, one partition after the other. What the prober has written is one

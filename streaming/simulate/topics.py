@@ -18,7 +18,7 @@ from groupreplay.state.simulation.simulation import Plan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.topic_reader import Advance, no_progress
+from groupreplay.streaming.kafka.topic_reader import ProgressCallback, no_progress
 from groupreplay.streaming.simulate.files import appearing
 from groupreplay.streaming.simulate.rows import PROBES_TOPIC, Place, Row, simulated_rows
 
@@ -31,7 +31,7 @@ _ROOM_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topics:
+class SimulationTopics:
     """Where a simulation goes. ``offsets_topic``: into the brokers' own topic, which somebody has said."""
 
     cluster: Cluster
@@ -40,7 +40,9 @@ class Topics:
     offsets_topic: bool = False
 
 
-def write_to_topic(plan: Plan, topics: Topics, truth: Path, progress: Advance = no_progress) -> int:
+def write_to_topic(
+    plan: Plan, topics: SimulationTopics, truth: Path, progress: ProgressCallback = no_progress
+) -> int:
     """Write the simulation behind what the topics have, and the truth. Returns the number of records.
 
     A topic that is missing is made. Records keep the times that were simulated; a topic counts offsets by itself,
@@ -92,7 +94,7 @@ def _ensure(connection: Connection, topic: str, partitions: int) -> None:
         )
 
 
-def _produce(topics: Topics, rows: Iterable[Row]) -> int:
+def _produce(topics: SimulationTopics, rows: Iterable[Row]) -> int:
     cluster = topics.cluster
     if topics.topic == OFFSETS_TOPIC:
         cluster = replace(cluster, properties={**cluster.properties, "client.id": _ADMINISTRATOR})

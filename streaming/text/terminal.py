@@ -13,9 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, TextIO
+from typing import Any, Final, Literal, TextIO
 
 import click
 
@@ -24,19 +23,12 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.logs import without_secrets
 
 Cell = str | int | None
+#: The values of ``-o``.
+OutputFormat = Literal["table", "json", "jsonl", "csv"]
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 _REDRAW_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 10.0
-
-
-class Output(str, Enum):
-    """The values of ``-o``."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +39,24 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
 
-def show(table: Table, documents: Iterable[Mapping[str, Any]], output: Output, *, colour: bool) -> None:
+def show(table: Table, documents: Iterable[Mapping[str, Any]], output: OutputFormat, *, colour: bool) -> None:
     """Print the same answer as a table, as CSV, or the documents behind it as JSON."""
-    if output is Output.TABLE:
+    if output == "table":
         print_table(table, colour=colour)
-    elif output is Output.CSV:
+    elif output == "csv":
         print_csv(table)
-    elif output is Output.JSON:
+    elif output == "json":
         click.echo(escape_json(json.dumps(list(documents), ensure_ascii=False, indent=2)))
     else:
         for document in documents:
             click.echo(json_line(document))
+
+
+def merged(tables: Sequence[Table]) -> Table:
+    """All rows under the columns of all tables, for a format that has a single heading."""
+    columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
+    named = [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
+    return Table(columns, [tuple(row.get(name) for name in columns) for row in named])
 
 
 def print_table(table: Table, *, colour: bool) -> None:

@@ -26,7 +26,7 @@ from groupreplay.streaming.config.retention import RetentionFlags
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.inspection.inspection import pictures
+from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.broker import EmbeddedBroker
@@ -120,7 +120,7 @@ class World:
 
     def predicted(self) -> dict[Place, int | None]:
         """When each offset may be removed, as the log shows it now."""
-        found = pictures(self.replay(), read_topic(Cluster(bootstrap_servers=self.server)))
+        found = live_groups(self.replay(), read_topic(Cluster(bootstrap_servers=self.server)))
         return {
             (group["group_id"], offset["topic"], offset["partition"]): offset["expires_at_ms"]
             for group in found

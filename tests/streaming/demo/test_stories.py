@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
+from groupreplay.streaming.cli.commands.simulate import SCENARIO_NAMES
 from groupreplay.streaming.cli.program import cli
-from groupreplay.streaming.cli.simulate import SCENARIO_NAMES
 from groupreplay.streaming.demo.scenario import TOPICS, Action, Step
 from groupreplay.streaming.demo.stories import SIMULATED_ONLY, STORIES, Story
 

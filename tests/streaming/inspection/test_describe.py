@@ -6,30 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from groupreplay.codecs import OffsetCommitKey, encode_key
-from groupreplay.state import Context
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.inspection.inspection import (
-    DescribeView,
-    choose,
-    describe_tables,
-    list_table,
-    merged,
-    pictures,
-    require,
-    summary,
-)
+from groupreplay.streaming.inspection.describe import describe_tables
+from groupreplay.streaming.inspection.describe_columns import DescribeView
 from groupreplay.streaming.kafka.clients import TopicIdentity
-from groupreplay.streaming.kafka.topic_reader import Rows
-from groupreplay.streaming.text.terminal import Table
-from support.histories.builders import commit, emptied, generation, gone, member
+from groupreplay.streaming.text.terminal import Table, merged
+from support.histories.builders import commit, generation, member
 from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, tasks
 from support.histories.modern_builders import (
-    TOPIC,
     UNREVOKED,
     current,
     described,
@@ -39,83 +22,25 @@ from support.histories.modern_builders import (
     target_epoch,
 )
 from support.histories.other_kinds import share_group, streams_group
-from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
+from support.job.captures import CLUSTER_ID, ERA
+from support.job.described_groups import found, of_kind, stable
 
 AT = 1_767_225_600_000
 TIME = "2026-01-01T00:00:00.000Z"
 WEEK_LATER = "2026-01-08T00:00:00.000Z"
-NOWHERE = Rows(CLUSTER_ID, ERA, iter(()))
 BROKER = TopicIdentity(CLUSTER_ID, "__consumer_offsets", ERA, 50, {47: "h:9092 (1)"})
 
 
-def found(tmp_path: Path, *history: Any) -> list[dict[str, Any]]:
-    """The groups after a history of group ``g`` and one commit of ``simple`` in another partition."""
-    (one,) = raw([commit("t", 0, 1, at=AT)], partition=0)
-    simple = one._replace(key=encode_key(OffsetCommitKey(group="simple", topic="t", partition=0)))
-    path = write_capture(tmp_path / "a.parquet", [*raw(history), simple])
-    return pictures(Replay(Context(cluster_id=CLUSTER_ID, era=ERA)), read_captures([path]))
-
-
-def stable(tmp_path: Path) -> list[dict[str, Any]]:
-    """Group ``g`` with two members, one of them static and without partitions, and two commits."""
-    history = [
-        generation(4, member("a", [0, 1], client_id="app"), member("b", instance_id="i-b"), at=AT),
-        commit("t", 0, 10, at=AT, leader_epoch=3, metadata="note"),
-        commit("t", 9, 11, at=AT),
-    ]
-    return found(tmp_path, *history)
-
-
-def test_list(tmp_path: Path) -> None:
-    """Every living group, by name; what is not known is missing."""
-    assert list_table(stable(tmp_path)) == Table(
-        ("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"),
-        [("g", "classic", "Stable", 2, 4, TIME, None), ("simple", "classic", "Empty", 0, None, TIME, None)],
-    )
-
-
-def test_list_shows_the_epoch_of_newer_kinds(tmp_path: Path) -> None:
-    """They have a group epoch in the place of a generation."""
-    rows = list_table(of_kind(tmp_path, first_join(at=AT, epoch=2))).rows
-    assert rows == [("g", "consumer", "Stable", 1, 2, TIME, None)]
-
-
-def test_deleted_groups_are_not_listed(tmp_path: Path) -> None:
-    """A group that is gone is not shown as Dead."""
-    after = found(tmp_path, generation(1, member("a"), at=AT), emptied(2, at=AT + 1), gone(at=AT + 2))
-    assert [picture["group_id"] for picture in after] == ["simple"]
-
-
-@pytest.mark.parametrize(
-    ("states", "types", "expected"),
-    [
-        ((), (), ["g", "simple"]),
-        (("STABLE",), (), ["g"]),
-        (("empty", "stable"), ("Classic",), ["g", "simple"]),
-        (("preparingrebalance",), (), []),
-        ((), ("share",), []),
-        (("not_ready", "STA_BLE"), (), ["g"]),
-    ],
-)
-def test_choice(tmp_path: Path, states: tuple[str, ...], types: tuple[str, ...], expected: list[str]) -> None:
-    """States and types are compared as Kafka's tools do, whatever their case."""
-    chosen = choose(stable(tmp_path), types=types, states=states)
-    assert [picture["group_id"] for picture in chosen] == expected
-
-
 def shown(
-    groups: list[dict[str, Any]], view: DescribeView, *, verbose: bool = False, rows: Rows = NOWHERE
+    groups: list[dict[str, Any]],
+    view: DescribeView,
+    *,
+    verbose: bool = False,
+    identity: TopicIdentity | None = None,
 ) -> list[dict[str, Any]]:
     """The rows of the one table of a view, by heading, in the order of the headings."""
-    (table,) = describe_tables(groups, view, rows, verbose=verbose)
+    (table,) = describe_tables(groups, view, identity, verbose=verbose)
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-
-
-def of_kind(tmp_path: Path, history: list[Any]) -> list[dict[str, Any]]:
-    """The group of one of the newer kinds, its topic named as a cluster would."""
-    path = write_capture(tmp_path / "a.parquet", raw(history))
-    context = Context(cluster_id=CLUSTER_ID, era=ERA, topic_names={TOPIC: "orders"})
-    return pictures(Replay(context), read_captures([path]))
 
 
 def test_state_view(tmp_path: Path) -> None:
@@ -135,8 +60,7 @@ def test_state_view(tmp_path: Path) -> None:
     assert list(long)[4:6] == ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
     epochs = {"GROUP-EPOCH": None, "TARGET-ASSIGNMENT-EPOCH": None}
     assert long == {**brief, **epochs, "HISTORY": "partial", "CONDITIONS": None}
-    asked = Rows(CLUSTER_ID, ERA, iter(()), identity=BROKER)
-    (row,) = shown([{**groups[0], "group_id": "a"}], DescribeView.STATE, rows=asked)
+    (row,) = shown([{**groups[0], "group_id": "a"}], DescribeView.STATE, identity=BROKER)
     assert row["COORDINATOR (ID)"] == "h:9092 (1)"
 
 
@@ -145,11 +69,11 @@ def test_members_view(tmp_path: Path) -> None:
     columns = ("GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS")
     rows = [("g", "a", None, "/10.0.0.1", "app", 2), ("g", "b", "i-b", "/10.0.0.1", "client-b", 0)]
     groups = stable(tmp_path)
-    assert describe_tables(groups, DescribeView.MEMBERS, NOWHERE, verbose=False) == [Table(columns, rows)]
+    assert describe_tables(groups, DescribeView.MEMBERS, None, verbose=False) == [Table(columns, rows)]
     kafkas = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT", "UPGRADED")
     ours = ("MEMBER-STATE", "REVOKING", "RACK", "CONNECT")
     rest = (None, None, None, "Stable", None, None, None)
-    assert describe_tables(groups, DescribeView.MEMBERS, NOWHERE, verbose=True) == [
+    assert describe_tables(groups, DescribeView.MEMBERS, None, verbose=True) == [
         Table((*columns, *kafkas, *ours), [(*rows[0], None, "t:0,1", *rest), (*rows[1], None, None, *rest)])
     ]
 
@@ -213,7 +137,7 @@ def test_a_share_group(tmp_path: Path) -> None:
     assert long == {**member, **more}
     columns = ("GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG")
     rows = [("g", "orders", 0, None, None), ("g", "orders", 1, None, None)]
-    assert describe_tables(groups, DescribeView.OFFSETS, NOWHERE, verbose=False) == [Table(columns, rows)]
+    assert describe_tables(groups, DescribeView.OFFSETS, None, verbose=False) == [Table(columns, rows)]
 
 
 def test_a_streams_group(tmp_path: Path) -> None:
@@ -283,10 +207,8 @@ def test_offsets_view(tmp_path: Path) -> None:
         ("g", "t", 9, 11, *ends, *nobody, TIME, "", None),
         ("simple", "t", 0, 1, *ends, *nobody, TIME, "", WEEK_LATER),
     ]
-    assert describe_tables(groups, DescribeView.OFFSETS, NOWHERE, verbose=False) == [
-        Table(tuple(columns), rows)
-    ]
-    by_expiry = describe_tables(groups, DescribeView.OFFSETS, NOWHERE, verbose=False, by_expiry=True)
+    assert describe_tables(groups, DescribeView.OFFSETS, None, verbose=False) == [Table(tuple(columns), rows)]
+    by_expiry = describe_tables(groups, DescribeView.OFFSETS, None, verbose=False, by_expiry=True)
     assert by_expiry == [Table(tuple(columns), [rows[3], *rows[:3]])]
     long = shown(groups, DescribeView.OFFSETS, verbose=True)
     assert list(long[0])[:5] == ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET"]
@@ -297,35 +219,11 @@ def test_kinds_side_by_side(tmp_path: Path) -> None:
     """One table for each of Kafka's tools; in one table every row has its cells under its own headings."""
     classic = stable(tmp_path)[:1]
     share = [{**of_kind(tmp_path, share_group(AT))[0], "group_id": "s"}]
-    tables = describe_tables([*share, *classic], DescribeView.STATE, NOWHERE, verbose=False)
+    tables = describe_tables([*share, *classic], DescribeView.STATE, None, verbose=False)
     assert [[row[0] for row in table.rows] for table in tables] == [["g"], ["s"]]
     assert merged(tables) == Table(
         tables[0].columns,
         [*tables[0].rows, ("s", None, None, "Stable", 1, None, TIME)],
     )
-    (nothing,) = describe_tables([], DescribeView.STATE, NOWHERE, verbose=False)
+    (nothing,) = describe_tables([], DescribeView.STATE, None, verbose=False)
     assert (nothing.columns[0], nothing.rows) == ("GROUP", [])
-
-
-def test_a_group_that_is_not_there(tmp_path: Path) -> None:
-    """Asking for an unknown group is an error with an exit code, not an empty table."""
-    groups = stable(tmp_path)
-    names = [group["group_id"] for group in groups]
-    require(names, ["g"], "here")
-    with pytest.raises(GroupReplayError, match=r"there is no group 'x' \(here\)") as caught:
-        require(names, ["g", "x"], "here")
-    assert caught.value.exit_code is ExitCode.DATA
-
-
-def test_summary(tmp_path: Path) -> None:
-    """What list -o json says of a group."""
-    assert summary(stable(tmp_path)[0]) == {
-        "group_id": "g",
-        "type": "classic",
-        "state": "Stable",
-        "members": 2,
-        "generation": 4,
-        "since_ms": AT,
-        "group_epoch": None,
-        "risk": None,
-    }

@@ -1,9 +1,4 @@
-"""``groupreplay demo``: a broker, consumer groups, the job, and what it says about them, on one machine.
-
-Everything is real: the embedded broker, the consumers (``scenario``), the Spark job as its own process, and
-the events, which are read back from the sink topic. Knows the order in which the parts start and end; must
-not know how an event is found.
-"""
+"""The demo: an embedded broker, real consumer groups, the Spark job, and its events read back from the sink."""
 
 from __future__ import annotations
 
@@ -23,11 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.cli.options import Display, display_options
-from groupreplay.streaming.demo.stories import SIMULATED_ONLY, STORIES, Story
 
 if TYPE_CHECKING:
     from groupreplay.streaming.demo.scenario import Stage
+    from groupreplay.streaming.demo.stories import Story
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.local.process_guard import GuardedProcess
     from groupreplay.streaming.sinks.sink_reader import SinkReader
@@ -39,62 +33,35 @@ _JOB_STOP_SECONDS: Final = 8.0
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class _StoppedError(BaseException):
-    """A signal asked us to end; like KeyboardInterrupt, not for ``except Exception``."""
+class DemoStoppedError(BaseException):
+    """A signal ended the demo; like KeyboardInterrupt, not caught by ``except Exception``."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
 
 
-@click.command()
-@click.option(
-    "--seconds",
-    type=click.IntRange(10, 3600),
-    show_default="45, some scenarios longer",
-    help="How long the groups are watched; starting the broker and Spark takes about half a minute more.",
-)
-@click.option(
-    "--scenario",
-    type=click.Choice((*STORIES, *SIMULATED_ONLY)),
-    default="mixed",
-    show_default=True,
-    help="What they do; some scenarios are only for simulate.",
-)
-@click.option("--keep", is_flag=True, help="Leave the broker running at the end, to look around in it.")
-@display_options
-@click.pass_context
-def demo(ctx: click.Context, seconds: int | None, scenario: str, keep: bool) -> None:
-    """Watch real consumer groups join, leave, die and come back.
+def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool) -> None:
+    """Run the broker, the consumers of ``story`` and the job, and print the job's events.
 
-    Starts a Kafka broker on this machine (its jars are fetched at the first start), a few consumers, and the
-    job, and shows the job's events as they arrive in the topic group-events. Needs nothing but Java 17 or 21.
+    ``seconds`` None: as long as the story needs. ``keep`` leaves the broker running.
+
+    Raises:
+        DemoStoppedError: a signal ended the demo; everything it started has ended.
+        GroupReplayError: the broker or the job could not be started, or ended early.
     """
-    if scenario in SIMULATED_ONLY:
-        raise click.UsageError(
-            f"The scenario {scenario} cannot be played with real clients, {SIMULATED_ONLY[scenario]}; "
-            f"see it with: groupreplay simulate --scenario {scenario} -o {scenario}.parquet"
-        )
-    from groupreplay.streaming.text.screen import Screen
-
-    story = STORIES[scenario]
-    screen = Screen(colour=ctx.ensure_object(Display).colour)
-    try:
-        with _stoppable():
-            _perform(story, seconds or story.seconds, keep, screen)
-    except _StoppedError as stopped:
-        click.echo("stopped; nothing is left running", err=True)
-        ctx.exit(128 + stopped.number)
+    with _stoppable():
+        _run(story, seconds or story.seconds, keep, screen)
 
 
 @contextlib.contextmanager
 def _stoppable() -> Iterator[None]:
-    """Signals end the demo from wherever it is; a further one does not disturb the clearing up."""
+    """Turn the first signal into an exception; further signals do not interrupt the cleanup."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         for sign in _STOP_SIGNALS:
             signal.signal(sign, signal.SIG_IGN)
-        raise _StoppedError(number)
+        raise DemoStoppedError(number)
 
     before = {sign: signal.signal(sign, stop) for sign in _STOP_SIGNALS}
     try:
@@ -104,16 +71,16 @@ def _stoppable() -> Iterator[None]:
             signal.signal(sign, handler)
 
 
-def _perform(story: Story, seconds: int, keep: bool, screen: Screen) -> None:
+def _run(story: Story, seconds: int, keep: bool, screen: Screen) -> None:
     from groupreplay.streaming.demo.scenario import Stage
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.local.jars import jar_paths
     from groupreplay.streaming.sinks.sink_reader import SinkReader
 
-    # Before anything moves on the screen: both show a progress of their own while they fetch.
+    # Before the status line starts: both show their own progress while they download.
     jar_paths("broker-4.3.1")
     jar_paths("spark-connector")
-    # Leaving these in another way than by the last lines here kills what they started.
+    # An exception inside this block kills the processes; only the last lines end them gracefully.
     with contextlib.ExitStack() as parts:
         scratch = tempfile.TemporaryDirectory(prefix="groupreplay-demo-", ignore_cleanup_errors=True)
         folder = Path(parts.enter_context(scratch))
@@ -136,7 +103,7 @@ def _perform(story: Story, seconds: int, keep: bool, screen: Screen) -> None:
 
 
 def _start_job(bootstrap_servers: str, folder: Path, flags: Sequence[str]) -> GuardedProcess:
-    """The command that anybody would use, with everything it leaves behind in our folder."""
+    """The job as users start it, with all its temporary files below ``folder``."""
     from groupreplay.streaming.local.process_guard import GuardedProcess
 
     scratch = folder / "scratch"
@@ -150,10 +117,10 @@ def _start_job(bootstrap_servers: str, folder: Path, flags: Sequence[str]) -> Gu
 
 
 def _await_job(job: GuardedProcess, reader: SinkReader) -> None:
-    """Returns at the job's first heartbeat: what happens from then on is news to it, not the past.
+    """Return at the job's first heartbeat: the job emits events for everything that happens after it.
 
     Raises:
-        GroupReplayError: it ended, or was not ready in time.
+        GroupReplayError: the job ended, or was not ready in time.
     """
     deadline = time.monotonic() + _JOB_START_SECONDS
     while reader.caught_up_ms is None:
@@ -172,16 +139,18 @@ def _need_running(job: GuardedProcess) -> None:
 
 
 def _failure(job: GuardedProcess, what: str) -> GroupReplayError:
-    """The error, after the end of the job's log: its folder will be gone when the error is read."""
+    """The error; prints the end of the job's log first, because its folder is about to be removed."""
     from groupreplay.state.output.display import safe_text
 
     for line in job.tail().splitlines():
         click.echo(f"  job: {safe_text(line, 500)}", err=True)
-    return GroupReplayError(what, fix="the end of its log is above; try again, or report it with those lines")
+    return GroupReplayError(
+        what, fix="the end of its log is above; try again, or report the problem with those lines"
+    )
 
 
 def _watch(seconds: int, stage: Stage, job: GuardedProcess, reader: SinkReader, screen: Screen) -> None:
-    """The live view: plays the story, shows every event as it arrives, and waits for the last ones."""
+    """Play the story, print every event as it arrives, and wait for the last events."""
     from groupreplay.streaming.text.event_text import event_name, line_of
 
     counts: Counter[str] = Counter()
@@ -191,7 +160,7 @@ def _watch(seconds: int, stage: Stage, job: GuardedProcess, reader: SinkReader, 
             counts[event_name(event)] += 1
             screen.line(line_of(event))
 
-    screen.heading(f"{'time (UTC)':<12}  {'':<5}  {'group':<14}  what the job says, read from group-events")
+    screen.heading(f"{'time (UTC)':<12}  {'':<5}  {'group':<14}  event, read from group-events")
     start = time.monotonic()
     with screen.busy("watching"):
         while (elapsed_s := time.monotonic() - start) < seconds:
@@ -205,13 +174,13 @@ def _watch(seconds: int, stage: Stage, job: GuardedProcess, reader: SinkReader, 
         while time.monotonic() < deadline and _known_to_job(reader) != stage.groups():
             _need_running(job)
             show_events()
-        show_events()  # the documents that agreed may have been read before the events beside them
+        show_events()  # the documents may have been read before the events of the same batch
     kinds = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
     screen.heading(f"\n{sum(counts.values())} events: {kinds}")
 
 
 def _known_to_job(reader: SinkReader) -> dict[str, tuple[str, int]]:
-    """State and number of members of each group, by the job's documents."""
+    """State and number of members of each group, from the job's documents."""
     return {
         group: (document.get("state", "?"), document.get("member_count", 0))
         for group, document in reader.documents.items()
@@ -219,19 +188,21 @@ def _known_to_job(reader: SinkReader) -> dict[str, tuple[str, int]]:
 
 
 def _summarise(stage: Stage, reader: SinkReader, screen: Screen) -> None:
-    """The groups as the compacted topic group-states has them, beside what the broker says itself."""
+    """Print the groups of the compacted topic group-states, and compare them with the broker's answer."""
     from groupreplay.streaming.text.terminal import Table, print_table
 
     columns = ("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "PROTOCOL", "MEMBERS")
     rows = [_summary_row(reader.documents[group]) for group in sorted(reader.documents)]
     screen.heading("\nThe groups now, from the compacted topic group-states:")
     print_table(Table(columns, rows), colour=screen.colour)
-    asked = stage.groups()
-    if asked == _known_to_job(reader):
-        screen.note("The broker, when asked, says the same.")
+    described = stage.groups()
+    if described == _known_to_job(reader):
+        screen.note("The broker describes the same groups and states.")
     else:
-        told = ", ".join(f"{group} {state} {members}" for group, (state, members) in sorted(asked.items()))
-        screen.note(f"The broker, when asked, is ahead of the job: {told}")
+        live = ", ".join(
+            f"{group} {state} {members}" for group, (state, members) in sorted(described.items())
+        )
+        screen.note(f"The broker is ahead of the job; it describes: {live}")
 
 
 def _summary_row(document: Mapping[str, Any]) -> list[str | int | None]:
@@ -248,7 +219,7 @@ def _summary_row(document: Mapping[str, Any]) -> list[str | int | None]:
 
 
 def _program() -> str:
-    """How this person starts groupreplay: ``make demo`` does so without its being on the PATH."""
+    """The command that started groupreplay; with ``make demo`` it is not on the PATH."""
     if shutil.which("groupreplay"):
         return "groupreplay"
     here = Path(sys.argv[0])
@@ -258,11 +229,11 @@ def _program() -> str:
 
 
 def _leave_running(broker: EmbeddedBroker, screen: Screen) -> None:
-    """Lets go of the broker, and says how to use it and how to end it."""
+    """Leave the broker running, and print how to use and how to end it."""
     pid, servers = broker.pid, broker.bootstrap_servers
     broker.detach()
-    screen.heading(f"\nThe broker is still running on {servers} (pid {pid}). Look around:")
+    screen.heading(f"\nThe broker is still running on {servers} (pid {pid}). Inspect it:")
     for command in ("list", "describe --all-groups --members", "replay", "decode"):
         screen.note(f"  {_program()} {command} --bootstrap-server {servers}")
-    screen.heading("End it and remove its data:")
+    screen.heading("To end it and remove its data:")
     screen.note(f"  kill {pid} && rm -r {broker.folder}")

@@ -7,8 +7,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from groupreplay.state.simulation.scripts import SCENARIOS
+from groupreplay.streaming.cli.commands.simulate import SCENARIO_NAMES
 from groupreplay.streaming.cli.program import cli
-from groupreplay.streaming.cli.simulate import SCENARIO_NAMES
 
 
 def test_the_scenarios_of_the_flag_are_those_that_there_are() -> None:

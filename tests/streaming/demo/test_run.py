@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.demo import demo as module
+from groupreplay.streaming.demo import run as module
 from groupreplay.streaming.local.process_guard import GuardedProcess
 
 
@@ -79,7 +79,7 @@ def test_a_signal_leaves_by_an_exception_and_comes_once() -> None:
                 os.kill(os.getpid(), signal.SIGTERM)
                 cleared.append(True)
 
-    with pytest.raises(module._StoppedError) as raised:
+    with pytest.raises(module.DemoStoppedError) as raised:
         interrupted()
     assert (raised.value.number, cleared) == (signal.SIGTERM, [True])
     assert signal.getsignal(signal.SIGTERM) is before

@@ -9,30 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
 
-import click
 import pytest
 
-from groupreplay.streaming.cli.export import listen_address
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.captures import invoke
 from support.kafka.waiting import wait_until
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [("127.0.0.1:9408", ("127.0.0.1", 9408)), ("[::1]:0", ("::1", 0)), ("exporter:1", ("exporter", 1))],
-)
-def test_addresses(text: str, address: tuple[str, int]) -> None:
-    """A host, which may be IPv6 in brackets, and a port."""
-    assert listen_address(text) == address
-
-
-@pytest.mark.parametrize("text", ["9408", ":9408", "host:", "host:x", "host:-1", ""])
-def test_what_is_no_address(text: str) -> None:
-    """It says what one looks like; listening everywhere has to be asked for by name."""
-    with pytest.raises(click.BadParameter, match=r"write 127\.0\.0\.1:9408"):
-        listen_address(text)
 
 
 def test_flags() -> None:

@@ -1,16 +1,13 @@
-"""run, capture, coordinator and schema as they are typed."""
+"""``groupreplay run`` on the command line."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from groupreplay.state.output.catalogue import EVENTS
-from groupreplay.state.output.schemas import json_schemas
 from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
 from support.job.captures import invoke
 
@@ -77,29 +74,3 @@ def test_run_refuses_settings_that_cannot_be(job: list[RunSettings]) -> None:
     result = invoke("run", "--bootstrap-server", "h:1", "--checkpoint", "/c", "--trigger", "0")
     assert (result.exit_code, job) == (2, [])
     assert result.stderr.startswith("error: the trigger is too short\n")
-
-
-def test_coordinator() -> None:
-    """The partition of a group, in every format; without a broker nobody knows the leader."""
-    assert invoke("coordinator", "testgroup").stdout == (
-        "GROUP      PARTITION  COORDINATOR (ID)\ntestgroup  27         -\n"
-    )
-    assert json.loads(invoke("coordinator", "my-group", "--partitions", "7", "-o", "jsonl").stdout) == {
-        "group_id": "my-group",
-        "partition": 1,
-        "coordinator": None,
-    }
-    assert invoke("coordinator", "=x", "-o", "csv").stdout.splitlines()[1].startswith("'=x,")
-    assert invoke("coordinator", "x", "--partitions", "0").exit_code == 2
-
-
-def test_schema(tmp_path: Path) -> None:
-    """All schemas by name, one of them alone, or a file for each."""
-    names = [fact.NAME for fact in EVENTS]
-    everything = json.loads(invoke("schema").stdout)
-    assert (list(everything), everything) == (names, json_schemas())
-    assert json.loads(invoke("schema", "group.created").stdout) == everything["group.created"]
-    result = invoke("schema", "-o", tmp_path / "schemas")
-    assert result.stdout == ""
-    written = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "schemas").iterdir()}
-    assert written == everything
