@@ -20,6 +20,7 @@ from groupreplay.streaming.job import preflight
 from groupreplay.streaming.kafka import rights as all_rights
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.group_admin import LiveGroups
+from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.rights import Right, grant_line
 from groupreplay.streaming.kafka.topics import change_line, describe_topics, objections, try_create
 
@@ -125,7 +126,7 @@ def clock(subject: Subject) -> Sequence[CheckResult]:
 def retention(subject: Subject) -> Sequence[CheckResult]:
     """How long offsets are kept, which forecasts of their end stand on."""
     flags = subject.settings.retention
-    known = flags.resolve(subject.source)
+    known = effective_retention(flags, subject.source)
     if known.retention_ms is None:
         fix = "\n".join(
             [

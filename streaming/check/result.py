@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.retention import RetentionFlags
-from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from click.core import ParameterSource
 from groupreplay.streaming.cli.options import option, option_group
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.config.retention import RetentionFlags
-    from groupreplay.streaming.config.settings import Cluster, TopicNames
+    from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
     from groupreplay.streaming.prober.probe_log import ProbesPlace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -173,7 +172,7 @@ probes_options: Final = option_group(
 
 
 def _retention(retention_minutes: int | None, retention_check_interval_ms: int | None) -> RetentionFlags:
-    from groupreplay.streaming.config.retention import RetentionFlags
+    from groupreplay.streaming.config.settings import RetentionFlags
 
     return RetentionFlags(retention_minutes=retention_minutes, check_interval_ms=retention_check_interval_ms)
 

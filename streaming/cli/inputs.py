@@ -27,8 +27,8 @@ from groupreplay.streaming.cli.policy_flags import rules_file_option
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
-    from groupreplay.streaming.config.retention import RetentionFlags
     from groupreplay.streaming.config.rules_file import RulesSource
+    from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.kafka.clients import Connection
@@ -141,9 +141,10 @@ def need_connection(rows: Rows) -> Connection:
 def context_of(rows: Rows, *, retention: RetentionFlags, **settings: Any) -> Context:
     """The context of the groups in these rows, with the names of topics that records hold only by id."""
     from groupreplay.state import Context
+    from groupreplay.streaming.kafka.retention import effective_retention
 
     names = rows.connection.topic_names() if rows.connection else rows.topic_names
-    settings |= retention.resolve(rows.connection).for_context()
+    settings |= effective_retention(retention, rows.connection).for_context()
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
 
 

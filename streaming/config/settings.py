@@ -13,7 +13,6 @@ from pathlib import Path
 
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.retention import RetentionFlags
 from groupreplay.streaming.config.rules_file import RulesSource
 
 #: What Kafka accepts as the name of a topic (org.apache.kafka.common.internals.Topic).
@@ -64,6 +63,14 @@ class TopicNames:
                 )
         if len(set(names)) < len(names):
             raise _unusable("two output topics have the same name", "give each of the five a name of its own")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionFlags:
+    """The brokers' retention of committed offsets; a broker is asked for what is None."""
+
+    retention_minutes: int | None = None
+    check_interval_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,6 @@ from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
 from groupreplay.streaming.config.logs import log_settings, tell
-from groupreplay.streaming.config.retention import Retention, RetentionWatch
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
@@ -33,6 +32,7 @@ from groupreplay.streaming.job.job_status import JobIdentity, JobReport
 from groupreplay.streaming.job.supervisor import Supervisor
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.kafka.retention import Retention, RetentionWatch
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
 from groupreplay.streaming.kafka.topics import ensure_topics
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask

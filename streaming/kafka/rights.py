@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
-from groupreplay.streaming.config.retention import CHECK_INTERVAL, RETENTION
+from groupreplay.streaming.kafka.retention import CHECK_INTERVAL, RETENTION
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import Cluster, TopicNames

@@ -25,8 +25,8 @@ from groupreplay.streaming.cli.policy_flags import need_event_types, redact_opti
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
-    from groupreplay.streaming.config.retention import RetentionFlags
     from groupreplay.streaming.config.rules_file import RulesSource
+    from groupreplay.streaming.config.settings import RetentionFlags
 
 _COLOURS: Final = {"WARN": "yellow", "ERROR": "red"}
 

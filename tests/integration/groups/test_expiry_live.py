@@ -22,12 +22,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.state import Context
 from groupreplay.state.kafka_terms import partition_for
-from groupreplay.streaming.config.retention import RetentionFlags
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.waiting import wait_until
@@ -115,7 +115,7 @@ class World:
     def replay(self) -> Replay:
         """A driver that knows the broker's settings."""
         connection = Connection(Cluster(bootstrap_servers=self.server))
-        retention = RetentionFlags().resolve(connection).for_context()
+        retention = effective_retention(RetentionFlags(), connection).for_context()
         return Replay(Context(cluster_id="live", topic_names=connection.topic_names(), **retention))
 
     def predicted(self) -> dict[Place, int | None]:

@@ -12,8 +12,8 @@ import pytest
 
 from groupreplay.streaming.cli import inputs
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags
-from groupreplay.streaming.config.retention import RetentionFlags
 from groupreplay.streaming.config.rules_file import RulesSource
+from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import Connection

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from groupreplay.streaming.config.retention import (
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.retention import (
     CHECK_INTERVAL,
     RETENTION,
     Retention,
-    RetentionFlags,
     RetentionWatch,
+    effective_retention,
 )
-from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 
 HOUR_MS = 3_600_000
@@ -40,7 +40,7 @@ class Broker:
 
 def resolved(flags: RetentionFlags, settings: dict[str, str] | KafkaException) -> Retention:
     """What holds."""
-    return flags.resolve(Broker(settings))  # type: ignore[arg-type]
+    return effective_retention(flags, Broker(settings))  # type: ignore[arg-type]
 
 
 TOLD = {RETENTION: "2", CHECK_INTERVAL: "30000"}
@@ -67,8 +67,8 @@ def test_flags_then_the_broker_then_nothing(
 
 def test_a_capture_has_nobody_to_ask() -> None:
     """Only a flag can tell."""
-    assert RetentionFlags(retention_minutes=1).resolve(None).retention_ms == 60_000
-    assert RetentionFlags().resolve(None) == Retention()
+    assert effective_retention(RetentionFlags(retention_minutes=1), None).retention_ms == 60_000
+    assert effective_retention(RetentionFlags(), None) == Retention()
 
 
 def test_a_change_is_noticed_within_the_hour(caplog: pytest.LogCaptureFixture) -> None:
@@ -101,7 +101,7 @@ def test_a_real_broker_tells(broker: EmbeddedBroker) -> None:
     connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
     told = connection.broker_settings((RETENTION, CHECK_INTERVAL))
     assert set(told) == {RETENTION, CHECK_INTERVAL}
-    found = RetentionFlags().resolve(connection)
+    found = effective_retention(RetentionFlags(), connection)
     assert (found.retention_ms, found.check_interval_ms) == (
         int(told[RETENTION]) * 60_000,
         int(told[CHECK_INTERVAL]),
