@@ -17,7 +17,7 @@ from groupreplay.streaming.cli.options import option, option_group
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
-    from groupreplay.streaming.prober.probe_log import ProbesPlace
+    from groupreplay.streaming.prober.probes_topic import ProbesPlace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -145,7 +145,7 @@ class ProbesFlags:
 
     def place(self, source: Cluster) -> ProbesPlace:
         """The topic, on the source cluster unless the flags name another one."""
-        from groupreplay.streaming.prober.probe_log import ProbesPlace
+        from groupreplay.streaming.prober.probes_topic import ProbesPlace
 
         return ProbesPlace(self.sink.find() or source, self.topic, self.asked_for)
 

@@ -121,7 +121,7 @@ def replaying(
 
 def with_probes(rows: Rows) -> tuple[Rows, bool]:
     """The same rows, and whether a prober was active while they were written."""
-    from groupreplay.streaming.prober.probe_log import shows_rounds
+    from groupreplay.streaming.prober.probes_topic import shows_rounds
 
     is_probed, probes = shows_rounds(rows.probes)
     return replace(rows, probes=probes), is_probed
@@ -168,7 +168,7 @@ def open_rows(log: LogInput, partitions: Sequence[int] = (), *, progress: Progre
     rows = read_topic(cluster, partitions, progress=progress)
     if log.probes is None:
         return rows
-    from groupreplay.streaming.prober.probe_log import open_probes
+    from groupreplay.streaming.prober.probes_topic import open_probes
 
     found = open_probes(log.probes.place(cluster))
     return replace(rows, probes=found.batches if found else (), probes_topic=log.probes.topic)

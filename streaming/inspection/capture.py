@@ -12,7 +12,7 @@ from pathlib import Path
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback, follow_topic, no_progress, read_topic
-from groupreplay.streaming.prober.probe_log import ProbesPlace, open_probes
+from groupreplay.streaming.prober.probes_topic import ProbesPlace, open_probes
 
 
 def capture(

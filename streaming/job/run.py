@@ -19,7 +19,7 @@ from groupreplay.state.policy.rules import Policy
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
-from groupreplay.streaming.config.logs import log_settings, tell
+from groupreplay.streaming.config.logs import log_settings, report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
@@ -31,10 +31,10 @@ from groupreplay.streaming.job.heartbeat import Heartbeat, HeartbeatThread
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
 from groupreplay.streaming.job.supervisor import Supervisor
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.retention import Retention, RetentionWatch
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
-from groupreplay.streaming.kafka.topics import ensure_topics
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.spark.batches import batches_after
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
@@ -94,7 +94,7 @@ def run(settings: RunSettings) -> int:
                     except LogLostError as lost:
                         if identity.gap is not None and not place.started():
                             raise  # Losing it again before the first batch would go on for ever.
-                        tell(f"{lost.what} ({lost.where}): the state is built anew")
+                        report_progress(f"{lost.what} ({lost.where}): the state is built anew")
                         wanted = _identity(lost.topic, sink_id, settings)
                         plan = replace(plan, partitions=lost.topic.partitions)
                         checkpoint.begin_anew(identity, lost.gap, wanted)
@@ -162,7 +162,7 @@ class _Run:
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
                 lost=self._lost,
                 quieten=lambda: quiet(self._spark),
-                tell=tell,
+                tell=report_progress,
                 clock=now_ms,
             ).run()
         finally:
@@ -253,7 +253,7 @@ class _Run:
             log_level=level,
             log_format=form,
         )
-        return ProberProcess(task, tell=self._take_round, died=self._count_prober_end, stop=self._stop)
+        return ProberProcess(task, on_round=self._take_round, on_exit=self._count_prober_end, stop=self._stop)
 
     def _take_round(self, taken: RoundSummary) -> None:
         if taken.rights == "missing" and self._rights != "missing":

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.local.ivy import Progress
+from groupreplay.streaming.local.ivy import JarProgress
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
@@ -105,7 +105,7 @@ class EmbeddedBroker:
         ready_seconds: float = 60.0,
         wait_for_coordinator: bool = True,
         ivy_settings: Path | None = None,
-        progress: Progress | None = None,
+        progress: JarProgress | None = None,
     ) -> None:
         """Starts nothing yet.
 

@@ -24,7 +24,7 @@ from groupreplay.streaming.local.java import find_java, network_options
 IVY_SETTINGS_VARIABLE: Final = "GROUPREPLAY_IVY_SETTINGS"
 
 #: Called with (jar file name, files done, files asked for); first with an empty name and 0 done.
-Progress = Callable[[str, int, int], None]
+JarProgress = Callable[[str, int, int], None]
 
 
 class JarError(GroupReplayError):
@@ -71,7 +71,7 @@ def retrieve(
     alone: Sequence[Coordinate],
     *,
     settings: Path | None,
-    progress: Progress,
+    progress: JarProgress,
 ) -> Path:
     """Runs Ivy once and returns the folder that holds the jars, each at its `Coordinate.place`.
 

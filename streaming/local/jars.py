@@ -26,7 +26,7 @@ from typing import Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.cache import cache_folder
-from groupreplay.streaming.local.ivy import Coordinate, JarError, Progress, retrieve
+from groupreplay.streaming.local.ivy import Coordinate, JarError, JarProgress, retrieve
 
 _LOCK_NAME: Final = "jars.json"
 
@@ -109,7 +109,7 @@ def connector_coordinate() -> str:
 
 
 def jar_paths(
-    set_name: str, *, ivy_settings: Path | None = None, progress: Progress | None = None
+    set_name: str, *, ivy_settings: Path | None = None, progress: JarProgress | None = None
 ) -> list[Path]:
     """The files of a set, in the order of the list; fetches what is missing or damaged and only that.
 
@@ -136,7 +136,7 @@ def jar_paths(
 
 
 @contextlib.contextmanager
-def console_progress(set_name: str) -> Iterator[Progress]:
+def console_progress(set_name: str) -> Iterator[JarProgress]:
     """Progress on stderr: a bar on a terminal, else one line per file."""
     if not sys.stderr.isatty():
         yield lambda name, done, total: print(  # noqa: T201
@@ -144,9 +144,9 @@ def console_progress(set_name: str) -> Iterator[Progress]:
         )
         return
     from rich.console import Console
-    from rich.progress import Progress as Bar
+    from rich.progress import Progress
 
-    with Bar(console=Console(stderr=True)) as bar:
+    with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(f"fetching jars of {set_name}", total=None)
         yield lambda name, done, total: bar.update(task, completed=done, total=total)
 
@@ -202,7 +202,9 @@ def _exclusive(store: Path) -> Iterator[None]:
         yield
 
 
-def _fetch(store: Path, missing: Mapping[Coordinate, str], settings: Path | None, progress: Progress) -> None:
+def _fetch(
+    store: Path, missing: Mapping[Coordinate, str], settings: Path | None, progress: JarProgress
+) -> None:
     """Fetches into a staging folder, checks every file, then moves the good ones into place."""
     with tempfile.TemporaryDirectory(dir=store, prefix=".fetch-") as staging:
         fetched = retrieve(Path(staging), [], list(missing), settings=settings, progress=progress)

@@ -22,9 +22,9 @@ from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import encode_message
 from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.group_admin import LiveGroups
+from groupreplay.streaming.kafka.group_admin import GroupAdmin
+from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.topics import ensure_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.prober import Prober, ProbeRound
 from support.job.watched import Heard, Watch, watching
@@ -353,7 +353,7 @@ def test_what_hides_a_rebalance_neither_ends_nor_restarts_it(
     publisher = Publisher(sink)
     with EmbeddedBroker(offsets_partitions=2) as watched, World(watched.bootstrap_servers, tmp_path) as world:
         source = Connection(Cluster(bootstrap_servers=watched.bootstrap_servers))
-        questions = LiveGroups(source, request_seconds=3.0)
+        questions = GroupAdmin(source, request_seconds=3.0)
         prober = Prober(questions, cluster_id=source.cluster_id(), clock=now_ms)
 
         def look(*, lost: bool = False) -> ProbeRound:

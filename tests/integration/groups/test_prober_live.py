@@ -22,9 +22,9 @@ from groupreplay.streaming.contract.probe_messages import (
 )
 from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.group_admin import LiveGroups
+from groupreplay.streaming.kafka.group_admin import GroupAdmin
+from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.topics import ensure_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.prober import Prober
 from groupreplay.streaming.prober.service import open_prober
@@ -146,7 +146,7 @@ def test_an_open_transaction_holds_its_partition(
     """Offsets committed in a transaction that does not end: the stable offset stays below the high watermark."""
     group, topic = unique("g"), unique("t")
     create_topics(AdminClient({"bootstrap.servers": broker.bootstrap_servers}), {topic: 1})
-    questions = LiveGroups(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)))
+    questions = GroupAdmin(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)))
     partitions = questions.layout().partitions
     mine = partition_for(group, partitions)
 
@@ -170,7 +170,7 @@ def test_a_broker_that_is_gone() -> None:
     """Nothing is claimed about it: the round says that it did not answer."""
     with EmbeddedBroker(offsets_partitions=1) as broker:
         connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
-        asking = Prober(LiveGroups(connection, request_seconds=2.0), cluster_id="c", clock=now_ms)
+        asking = Prober(GroupAdmin(connection, request_seconds=2.0), cluster_id="c", clock=now_ms)
         assert asking.take().summary.brokers == {1: None}
         broker.kill()
         silent = asking.take().summary

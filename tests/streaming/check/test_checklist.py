@@ -49,9 +49,9 @@ def test_every_question_has_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a", "ok", "well", None),
         ("a2", "warning", "poor", "mend it"),
         ("b", "failed", "no (here)", "do\nthis"),
-        ("c", "failed", "ValueError: broken", "--debug shows the traceback"),
-        ("d", "skipped", "cannot be asked before this is ok: c", None),
-        ("e", "skipped", "cannot be asked before this is ok: d", None),
+        ("c", "failed", "ValueError: broken", "run it again with --debug for the traceback"),
+        ("d", "skipped", "needs this check to be ok first: c", None),
+        ("e", "skipped", "needs this check to be ok first: d", None),
     ]
     assert exit_code(results) == ExitCode.AUTHORISATION
     assert exit_code(results[:2]) == ExitCode.OK

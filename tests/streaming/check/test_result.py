@@ -23,7 +23,7 @@ def test_the_four_outcomes() -> None:
         CheckResult(check="a", status=Status.OK, found="well"),
         CheckResult(check="a", status=Status.WARNING, found="poor", fix="mend"),
         CheckResult(check="a", status=Status.FAILED, found="no (here)", fix="mend", exit_code=ExitCode.DATA),
-        CheckResult(check="a", status=Status.SKIPPED, found="cannot be asked before this is ok: b"),
+        CheckResult(check="a", status=Status.SKIPPED, found="needs this check to be ok first: b"),
     ]
     assert failed("a", error).document() == {
         "check": "a",

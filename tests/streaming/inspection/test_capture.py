@@ -15,7 +15,7 @@ from groupreplay.streaming.inspection.capture import capture
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback, Rows, no_progress
-from groupreplay.streaming.prober.probe_log import ProbesPlace
+from groupreplay.streaming.prober.probes_topic import ProbesPlace
 from support.histories.raw_records import Raw
 from support.job.captures import rows_batch
 from support.job.probes import probes_batch, summed_up

@@ -203,7 +203,7 @@ public class AdminOracle {
 
 
 class KafkaAdmin:
-    """Questions to one broker, whose groups may be of any kind."""
+    """GroupQueries to one broker, whose groups may be of any kind."""
 
     def __init__(self, oracle: Any, servers: str) -> None:
         self._oracle = oracle

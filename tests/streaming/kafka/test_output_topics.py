@@ -15,7 +15,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topics import TOPIC_CONFIGS, OutputTopic, ensure_topics, objections
+from groupreplay.streaming.kafka.output_topics import (
+    TOPIC_CONFIGS,
+    OutputTopic,
+    ensure_topics,
+    topic_problems,
+)
 from support.job.jobs import topic_names
 
 if TYPE_CHECKING:
@@ -49,7 +54,7 @@ def test_a_wrong_policy_is_said_and_left(broker: EmbeddedBroker, unique: Callabl
     heard = queue.SimpleQueue[logging.LogRecord]()
     listener = logging.handlers.QueueHandler(heard)
     listener.setLevel(logging.WARNING)
-    logger = logging.getLogger("groupreplay.streaming.kafka.topics")
+    logger = logging.getLogger("groupreplay.streaming.kafka.output_topics")
     logger.setLevel(logging.WARNING)
     logger.addHandler(listener)
     try:
@@ -100,11 +105,11 @@ def test_topics_that_may_not_be_made_are_named(monkeypatch: pytest.MonkeyPatch) 
             {"cleanup.policy": "compact", "min.insync.replicas": "2", "max.message.bytes": "1000"},
             [
                 "cleanup.policy=compact, should be delete",
-                "max.message.bytes=1000, a document may take 524288",
-                "min.insync.replicas=2 of 1 replicas: every write is refused",
+                "max.message.bytes=1000, a document may need 524288",
+                "min.insync.replicas=2 with 1 replicas: every write is rejected",
             ],
         ),
-        ("job", 2, 1, {}, ["2 partitions, should have 1: the order of its messages counts"]),
+        ("job", 2, 1, {}, ["2 partitions, should have 1: the order of messages matters"]),
     ],
 )
 def test_what_is_wrong_with_a_topic(
@@ -112,4 +117,4 @@ def test_what_is_wrong_with_a_topic(
 ) -> None:
     """Its clean-up, its largest message, replicas in sync, and order; hidden settings are no fault."""
     topic = OutputTopic(kind=kind, name="t", partitions=partitions, replicas=replicas, settings=settings)
-    assert [one.what for one in objections(topic)] == what
+    assert [one.what for one in topic_problems(topic)] == what

@@ -13,8 +13,13 @@ import pytest
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.prober import probe_log
-from groupreplay.streaming.prober.probe_log import ProbesPlace, groups_in_progress, open_probes, shows_rounds
+from groupreplay.streaming.prober import probes_topic
+from groupreplay.streaming.prober.probes_topic import (
+    ProbesPlace,
+    groups_in_progress,
+    open_probes,
+    shows_rounds,
+)
 from support.job.captures import CLUSTER_ID
 from support.job.probes import PROBES, asked, beat, probes_batch, summed_up
 
@@ -36,7 +41,7 @@ class Topic:
         self.partitions = 1
         self.refusal: GroupReplayError | None = None
         self.read: list[tuple[Mapping[int, int], Mapping[int, int]]] = []
-        monkeypatch.setattr(probe_log, "read_messages", self._messages)
+        monkeypatch.setattr(probes_topic, "read_messages", self._messages)
         monkeypatch.setattr(Connection, "admin", lambda _: SimpleNamespace(list_topics=self._topics))
         monkeypatch.setattr(Connection, "end_offsets", lambda *_: {0: 6})
         monkeypatch.setattr(Connection, "first_offsets", lambda *_: {0: 0})
@@ -85,7 +90,7 @@ def test_no_topic_of_probes(topic: Topic) -> None:
     """Nothing to read, unless somebody said that there is."""
     topic.partitions = 0
     assert open_probes(ProbesPlace(CLUSTER, PROBES, asked_for=False)) is None
-    with pytest.raises(GroupReplayError, match=r"no such topic \(group-probes, h:1\)"):
+    with pytest.raises(GroupReplayError, match=r"the topic does not exist \(group-probes, h:1\)"):
         open_probes(ProbesPlace(CLUSTER, PROBES))
 
 
@@ -97,7 +102,7 @@ def test_probes_that_may_not_be_read(topic: Topic, caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.WARNING):
         assert open_probes(ProbesPlace(CLUSTER, PROBES, asked_for=False)) is None
     assert [one.getMessage() for one in caplog.records] == [
-        "the probes in topic group-probes are left out: not authorised"
+        "the prober's answers in topic group-probes are not used: not authorised"
     ]
 
 

@@ -1,7 +1,4 @@
-"""What has been written to ``group-probes`` so far: for a prober that starts, and for who looks back.
-
-Knows how to find and read the topic; must not know what an answer means.
-"""
+"""Reads the topic ``group-probes``: for a starting prober, and for commands that read the offsets topic."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProbesPlace:
-    """Where somebody wants probes to be read; ``asked_for`` when they said so, and it is not just a guess."""
+    """The probes topic to read; ``asked_for``: the user named it, so it must exist."""
 
     cluster: Cluster
     topic: str
@@ -39,7 +36,7 @@ class ProbesPlace:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """A topic of probes up to ``ends``; ``batches`` have the columns of ``rows.ROW_SCHEMA``, read once."""
+    """A probes topic up to ``ends``; ``batches`` have the columns of ``ROW_SCHEMA`` and can be read once."""
 
     connection: Connection
     topic: str
@@ -47,16 +44,16 @@ class Probes:
     ends: Mapping[int, int]
 
     def since(self) -> Iterator[pa.RecordBatch]:
-        """What has come behind the ends until this moment."""
+        """The messages that have arrived after ``ends``."""
         ends = self.connection.end_offsets(self.topic, len(self.ends))
         return read_messages(self.connection, self.topic, self.ends, ends)
 
 
 def open_probes(place: ProbesPlace) -> Probes | None:
-    """The topic of probes up to its end at this moment; None when there is none.
+    """The probes topic up to its current end; None if there is none.
 
     Raises:
-        GroupReplayError: it was asked for and cannot be read. If not, a warning says so.
+        GroupReplayError: the user named the topic and it cannot be read; otherwise a warning is logged.
     """
     connection = Connection(place.cluster)
     try:
@@ -65,27 +62,27 @@ def open_probes(place: ProbesPlace) -> Probes | None:
             ends = connection.end_offsets(place.topic, partitions)
             starts = connection.first_offsets(place.topic, partitions)
             batches = read_messages(connection, place.topic, starts, ends)
-            # The first one now: what may not be read is found out here.
+            # Read the first batch now, so that missing rights are noticed here.
             first = next(batches, None)
             return Probes(connection, place.topic, chain([first] if first else [], batches), ends)
     except GroupReplayError as error:
         if place.asked_for:
             raise
-        log.warning("the probes in topic %s are left out: %s", place.topic, error.what)
+        log.warning("the prober's answers in topic %s are not used: %s", place.topic, error.what)
         return None
     if place.asked_for:
         raise GroupReplayError(
-            "there is no such topic",
+            "the topic does not exist",
             where=f"{place.topic}, {place.cluster.bootstrap_servers}",
-            fix="name the topic that the job's --probes-topic names, and its cluster",
+            fix="give the --probes-topic of the job, and its cluster",
         )
     return None
 
 
 def shows_rounds(batches: Iterable[pa.RecordBatch]) -> tuple[bool, Iterable[pa.RecordBatch]]:
-    """Whether a prober was at work, by the first batch, and the same batches again.
+    """Whether a prober was active, according to the first batch; and all the batches.
 
-    Without one the topic still holds the heartbeats of the job.
+    Without a prober the topic still contains the job's heartbeats.
     """
     rest = iter(batches)
     head = [one for one in [next(rest, None)] if one is not None]
@@ -94,10 +91,10 @@ def shows_rounds(batches: Iterable[pa.RecordBatch]) -> tuple[bool, Iterable[pa.R
 
 
 def groups_in_progress(connection: Connection, topic: str, cluster_id: str, since_ms: int) -> set[str]:
-    """The groups whose last answer since then was a rebalance in progress.
+    """The groups that were rebalancing in their last answer since then.
 
     Raises:
-        GroupReplayError: the cluster does not answer, or we may not read.
+        GroupReplayError: the cluster does not answer, or this login may not read the topic.
     """
     partitions = _partitions(connection, topic)
     if not partitions:
@@ -119,7 +116,7 @@ def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[ProbeMessage | None
 
 def _partitions(connection: Connection, topic: str) -> int:
     try:
-        # All of them: to name a topic that is missing may create it.
+        # Lists all topics: a request for one missing topic may create it.
         known = connection.admin().list_topics(timeout=REQUEST_SECONDS).topics
     except KafkaException as error:
         raise connection.explain(error, topic) from None

@@ -1,7 +1,4 @@
-"""The five topics that the job writes: made when they are missing, looked at when they are there.
-
-Knows their clean-up policies (docs/events.md); must not know what is written to them.
-"""
+"""The five topics that the job writes: creates those that are missing and checks the settings of the others."""
 
 from __future__ import annotations
 
@@ -32,16 +29,16 @@ TOPIC_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
     "job": _COMPACT,
     "probes": _THIRTY_DAYS,
 }
-#: Topics in which the order of all messages matters; the others get as many partitions as the broker likes.
+#: Topics in which the order of all messages matters; the others get the broker's default number of partitions.
 _SINGLE_PARTITION: Final = frozenset({"job", "probes"})
 _REQUEST_SECONDS: Final = 15.0
-#: The largest message of the job is a group's document; its key and the batch around it come on top.
+#: The largest message is a group's document; its key and the record batch add to it.
 _MESSAGE_BYTES: Final = 2 * MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTopic:
-    """One of the five as it is on the cluster; ``settings`` None when this login may not see them."""
+    """One of the five topics as it is on the cluster; ``settings`` None if this login may not see them."""
 
     kind: str
     name: str
@@ -50,51 +47,51 @@ class OutputTopic:
     settings: Mapping[str, str] | None
 
     def number(self, setting: str) -> int | None:
-        """A setting that is a number, if it is known."""
+        """A numeric setting, if it is known."""
         text = (self.settings or {}).get(setting, "")
         return int(text) if text.lstrip("-").isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
-    """What is wrong with a topic, the setting that mends it, and whether the job can work until then."""
+class TopicProblem:
+    """What is wrong with a topic, the setting that fixes it, and whether the job fails because of it."""
 
     what: str
-    mend: str | None
+    setting: str | None
     fatal: bool = False
 
 
-def _policy(topic: OutputTopic) -> Objection | None:
+def _policy(topic: OutputTopic) -> TopicProblem | None:
     found = (topic.settings or {}).get("cleanup.policy")
     wanted = TOPIC_CONFIGS[topic.kind]["cleanup.policy"]
     if found in (None, wanted):
         return None
-    return Objection(f"cleanup.policy={found}, should be {wanted}", f"cleanup.policy={wanted}")
+    return TopicProblem(f"cleanup.policy={found}, should be {wanted}", f"cleanup.policy={wanted}")
 
 
-def _message_size(topic: OutputTopic) -> Objection | None:
+def _message_size(topic: OutputTopic) -> TopicProblem | None:
     found = topic.number("max.message.bytes")
     if found is None or found >= _MESSAGE_BYTES:
         return None
-    what = f"max.message.bytes={found}, a document may take {_MESSAGE_BYTES}"
-    return Objection(what, f"max.message.bytes={_MESSAGE_BYTES}")
+    what = f"max.message.bytes={found}, a document may need {_MESSAGE_BYTES}"
+    return TopicProblem(what, f"max.message.bytes={_MESSAGE_BYTES}")
 
 
-def _in_sync_replicas(topic: OutputTopic) -> Objection | None:
+def _in_sync_replicas(topic: OutputTopic) -> TopicProblem | None:
     found = topic.number("min.insync.replicas")
     if found is None or found <= topic.replicas:
         return None
-    what = f"min.insync.replicas={found} of {topic.replicas} replicas: every write is refused"
-    return Objection(what, f"min.insync.replicas={topic.replicas}", fatal=True)
+    what = f"min.insync.replicas={found} with {topic.replicas} replicas: every write is rejected"
+    return TopicProblem(what, f"min.insync.replicas={topic.replicas}", fatal=True)
 
 
-def _order(topic: OutputTopic) -> Objection | None:
+def _order(topic: OutputTopic) -> TopicProblem | None:
     if topic.partitions == 1 or topic.kind not in _SINGLE_PARTITION:
         return None
-    return Objection(f"{topic.partitions} partitions, should have 1: the order of its messages counts", None)
+    return TopicProblem(f"{topic.partitions} partitions, should have 1: the order of messages matters", None)
 
 
-_OBJECTIONS: Final[Sequence[Callable[[OutputTopic], Objection | None]]] = (
+_CHECKS: Final[Sequence[Callable[[OutputTopic], TopicProblem | None]]] = (
     _policy,
     _message_size,
     _in_sync_replicas,
@@ -102,13 +99,13 @@ _OBJECTIONS: Final[Sequence[Callable[[OutputTopic], Objection | None]]] = (
 )
 
 
-def objections(topic: OutputTopic) -> list[Objection]:
+def topic_problems(topic: OutputTopic) -> list[TopicProblem]:
     """Everything that is wrong with a topic."""
-    return [found for look in _OBJECTIONS if (found := look(topic)) is not None]
+    return [found for check in _CHECKS if (found := check(topic)) is not None]
 
 
 def describe_topics(connection: Connection, names: TopicNames) -> list[OutputTopic]:
-    """Those of the five that are there.
+    """The job's topics that exist.
 
     Raises:
         GroupReplayError: the cluster cannot be asked.
@@ -130,7 +127,7 @@ def describe_topics(connection: Connection, names: TopicNames) -> list[OutputTop
 
 
 def change_line(connection: Connection, topic: OutputTopic, setting: str) -> str:
-    """The command that changes a setting of a topic."""
+    """The kafka-configs.sh command that changes a setting of a topic."""
     return (
         f"kafka-configs.sh --bootstrap-server {connection.cluster.bootstrap_servers} --alter "
         f"--entity-type topics --entity-name {topic.name} --add-config {setting}"
@@ -138,10 +135,10 @@ def change_line(connection: Connection, topic: OutputTopic, setting: str) -> str
 
 
 def try_create(connection: Connection, names: TopicNames, missing: Sequence[str]) -> None:
-    """Asks whether the topics (fields of TopicNames) could be created, and creates none.
+    """Validate that the topics (fields of TopicNames) could be created, without creating them.
 
     Raises:
-        GroupReplayError: they could not.
+        GroupReplayError: they could not be created.
     """
     _create(connection, names, missing, only_try=True)
 
@@ -149,9 +146,9 @@ def try_create(connection: Connection, names: TopicNames, missing: Sequence[str]
 def ensure_topics(
     connection: Connection, names: TopicNames, only: Sequence[str] | None = None
 ) -> dict[str, int]:
-    """Makes the topics that are missing; returns the number of partitions by topic.
+    """Create the topics that are missing; returns the number of partitions by topic.
 
-    ``only`` are the fields of TopicNames that are meant, all by default.
+    ``only`` limits this to some fields of TopicNames.
 
     Raises:
         GroupReplayError: a topic is missing and may not be created, or the cluster cannot be asked.
@@ -174,7 +171,7 @@ def _partitions(connection: Connection, names: TopicNames, kinds: Sequence[str])
 
 
 def _known_topics(connection: Connection) -> dict[str, Any]:
-    """The topics that this login sees and that have partitions."""
+    """The topics that this login may see."""
     from confluent_kafka import KafkaException
 
     try:
@@ -187,7 +184,7 @@ def _known_topics(connection: Connection) -> dict[str, Any]:
 def _create(
     connection: Connection, names: TopicNames, missing: Sequence[str], *, only_try: bool = False
 ) -> set[str]:
-    """The topics that were made; somebody else may have been quicker."""
+    """The topics that were created; another process may have created some of them first."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import NewTopic
 
@@ -237,7 +234,7 @@ def _not_created(
 
 
 def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:
-    """The partitions once every broker that is asked knows the new topics."""
+    """The number of partitions by topic, once the brokers know the new topics."""
     import time
 
     deadline = time.monotonic() + _REQUEST_SECONDS
@@ -248,26 +245,26 @@ def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence
             return partitions
         if time.monotonic() > deadline:
             raise GroupReplayError(
-                "the new output topics do not show up",
+                "the new output topics did not appear in the cluster's metadata",
                 where=", ".join(missing),
-                fix="look at the cluster's controller, then start again",
+                fix="check the cluster's controller, then start again",
                 exit_code=ExitCode.CONNECTION,
             )
         time.sleep(0.2)
 
 
 def _warn(connection: Connection, names: TopicNames, existing: set[str]) -> None:
-    """Says what is wrong with topics that we have not made; not being allowed to look is no fault."""
+    """Log what is wrong with topics that already existed; missing rights to see settings are not reported."""
     if not existing:
         return
     for topic in describe_topics(connection, names):
-        for one in objections(topic) if topic.name in existing else ():
-            fix = change_line(connection, topic, one.mend) if one.mend else "make it anew"
+        for one in topic_problems(topic) if topic.name in existing else ():
+            fix = change_line(connection, topic, one.setting) if one.setting else "delete and create it again"
             log.warning("topic %s has %s; %s", topic.name, one.what, fix)
 
 
 def _settings(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The settings of topics by name; those that may not be seen are left out."""
+    """The settings of topics by name; topics whose settings may not be seen are left out."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import ConfigResource
 
@@ -278,5 +275,5 @@ def _settings(connection: Connection, names: Sequence[str]) -> dict[str, dict[st
             settings = answer.result(_REQUEST_SECONDS)
             found[resource.name] = {name: one.value for name, one in settings.items() if one.value}
         except KafkaException as error:
-            log.debug("cannot see the settings of topic %s: %s", resource.name, error)
+            log.debug("the settings of topic %s cannot be read: %s", resource.name, error)
     return found
