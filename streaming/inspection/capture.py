@@ -1,7 +1,4 @@
-"""Copies the offsets topic of a live cluster, and the probes beside it, into a capture file.
-
-Knows where to start and when to stop; must not know what a record means nor how a file is laid out.
-"""
+"""Copies the offsets topic and the probes topic of a live cluster into a capture file."""
 
 from __future__ import annotations
 
@@ -24,10 +21,10 @@ def capture(
     progress: ProgressCallback = no_progress,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Write everything up to the topic's end at this moment, then what arrives in ``follow_seconds`` more.
+    """Copy the topic up to its current end, then new records for ``follow_seconds``; returns the number of records.
 
-    Returns the number of records. What stands in the topic of probes goes along, if there is one. An
-    interrupt ends the following early and keeps what was read; before that it leaves no file.
+    Also copies the probes topic, if there is one. Ctrl-C while following ends the copy early and keeps the records;
+    before that it leaves no file.
 
     Raises:
         GroupReplayError: the cluster cannot be read or the file cannot be written.

@@ -36,7 +36,7 @@ class KafkaTool(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DescribeLine:
-    """The source of one table row: a group, and one of its members or partitions."""
+    """The data of one table row: a group, and one of its members or offsets."""
 
     group: Description
     identity: TopicIdentity | None

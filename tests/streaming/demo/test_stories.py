@@ -55,5 +55,5 @@ def test_what_cannot_be_played_is_refused() -> None:
     """With the reason, and the command that shows it."""
     run = CliRunner().invoke(cli, ["demo", "--scenario", "cluster-restart"])
     assert run.exit_code == 2
-    assert "it needs a cluster of several brokers" in run.stderr
+    assert "because it needs several brokers" in run.stderr
     assert "groupreplay simulate --scenario cluster-restart" in run.stderr

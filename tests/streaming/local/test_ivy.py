@@ -84,7 +84,7 @@ def test_missing_jar_is_named(repository: MavenRepository, staging: Path) -> Non
     lacking = Coordinate.parse("org.example:pear:2.0")
     with pytest.raises(JarError) as error:
         retrieve(staging, [], [SEED, lacking], settings=repository.settings, progress=silence)
-    assert error.value.what == "jars could not be fetched: org.example:pear:2.0"
+    assert error.value.what == "jars could not be downloaded: org.example:pear:2.0"
     assert str(repository.settings) in (error.value.where or "")
     assert error.value.fix == "the repository does not hold them; name another by --ivy-settings FILE"
 
