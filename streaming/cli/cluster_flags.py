@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from groupreplay.streaming.cli.options import option, option_group
+from groupreplay.streaming.cli.options import file_option, option, option_group
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
@@ -67,12 +67,7 @@ cluster_options: Final = option_group(
     "source",
     ClusterFlags,
     option("--bootstrap-server", metavar="HOST:PORT", help="Cluster to connect to."),
-    option(
-        "--command-config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Kafka client properties for the connection (security, timeouts).",
-    ),
+    file_option("--command-config", help="Kafka client properties for the connection (security, timeouts)."),
 )
 
 
@@ -88,12 +83,7 @@ sink_options: Final = option_group(
         metavar="HOST:PORT",
         help="Cluster of the job's topics, if it is not the source cluster.",
     ),
-    option(
-        "--sink-command-config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Kafka client properties for the cluster of the job's topics.",
-    ),
+    file_option("--sink-command-config", help="Kafka client properties for the cluster of the job's topics."),
 )
 
 

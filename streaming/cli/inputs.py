@@ -22,7 +22,14 @@ from groupreplay.streaming.cli.cluster_flags import (
     probes_options,
 )
 from groupreplay.streaming.cli.flag_values import moment, names
-from groupreplay.streaming.cli.options import TABLE_FORMATS, option, option_group, options, output_option
+from groupreplay.streaming.cli.options import (
+    TABLE_FORMATS,
+    file_option,
+    option,
+    option_group,
+    options,
+    output_option,
+)
 from groupreplay.streaming.cli.policy_flags import rules_file_option
 
 if TYPE_CHECKING:
@@ -45,12 +52,8 @@ class LogInput:
     probes: ProbesFlags | None = None
 
 
-_FROM_FILE: Final = option(
-    "--from-file",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Capture file, or a folder of them; may be repeated.",
+_FROM_FILE: Final = file_option(
+    "--from-file", multiple=True, help="Capture file, or a folder of them; may be repeated."
 )
 log_options: Final = option_group("log", LogInput, _FROM_FILE, cluster_options)
 log_and_probes_options: Final = option_group("log", LogInput, _FROM_FILE, cluster_options, probes_options)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
@@ -71,6 +72,11 @@ def pairs_option(*names: str, **attributes: Any) -> Callable[[_F], _F]:
         callback=lambda _context, _parameter, pairs: dict(pairs),
         **attributes,
     )
+
+
+def file_option(*names: str, **attributes: Any) -> Callable[[_F], _F]:
+    """An option that names a file; the command receives a Path."""
+    return option(*names, type=click.Path(path_type=Path), metavar="FILE", **attributes)
 
 
 def output_option(*formats: OutputFormat) -> Callable[[_F], _F]:

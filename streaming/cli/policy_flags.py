@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from groupreplay.streaming.cli.flag_values import pair
-from groupreplay.streaming.cli.options import option, option_group
+from groupreplay.streaming.cli.options import file_option, option, option_group
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
@@ -25,11 +25,8 @@ def _rules(rules: Path | None, rule_numbers: Sequence[tuple[str, str]] = ()) -> 
     return RulesSource(path=rules, numbers=rule_numbers)
 
 
-_RULES: Final = option(
-    "--rules",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Rules for groups: thresholds, labels, groups to ignore (docs/cli.md).",
+_RULES: Final = file_option(
+    "--rules", help="Rules for groups: thresholds, labels, groups to ignore (docs/cli.md)."
 )
 rules_file_option: Final = option_group("rules", _rules, _RULES)
 rules_options: Final = option_group(
@@ -64,12 +61,7 @@ redact_options: Final = option_group(
         metavar="WHAT",
         help="Replace these by a keyed hash (comma-separated): hosts, client-id, member-id, instance-id.",
     ),
-    option(
-        "--redact-key-file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Secret key of the hashes, at least 16 bytes.",
-    ),
+    file_option("--redact-key-file", help="Secret key of the hashes, at least 16 bytes."),
 )
 
 

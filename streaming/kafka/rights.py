@@ -168,8 +168,8 @@ def _visible_groups(connection: Connection, rights: Sequence[Right]) -> dict[Rig
 
     # Random names: no right can have been granted for such a group alone.
     names = {one: f"{one.name if one.prefixed else 'groupreplay-'}{uuid.uuid4()}" for one in rights}
-    pictures = GroupAdmin(connection).describe(list(names.values()))
-    answers = {one: pictures[name] for one, name in names.items()}
+    descriptions = GroupAdmin(connection).describe(list(names.values()))
+    answers = {one: descriptions[name] for one, name in names.items()}
     return {
         one: True if isinstance(found, GroupDescription) else False if found.unauthorised else None
         for one, found in answers.items()

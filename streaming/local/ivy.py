@@ -139,7 +139,7 @@ def _settings_file(staging: Path, named: Path | None, poms: bool) -> Path:
 
 _SUCCESSFUL: Final = re.compile(r"\[SUCCESSFUL ?\] [^#]+#(?P<name>[^;]+);(?P<version>[^!]+)!")
 
-# Poms say what a jar needs; when nothing is wanted but the jars, reading them takes most of the time.
+# Without dependencies no POM is needed, and reading POMs would take most of the time.
 _SETTINGS: Final = """\
 <ivysettings>
   <settings defaultResolver="central"/>

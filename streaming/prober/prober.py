@@ -59,7 +59,7 @@ class Prober:
 
     def __init__(
         self,
-        questions: GroupQueries,
+        queries: GroupQueries,
         *,
         cluster_id: str,
         clock: Callable[[], int],
@@ -67,7 +67,7 @@ class Prober:
         job_id: str | None = None,
         in_progress: Collection[str] = (),
     ) -> None:
-        self._questions = questions
+        self._queries = queries
         self._cluster_id = cluster_id
         self._clock = clock
         self._interval_ms = interval_ms
@@ -86,7 +86,7 @@ class Prober:
         """
         started_ms = self._clock()
         try:
-            layout = self._questions.layout()
+            layout = self._queries.layout()
         except GroupReplayError as error:
             if not self._brokers:
                 raise
@@ -94,24 +94,24 @@ class Prober:
             silent = dict.fromkeys(sorted(self._brokers), error.what)
             return ProbeRound((), self._summary(started_ms, silent, "unknown", {}, None, 0))
         self._brokers = layout.brokers
-        listing = self._questions.rebalancing(layout.brokers)
+        listing = self._queries.rebalancing(layout.brokers)
         # The time before the request: a generation that is written during the request must count as newer.
         taken_ms = self._clock()
         unseen_ms = self._interval_ms if self._listed_ms is None else taken_ms - self._listed_ms
         if not any(listing.brokers.values()):
             self._listed_ms = started_ms
         asked = sorted(listing.groups | self._in_progress)
-        pictures = self._questions.describe([*asked, self._unknown_group])
+        descriptions = self._queries.describe([*asked, self._unknown_group])
         answers = [
-            self._answer(group, taken_ms, picture, max(unseen_ms, self._interval_ms))
+            self._answer(group, taken_ms, description, max(unseen_ms, self._interval_ms))
             for group in asked
-            if isinstance(picture := pictures[group], GroupDescription)
+            if isinstance(description := descriptions[group], GroupDescription)
         ]
         summary = self._summary(
             started_ms,
             listing.brokers,
-            _rights(pictures[self._unknown_group]),
-            self._questions.ends(layout.partitions),
+            _rights(descriptions[self._unknown_group]),
+            self._queries.ends(layout.partitions),
             # The topic does not exist before the first commit in the cluster.
             layout.partitions or None,
             len(listing.groups),
@@ -124,16 +124,18 @@ class Prober:
         begun = {one.group_id for one in taken.answers if one.state in IN_PROGRESS}
         self._in_progress = (self._in_progress - ended) | begun
 
-    def _answer(self, group: str, taken_ms: int, picture: GroupDescription, unseen_ms: int) -> GroupAnswer:
+    def _answer(
+        self, group: str, taken_ms: int, description: GroupDescription, unseen_ms: int
+    ) -> GroupAnswer:
         return GroupAnswer(
             cluster_id=self._cluster_id,
             group_id=group,
             taken_ms=taken_ms,
-            state=picture.state,
-            broker=picture.broker,
-            protocol_type=picture.protocol_type,
-            protocol=picture.protocol,
-            members=picture.members,
+            state=description.state,
+            broker=description.broker,
+            protocol_type=description.protocol_type,
+            protocol=description.protocol,
+            members=description.members,
             interval_ms=self._interval_ms,
             unseen_ms=unseen_ms,
         )

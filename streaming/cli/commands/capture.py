@@ -15,7 +15,7 @@ from groupreplay.streaming.cli.cluster_flags import (
     probes_options,
 )
 from groupreplay.streaming.cli.display import display_options
-from groupreplay.streaming.cli.options import option
+from groupreplay.streaming.cli.options import file_option, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +30,7 @@ class CaptureSettings:
 
 @click.command("capture")
 @cluster_options
-@option(
-    "-o",
-    "--output-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    required=True,
-    help="Capture file to write.",
-)
+@file_option("-o", "--output-file", required=True, help="Capture file to write.")
 @option(
     "--duration",
     type=click.FloatRange(min=0),

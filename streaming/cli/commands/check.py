@@ -30,10 +30,7 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "failed": "red", "skipped
 @sink_options
 @topic_options()
 @option(
-    "--probe/--no-probe",
-    default=True,
-    show_default=True,
-    help="Whether the job will run with the prober.",
+    "--probe/--no-probe", default=True, show_default=True, help="Whether the job will run with the prober."
 )
 @retention_options
 @option(

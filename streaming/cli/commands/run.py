@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +14,7 @@ from groupreplay.streaming.cli.cluster_flags import (
     topic_options,
 )
 from groupreplay.streaming.cli.display import Display, display_options
-from groupreplay.streaming.cli.options import option, pairs_option
+from groupreplay.streaming.cli.options import file_option, option, pairs_option
 from groupreplay.streaming.cli.policy_flags import redact_options, rules_options
 
 
@@ -74,12 +73,7 @@ from groupreplay.streaming.cli.policy_flags import redact_options, rules_options
     show_default=True,
     help="Number of state partitions; a checkpoint keeps the number of its first start.",
 )
-@option(
-    "--ivy-settings",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Ivy settings for downloading Spark's jars, for example from a mirror.",
-)
+@file_option("--ivy-settings", help="Ivy settings for downloading Spark's jars, for example from a mirror.")
 @pairs_option("--spark-conf", help="Additional Spark configuration property; may be repeated.")
 @display_options
 @click.pass_obj

@@ -10,7 +10,7 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_options, topic_options
 from groupreplay.streaming.cli.display import display_options
-from groupreplay.streaming.cli.options import option
+from groupreplay.streaming.cli.options import file_option, option
 
 if TYPE_CHECKING:
     from groupreplay.state.simulation.simulation import Plan
@@ -122,7 +122,7 @@ class SimulateSettings:
     is_flag=True,
     help="Simulate the older coordinator: no record of generation 0, nor its tombstone.",
 )
-@option("-o", "--output-file", type=click.Path(path_type=Path), metavar="FILE", help="Capture file to write.")
+@file_option("-o", "--output-file", help="Capture file to write.")
 @option("--to-topic", metavar="NAME", help="Write to this topic instead of a file; created if missing.")
 @topic_options("probes")
 @option(
@@ -130,12 +130,7 @@ class SimulateSettings:
     is_flag=True,
     help="Allow --to-topic __consumer_offsets; only for a cluster of your own.",
 )
-@option(
-    "--truth-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="File for the true states; by default next to the capture.",
-)
+@file_option("--truth-file", help="File for the true states; by default next to the capture.")
 @cluster_options
 @display_options
 def command(**flags: Any) -> None:
