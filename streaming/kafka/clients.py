@@ -31,6 +31,8 @@ from groupreplay.streaming.config.settings import Cluster
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 10.0
+#: Time to wait for a future: longer than the request timeout, whose error is more precise.
+ANSWER_SECONDS: Final = 2 * REQUEST_SECONDS
 #: Topics per DescribeTopics request: the response lists every partition of each.
 _TOPICS_A_REQUEST: Final = 500
 
@@ -213,7 +215,7 @@ class Connection:
         brokers = self.admin().list_topics(timeout=REQUEST_SECONDS).brokers
         broker = ConfigResource(ConfigResource.Type.BROKER, str(min(brokers)))
         (answer,) = self.admin().describe_configs([broker], request_timeout=REQUEST_SECONDS).values()
-        found = answer.result(2 * REQUEST_SECONDS)
+        found = answer.result(ANSWER_SECONDS)
         return {name: found[name].value for name in wanted if name in found and found[name].value}
 
     def partition_offsets(
@@ -230,7 +232,7 @@ class Connection:
         found: dict[tuple[str, int], int] = {}
         for at, answer in answers.items():
             try:
-                found[at.topic, at.partition] = answer.result(2 * REQUEST_SECONDS).offset
+                found[at.topic, at.partition] = answer.result(ANSWER_SECONDS).offset
             except KafkaException as error:
                 log.debug("no offset of %s-%d: %s", at.topic, at.partition, error)
         return found
@@ -256,7 +258,7 @@ class Connection:
         wanted = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in range(partitions)}
         answers = self.admin().list_offsets(wanted, request_timeout=REQUEST_SECONDS)
         return max(
-            (at for one in answers.values() if (at := one.result(2 * REQUEST_SECONDS).timestamp) > 0),
+            (at for one in answers.values() if (at := one.result(ANSWER_SECONDS).timestamp) > 0),
             default=None,
         )
 
@@ -281,8 +283,7 @@ class Connection:
             answers = self.admin().list_offsets(
                 wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
             )
-            # Longer than the request timeout, whose error is more precise.
-            return {at.partition: answer.result(2 * REQUEST_SECONDS).offset for at, answer in answers.items()}
+            return {at.partition: answer.result(ANSWER_SECONDS).offset for at, answer in answers.items()}
         except KafkaException as error:
             explained = self.explain(error, topic)
             self.forget_admin()

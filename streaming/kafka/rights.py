@@ -139,7 +139,7 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
     """The operations allowed on each topic; None if the topic is missing or the broker does not report them."""
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-    from groupreplay.streaming.kafka.clients import REQUEST_SECONDS
+    from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS
 
     if not names:
         return {}
@@ -149,7 +149,7 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
     )
     for name, answer in answers.items():
         try:
-            operations = answer.result(2 * REQUEST_SECONDS).authorized_operations
+            operations = answer.result(ANSWER_SECONDS).authorized_operations
             # The client spells DescribeConfigs as DESCRIBE_CONFIGS.
             found[name] = {one.name.replace("_", "") for one in operations} if operations else None
         except KafkaException as error:
