@@ -124,7 +124,7 @@ def _once(one: Told, group_id: str, condition: str) -> Iterator[str]:
 
 
 def _ms(time: str) -> int:
-    from groupreplay.streaming.cli.options import moment
+    from groupreplay.streaming.cli.flag_values import moment
 
     return moment(time)
 
