@@ -3,7 +3,7 @@
     python benchmarks/fuzz_codecs.py --executions 10000000 --seed 1
 
 Prints executions, the slowest one and the growth of memory; ends with status 1 and the bytes on the first
-broken promise. `fuzz_one_input` of tests/fuzz_target.py is the entry for coverage-guided fuzzers:
+broken promise. `fuzz_one_input` of tests/support/tools/fuzz_target.py is the entry for coverage-guided fuzzers:
 
     atheris.Setup(sys.argv, fuzz_one_input); atheris.Fuzz()
 """

@@ -1,7 +1,7 @@
-"""Kafka's ``__consumer_offsets`` records, from bytes and back; standard library only.
+"""Decodes and encodes the records of Kafka's ``__consumer_offsets``; uses the standard library only.
 
-Knows the wire format; must not know groups, clocks, Spark or frames. Decoding never raises: bad bytes become
-`Malformed`, unknown types and versions become `Skipped`, a tombstone is None.
+Decoding never raises: bad bytes become `Malformed`, unknown types and versions become `Skipped`, a tombstone
+is None.
 """
 
 from groupreplay.codecs.classic import (

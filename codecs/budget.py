@@ -1,7 +1,4 @@
-"""How much memory one record may take.
-
-Knows sizes of Python objects; knows nothing of what is being read.
-"""
+"""Limits the memory that decoding one record may take."""
 
 from __future__ import annotations
 
@@ -29,10 +26,10 @@ _SEEN_COST = 128  # an entry in the table of strings already seen
 class Budget:
     """Memory left for the record being read.
 
-    A few bytes can ask for many objects (an empty struct is one byte on the wire and about a hundred here),
-    so arrays are charged before they are built. Plain bytes and ASCII text need no charge: they are as long
-    as their wire form, which is why one of the factor's shares is left out here. Lists of strings repeat a
-    few names over and over (racks, topics), so equal ones become one object.
+    A few bytes can declare many objects (an empty struct is one byte on the wire and about a hundred in memory),
+    so arrays are charged before they are built. Plain bytes and ASCII text are not charged: they are as long
+    as their wire form, for which one share of the factor is reserved. Lists of strings repeat a few names
+    (racks, topics), so equal strings become one object.
     """
 
     __slots__ = ("_seen", "left")
@@ -57,7 +54,7 @@ class Budget:
 
 
 class _NoLimit(Budget):
-    """For what cannot grow: keys, and numbers read on their own. Can be shared."""
+    """No limit, for data that cannot grow: keys, and single numbers. Can be shared."""
 
     __slots__ = ()
 

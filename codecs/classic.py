@@ -1,7 +1,6 @@
-"""Classic groups: record type 2.
+"""Records of classic groups: type 2.
 
-Knows the bytes of a group and its members; the members' subscriptions and assignments are opaque here
-(`subscription` and `connect` read them).
+The members' subscriptions and assignments stay bytes here; `subscription` and `connect` read them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class GroupMetadataKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberMetadata(Struct):
-    """A member as the leader's SyncGroup left it."""
+    """A member after the leader's SyncGroup."""
 
     member_id: str = wire(STRING)
     group_instance_id: str | None = wire(STRING, since=3, nullable=True, default=None)

@@ -1,7 +1,4 @@
-"""Wire types made of others: structures and arrays.
-
-Knows how they lie in bytes; the parts they are made of are declared elsewhere.
-"""
+"""Wire types that consist of others: structures and arrays."""
 
 from __future__ import annotations
 
@@ -101,7 +98,7 @@ class Array:
 
     @property
     def cost(self) -> int:
-        """Nothing yet: charged when the count is known, and all empty tuples are one object."""
+        """Nothing: an array is charged when its count is known, and all empty tuples are one object."""
         return 0
 
     def smallest(self, form: Form) -> int:
@@ -152,7 +149,7 @@ class Array:
 
 
 def _element_cost(element: WireType) -> int:
-    """What one element is charged in advance; strings are charged when they turn out to be new."""
+    """The charge for one element in advance; a string is charged when it is read and new."""
     if isinstance(element, Number):
         return SLOT_COST + element.cost  # unpacked into a tuple at once, without a list in between
     return ELEMENT_COST if isinstance(element, Text) else ELEMENT_COST + element.cost

@@ -1,8 +1,7 @@
-"""Kafka Connect's blobs inside classic members: what a worker tells, and what it is given.
+"""Kafka Connect's blobs inside classic members: a worker's metadata and its assignment.
 
-Knows the protocols ``default`` (version 0), ``compatible`` (1) and ``sessioned`` (2, the same bytes as 1), of
-Kafka's `ConnectProtocol` and `IncrementalCooperativeConnectProtocol`; always in the classic encoding. Must
-not know the record around them.
+These are the protocols ``default`` (version 0), ``compatible`` (1) and ``sessioned`` (2, the same bytes as 1), of
+Kafka's `ConnectProtocol` and `IncrementalCooperativeConnectProtocol`; always in the classic encoding.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ class ConnectorTasks(Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectMetadata(Versioned):
-    """What a worker tells the leader when it joins.
+    """The metadata that a worker sends when it joins.
 
-    v1 added what the worker runs now, as the bytes of a `ConnectAssignment` (KIP-415).
+    v1 added the present assignment of the worker, as the bytes of a `ConnectAssignment` (KIP-415).
     """
 
     VERSIONS: ClassVar[range] = range(3)
@@ -41,9 +40,9 @@ class ConnectMetadata(Versioned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectAssignment(Versioned):
-    """What the leader decided for one worker.
+    """The leader's assignment for one worker.
 
-    v1 added what to give up and how long to wait before the next rebalance, and lets lists be null. We let
+    v1 added the revoked tasks and the delay before the next rebalance, and lets lists be null. We let
     `assigned` be null in v0 too.
     """
 
@@ -66,7 +65,7 @@ def decode_connect_metadata(data: bytes) -> ConnectMetadata | Malformed:
 
 
 def decode_connect_assignment(data: bytes) -> ConnectAssignment | Malformed:
-    """Read a worker's assignment or current allocation, which are never zero bytes; never raises."""
+    """Read a worker's assignment or its present one, which are never zero bytes; never raises."""
     return decode_blob(ConnectAssignment, data)
 
 

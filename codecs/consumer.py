@@ -1,7 +1,4 @@
-"""Consumer groups of KIP-848: record types 3 to 8 and 16.
-
-Knows the bytes of their epochs, members and assignments; must not know what they mean to a group.
-"""
+"""Records of consumer groups (KIP-848): types 3 to 8 and 16."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ class ConsumerGroupMetadataKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMetadataValue(Value):
-    """The group epoch; written when members or subscribed topics changed, tombstoned when the group goes.
+    """The group epoch; written when members or subscribed topics changed, tombstoned when the group is deleted.
 
     4.1 added the hash of the subscribed topics' metadata (KIP-1101).
     """
@@ -115,7 +112,7 @@ class ClassicProtocol(Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicMemberMetadata(Struct):
-    """What a member that still uses the classic protocol told when it joined."""
+    """The JoinGroup request of a member that still uses the classic protocol."""
 
     session_timeout_ms: int = wire(INT32)
     supported_protocols: tuple[ClassicProtocol, ...] = wire(Array(Nested(ClassicProtocol)))
@@ -135,7 +132,7 @@ class Assignor(Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMemberMetadataValue(Value):
-    """What a member told about itself; written when it joins or changes, tombstoned when it is gone.
+    """A member's description of itself; written when it joins or changes, tombstoned when it has left.
 
     3.7 listed client-side assignors; 3.8 dropped them and added the classic protocol's part for members in a
     group that is being upgraded.
@@ -198,7 +195,7 @@ class ConsumerGroupTargetAssignmentMemberKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupTargetAssignmentMemberValue(Value):
-    """What a member shall own in the end; written when the assignor changed it, tombstoned with the member.
+    """The partitions a member is to own in the end; written when the assignor changed them, tombstoned with the member.
 
     3.7 wrapped it into an error and the assignor's metadata.
     """
@@ -224,7 +221,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupCurrentMemberAssignmentValue(Value):
-    """What a member owns and must give back; written at every step of its reconciliation, tombstoned with it.
+    """The partitions a member owns and must revoke; written at every step of its reconciliation, tombstoned with it.
 
     3.7 had a target epoch in place of the state and carried the assignor's answer; 4.3 added the epochs of
     the partitions.
@@ -262,7 +259,7 @@ class ConsumerGroupRegularExpressionKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupRegularExpressionValue(Value):
-    """The topics that a regular expression stands for; written when resolved, tombstoned when unused."""
+    """The topics that match a regular expression; written when resolved, tombstoned when unused."""
 
     FLEXIBLE_SINCE: ClassVar[int | None] = 0
 

@@ -1,10 +1,8 @@
-"""What can go wrong with bytes, as values for callers and as exceptions inside this package.
+"""Errors of decoding and encoding: values for callers, exceptions inside this package.
 
-    CodecError
-     ├── DecodeError    the bytes are at fault; `decode_*` turns it into a `Malformed` value
-     └── EncodeError    the caller is at fault: a value that its version cannot carry
-
-Knows no record and no wire type.
+CodecError
+ ├── DecodeError    the bytes are wrong; `decode_*` turns it into a `Malformed` value
+ └── EncodeError    the caller is wrong: its version has no room for the value
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Bytes that may be right but that this release does not know: an unknown type, version or early body."""
+    """Bytes that may be right but that this release cannot read: an unknown type, version or early body."""
 
     key_type: int
     version: int | None
@@ -51,7 +49,7 @@ class CodecError(Exception):
 
 
 class DecodeError(CodecError):
-    """The bytes at position `at` cannot be what their declaration says."""
+    """The bytes at position `at` contradict their declaration."""
 
     def __init__(self, at: int, reason: str) -> None:
         super().__init__(reason)
@@ -62,7 +60,7 @@ class DecodeError(CodecError):
 
 
 class EncodeError(CodecError, ValueError):
-    """A value that cannot be written: set it right, or choose a version that carries it."""
+    """A value that cannot be written: correct it, or choose a version that has it."""
 
     def __str__(self) -> str:
         return f"{self.field or 'record'}: {self.reason}"

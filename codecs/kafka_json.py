@@ -1,7 +1,7 @@
 """Records as the JSON that Kafka's own formatters print.
 
-Knows the rules of Kafka's generated JSON converters and of `CoordinatorRecordMessageFormatter`; the names
-come from the declarations. Must not know where records come from or how lines are written.
+It follows Kafka's generated JSON converters and `CoordinatorRecordMessageFormatter`; the names come from the
+declarations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Offset commits: record types 0 and 1.
-
-Knows the bytes of one committed offset; must not know what a commit means to a group.
-"""
+"""Records of offset commits: types 0 and 1."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from groupreplay.codecs.schema import Key, Value, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyOffsetCommitKey(Key):
-    """Key of an offset committed by a broker older than 0.9; never written today.
+    """Key of an offset committed by a broker older than 0.9; no longer written.
 
     Its values were of version 0; brokers up to 4.0 also read later versions under it.
     """
@@ -56,6 +53,6 @@ class OffsetCommitValue(Value):
     topic_id: bytes = wire(UUID, since=4, tag=0, default=ZERO_UUID)
 
 
-#: Kafka 4.1 made a message of its own for type 0, of version 0 only and equal to `OffsetCommitValue` v0.
-#: Brokers up to 4.0 read any version under type 0; so do we, hence one class.
+#: Kafka 4.1 has a separate message for type 0, of version 0 only and equal to `OffsetCommitValue` v0.
+#: Brokers up to 4.0 read any version under type 0; so does this class.
 LegacyOffsetCommitValue = OffsetCommitValue

@@ -1,7 +1,7 @@
 """Kafka's wire types: numbers, uuids, strings, byte strings; a reader and a writer for each.
 
-Knows how one value lies in bytes, in the classic and in the flexible encoding (`MessageUtil`,
-`ByteBufferAccessor` and `ByteUtils` of kafka-clients). Knows no record and no field.
+They read and write the classic and the flexible encoding (`MessageUtil`, `ByteBufferAccessor` and `ByteUtils`
+of kafka-clients).
 
 A reader is ``(data, at, budget) -> (value, next position)`` and raises `DecodeError`; a writer is
 ``(out, value) -> None`` and raises `EncodeError`. Everything is big-endian.
@@ -32,7 +32,7 @@ LengthWriter = Callable[[bytearray, int], None]
 
 
 class Form(NamedTuple):
-    """How a message is laid out: its version, and whether it uses the flexible encoding."""
+    """The layout of a message: its version, and whether it uses the flexible encoding."""
 
     version: int
     flexible: bool
@@ -47,7 +47,7 @@ class WireType(Protocol):
 
     @property
     def zero(self) -> Any:
-        """The value of a field that names no default (what Kafka's generated classes start with)."""
+        """The value of a field without a default, as in Kafka's generated classes."""
 
     @property
     def cost(self) -> int:
@@ -307,7 +307,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Uuid:
-    """Sixteen bytes; all zero stands for no id."""
+    """16 bytes; all zero means no id."""
 
     name: str = "uuid"
     zero: bytes = ZERO_UUID

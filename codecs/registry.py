@@ -1,7 +1,4 @@
-"""The table of record types, and the four functions that read and write keys and values.
-
-Knows which classes stand behind each key type; everything else about a record is in its declaration.
-"""
+"""The table of record types, and the four functions that read and write keys and values."""
 
 from __future__ import annotations
 
@@ -53,12 +50,12 @@ REGISTRY: Final[Mapping[int, tuple[type[Key], type[Value]]]] = {
 KEY_TYPES: Final = tuple(REGISTRY)
 
 _INT16 = struct.Struct(">h")
-#: Keys have one layout each; their type id is not a version.
+#: Each key type has one layout; the type id is not a version.
 _KEY_FORM = Form(0, False)
 
 
 def decode_key(data: bytes | None) -> Key | Skipped | Malformed:
-    """Read a record key; never raises. No key at all is malformed: nothing else is written to this topic."""
+    """Read a record key; never raises. A record without a key is malformed: Kafka writes none to this topic."""
     if data is None or len(data) < 2:
         return Malformed(None, None, "type", 0, f"needs 2 bytes, {len(data or b'')} are left")
     key_type = _INT16.unpack_from(data)[0]
@@ -80,7 +77,7 @@ def encode_key(key: Key) -> bytes:
 
 
 def decode_value(key: Key, data: bytes | None) -> Value | Skipped | Malformed | None:
-    """Read the value that stands under `key`; None is a tombstone; never raises."""
+    """Read the value of a record with this key; None is a tombstone; never raises."""
     if data is None:
         return None
     key_type = key.KEY_TYPE
@@ -110,11 +107,11 @@ def _read_body(
 def _read_unambiguous(
     message: type[Value], key_type: int, version: int, data: bytes
 ) -> Value | Skipped | Malformed:
-    """Of two bodies under one version number, the only one that accounts for every byte.
+    """Of two layouts under one version number, the only one that accounts for every byte.
 
-    Elsewhere bytes left over are kept and harmless; here they are the sign of the other body.
+    Elsewhere bytes that are left over are kept; here they are a sign of the other layout.
     """
-    # The early value is not kept meanwhile: two whole values would take twice the memory.
+    # The early value is not kept: two whole values would take twice the memory.
     early_fits = _fits(_read_body(message, key_type, version, data, early=True))
     value = _read_body(message, key_type, version, data)
     if _fits(value) and not early_fits:

@@ -1,8 +1,8 @@
-"""The generic part: how a dataclass declares a message, and how declared messages are read and written.
+"""Declares messages as dataclasses, and reads and writes declared messages.
 
 A message is a frozen dataclass whose fields are declared with `wire(...)`: the wire type, the versions that
 have the field, whether it may be null, its default, its tag, and Kafka's name for it. Readers and writers are
-resolved once per (message, version) into a `Plan`. Knows no message.
+resolved once per (message, version) into a `Plan`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from groupreplay.codecs.primitives import (
     write_uvarint,
 )
 
-#: Tags as they lay in the bytes, ascending: (tag, payload).
+#: Unknown tags as they were read, ascending: (tag, payload).
 Tags = tuple[tuple[int, bytes], ...]
 
-#: Stands before version 0: the body that a preview release wrote under version 0 and a later one changed.
+#: A number below version 0: the layout that a preview release wrote as version 0 and a later release changed.
 EARLY = -1
 
 _METADATA = "wire"
@@ -37,13 +37,13 @@ _T = TypeVar("_T")
 
 
 def _once(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """`functools.cache` that keeps the signature; mypy holds classes as arguments to be unhashable."""
+    """`functools.cache` with the function's signature; mypy treats classes as unhashable arguments."""
     return cast("Callable[_P, _T]", cache(function))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """What the wire knows of one field."""
+    """The declaration of one field."""
 
     name: str
     kafka: str
@@ -76,12 +76,12 @@ def wire(
     Args:
         kind: its type on the wire.
         since: first version that has it; 0 for what a preview release did not have yet.
-        until: last version that has it, None while it lives; EARLY for what only a preview release had.
+        until: last version that has it, None for none; EARLY for what only a preview release had.
         nullable: whether null is allowed.
         tag: its tag, when it travels in the tagged section; it is then left out when equal to its default.
         default: its value in versions without it; a field without a default must be given.
-        omitted: what a reader takes a missing tag for, where that is not the default. Kafka's schemas say
-            ``"default": null`` for some tags, and its generator makes the empty value of the type of it; so
+        omitted: the value of a missing tag, where it is not the default. Kafka's schemas have
+            ``"default": null`` for some tags, for which its generator uses the empty value of the type; so
             brokers write null explicitly there.
         kafka: its name in Kafka's schemas and JSON, where that is not the camel case of ours.
     """
@@ -120,10 +120,10 @@ def camel_case(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struct:
-    """Base of everything declared: a message, or a structure inside one."""
+    """Base of all declarations: a message, or a structure inside one."""
 
-    #: Tags of a later release than ours, and tags that spell out what Kafka leaves out; in flexible
-    #: encodings only.
+    #: Tags of a later release, and tags that Kafka would omit because they have their default; only in
+    #: flexible encodings.
     unknown_tags: Tags = field(default=(), repr=False)
 
 
@@ -131,7 +131,7 @@ class Struct:
 class Key(Struct):
     """Base of the record keys; always in the classic encoding.
 
-    Two keys that differ only in `leftover` name the same thing for a broker, which ignores such bytes.
+    Two keys that differ only in `leftover` are equal for a broker, which ignores such bytes.
     """
 
     KEY_TYPE: ClassVar[int]
@@ -144,15 +144,15 @@ class Key(Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versioned(Struct):
-    """Base of record values and of blobs: what starts with an int16 version."""
+    """Base of record values and of blobs: data that starts with an int16 version."""
 
-    #: The versions we read and write.
+    #: The versions that are read and written.
     VERSIONS: ClassVar[range] = range(1)
     #: First version in the flexible encoding, or None.
     FLEXIBLE_SINCE: ClassVar[int | None] = None
 
     version: int
-    #: Bytes behind the last known field; Kafka ignores them, we keep them.
+    #: Bytes behind the last known field; Kafka ignores them, here they are kept.
     leftover: bytes = field(default=b"", repr=False)
 
 
@@ -163,7 +163,7 @@ class Value(Versioned):
     #: The preview releases whose version 0 differs from today's, or "".
     EARLY_RELEASES: ClassVar[str] = ""
 
-    #: Whether the bytes have the body of those releases; fields they lack then hold their defaults.
+    #: Whether the bytes have the layout of those releases; fields they lack then hold their defaults.
     early: bool = field(default=False, repr=False)
 
 
@@ -236,7 +236,7 @@ def read_fields(plan: Plan, data: bytes, at: int, budget: Budget) -> tuple[dict[
             values[name], at = read(data, at, budget)
         if plan.flexible:
             name = "tags"
-            # No tags at all is by far the commonest case, and this the commonest path.
+            # Most messages have no tags, and this code runs for every record.
             at = at + 1 if data[at : at + 1] == b"\x00" else _read_tags(plan, values, data, at, budget)
     except DecodeError as error:
         error.inside(name)
@@ -246,7 +246,7 @@ def read_fields(plan: Plan, data: bytes, at: int, budget: Budget) -> tuple[dict[
 
 def _read_tags(plan: Plan, values: dict[str, Any], data: bytes, at: int, budget: Budget) -> int:
     if plan.early:
-        # The previews defined no tags; allowing them would make many more bytes fit two bodies.
+        # The previews defined no tags; with them many more bytes would fit both layouts.
         raise DecodeError(at, "has tags, which no preview wrote")
     count, at = read_uvarint(data, at)
     kept: list[tuple[int, bytes]] = []

@@ -1,8 +1,4 @@
-"""Share groups of KIP-932: record types 9 to 15.
-
-Knows the bytes of their epochs, members, assignments and initialised partitions; must not know what they mean
-to a group.
-"""
+"""Records of share groups (KIP-932): types 9 to 15."""
 
 from __future__ import annotations
 
@@ -70,7 +66,7 @@ class ShareGroupMemberMetadataKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupMemberMetadataValue(Value):
-    """What a member told about itself; written when it joins or changes, tombstoned when it is gone."""
+    """A member's description of itself; written when it joins or changes, tombstoned when it has left."""
 
     FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
@@ -91,7 +87,7 @@ class ShareGroupMetadataKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupMetadataValue(Value):
-    """The group epoch; written when members or subscribed topics changed, tombstoned when the group goes.
+    """The group epoch; written when members or subscribed topics changed, tombstoned when the group is deleted.
 
     The previews had no metadata hash.
     """
@@ -137,7 +133,7 @@ class ShareGroupTargetAssignmentMemberKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupTargetAssignmentMemberValue(Value):
-    """What a member shall read; written when the assignor changed it, tombstoned with the member."""
+    """The partitions that a member is to read; written when the assignor changed it, tombstoned with the member."""
 
     FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
@@ -156,7 +152,7 @@ class ShareGroupCurrentMemberAssignmentKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupCurrentMemberAssignmentValue(Value):
-    """What a member reads; written when it took over a new target, tombstoned with the member."""
+    """The partitions that a member reads; written when it took a new target, tombstoned with the member."""
 
     FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
@@ -177,7 +173,7 @@ class ShareGroupStatePartitionMetadataKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupStatePartitionMetadataValue(Value):
-    """Where share state is being set up, exists, or is being deleted; tombstoned with the group.
+    """Partitions whose share state is being set up, exists, or is being deleted; tombstoned with the group.
 
     4.0 had no list of topics being set up.
     """

@@ -1,7 +1,4 @@
-"""Streams groups of KIP-1071: record types 17 and 19 to 23.
-
-Knows the bytes of their epochs, members, tasks and topologies; must not know what they mean to a group.
-"""
+"""Records of streams groups (KIP-1071): types 17 and 19 to 23."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from groupreplay.codecs.schema import Key, Struct, Value, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastAssignmentConfig(Struct):
-    """A setting that the last assignment was made with."""
+    """A setting of the last assignment."""
 
     key: str = wire(STRING)
     value: str = wire(STRING)
@@ -32,7 +29,7 @@ class StreamsGroupMetadataKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupMetadataValue(Value):
-    """The group epoch; written when members, topics or topology changed, tombstoned when the group goes.
+    """The group epoch; written when members, topics or topology changed, tombstoned when the group is deleted.
 
     4.2 added the validated topology and the assignment's settings, 4.4 the state of the topology description.
     """
@@ -78,7 +75,7 @@ class KeyValue(Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupMemberMetadataValue(Value):
-    """What a member told about itself; written when it joins or changes, tombstoned when it is gone."""
+    """A member's description of itself; written when it joins or changes, tombstoned when it has left."""
 
     FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
@@ -148,7 +145,7 @@ class StreamsGroupTargetAssignmentMemberKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupTargetAssignmentMemberValue(Value):
-    """What a member shall run in the end; written when the assignor changed it, tombstoned with it."""
+    """The tasks that a member is to run in the end; written when the assignor changed it, tombstoned with it."""
 
     FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
@@ -169,7 +166,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupCurrentMemberAssignmentValue(Value):
-    """What a member runs and must give up; written at every step of its reconciliation, tombstoned with it.
+    """The tasks that a member runs and must revoke; written at every step of its reconciliation, tombstoned with it.
 
     4.2 added the epochs of the tasks.
     """
@@ -207,7 +204,7 @@ class TopicConfig(Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopic(Struct):
-    """A topic that Streams makes for itself; 0 partitions or replicas leave the number open."""
+    """A topic that Kafka Streams creates; 0 partitions or replicas: the number is not fixed."""
 
     name: str = wire(STRING)
     partitions: int = wire(INT32)

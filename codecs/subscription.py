@@ -1,8 +1,8 @@
 """The consumer protocol's blobs inside classic members: subscription and assignment.
 
-Knows `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment` of kafka-clients, always in the classic
-encoding. Must not know the record around them: an undecodable blob never fails that record. `user_data`
-belongs to the assignor and stays opaque.
+These are `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment` of kafka-clients, always in the classic
+encoding. A blob that cannot be decoded does not make its record malformed. `user_data` belongs to the assignor and
+stays bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TopicPartitions(Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription(Versioned):
-    """What a consumer tells the leader when it joins.
+    """The subscription that a consumer sends when it joins.
 
     v1 added the owned partitions (KIP-429), v2 the generation they come from, v3 the rack (KIP-881).
     """
@@ -47,7 +47,7 @@ class Subscription(Versioned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment(Versioned):
-    """What the leader decided for one member; the same body in every version."""
+    """The leader's assignment for one member; the same layout in every version."""
 
     VERSIONS: ClassVar[range] = range(4)
 
@@ -55,7 +55,7 @@ class Assignment(Versioned):
     user_data: bytes | None = wire(BYTES, nullable=True, default=None)
 
 
-#: What zero bytes mean: brokers store them for a member that the leader left out.
+#: The meaning of zero bytes: brokers store them for a member that the leader assigned nothing.
 NO_ASSIGNMENT = Assignment(version=0, assigned_partitions=(), user_data=None)
 
 Blob = TypeVar("Blob", bound=Versioned)
@@ -94,8 +94,8 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | Malformed:
 def decode_blob(message: type[Blob], data: bytes, as_version: int | None = None) -> Blob | Malformed:
     """Read a blob that starts with its version.
 
-    A version above ours is read as our newest (`ConsumerProtocol.checkSubscriptionVersion`): the new fields
-    end up in `leftover`, and `version` keeps what the bytes say. A negative one is malformed.
+    A later version is read as the newest known one (`ConsumerProtocol.checkSubscriptionVersion`): the new fields
+    go to `leftover`, and `version` stays as it was read. A negative version is malformed.
     """
     version = None
     try:

@@ -23,7 +23,7 @@ class Phase(str, Enum):
 class ConsumerPhase(Enum):
     """States of a consumer group (KIP-848), spelled as Kafka spells them (``ConsumerGroupState``).
 
-    No texts, as those of a classic group are: Empty there is another state than Empty here.
+    Not a ``str``, unlike ``Phase``: Empty is another state there.
     """
 
     EMPTY = "Empty"
@@ -55,11 +55,14 @@ class GroupType(str, Enum):
     STREAMS = "streams"
 
 
-#: Only this protocol type has topics to subscribe to and partitions to assign.
+#: Only members of this protocol type subscribe to topics and are assigned partitions.
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
+#: The default of ``offsets.topic.num.partitions``.
 DEFAULT_PARTITIONS = 50
+#: The default session timeout, of all kinds of groups.
+DEFAULT_SESSION_TIMEOUT_MS = 45_000
 
 
 _INT_MIN = -(2**31)
@@ -85,7 +88,7 @@ def partition_for(group_id: str, partitions: int = DEFAULT_PARTITIONS) -> int:
 
 
 def hash_map_order(names: Iterable[str]) -> list[str]:
-    """The order in which Java's ``HashMap`` hands out these keys; of a collision the one that came first."""
+    """The order in which Java's ``HashMap`` iterates over these keys; in a bucket the first inserted key is first."""
     keys = list(dict.fromkeys(names))
     size = 16
     while len(keys) > size * 3 // 4:

@@ -1,4 +1,4 @@
-"""What every test may ask for: one embedded broker per session, names of its own, Hypothesis profiles."""
+"""Fixtures for all tests: one embedded broker per session, unique names; and the Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from groupreplay.streaming.local.broker import EmbeddedBroker
 
-# Spark's JVMs live for a minute here: what its second compiler takes it does not give back.
+# Spark's JVMs run for about a minute in tests, too short for the second compiler to pay off.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-# No deadline: on a machine that is shared with a broker and Spark, a slow example proves nothing.
+# No deadline: a slow example proves nothing on a machine that also runs a broker and Spark.
 settings.register_profile("ci", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", parent=settings.get_profile("ci"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
@@ -25,7 +25,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[EmbeddedBroker]:
-    """One broker for the whole session: give topics and groups names of your own (`unique`)."""
+    """One broker for the whole session: tests must give topics and groups names from ``unique``."""
     from groupreplay.streaming.local.broker import EmbeddedBroker
 
     with EmbeddedBroker() as running:
@@ -34,7 +34,7 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
-    """Makes names for topics and groups that no other test of the session uses: `unique("orders")`."""
+    """Makes a name of a topic or group that no other test uses: ``unique("orders")``."""
     test = re.sub(r"[^A-Za-z0-9._-]", "-", request.node.name)[:60]
     return lambda name: f"{name}-{test}-{next(_NUMBERS)}"
 

@@ -11,7 +11,7 @@ from inspect import getdoc
 from typing import Any, Final
 
 from groupreplay.state.kafka_terms import MemberPhase, Phase
-from groupreplay.state.replay.phases import NEXT, Seen, TransitionEvent
+from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
 from groupreplay.state.snapshot.modern import MEMBER_STATES, STABLE_STATE, STATES
 
 _INTRO: Final = """\
@@ -51,7 +51,7 @@ def _row(*cells: str) -> str:
 
 def _transitions() -> list[str]:
     lines = [_row("seen", *(f"in {phase.value}" for phase in Phase)), _row(*["---"] * (len(Phase) + 1))]
-    for seen in Seen:
+    for seen in Observed:
         cells = [NEXT[phase][seen] for phase in Phase]
         lines.append(_row(seen.value, *map(_cell, cells)))
     return lines

@@ -14,7 +14,7 @@ from groupreplay.state.conditions.conditions import OffsetsExpiring
 from groupreplay.state.conditions.tracker import Detection, Evaluation, GroupView
 from groupreplay.state.events.event import Severity
 from groupreplay.state.replay import retention
-from groupreplay.state.replay.group_activity import matters
+from groupreplay.state.replay.group_activity import is_significant
 from groupreplay.state.snapshot.partitions import by_topic
 
 _DAY_MS: Final = 24 * 3_600_000
@@ -64,7 +64,7 @@ class OffsetsExpiringDetector:
     ) -> Detection:
         first = int(due[soon].min())
         partitions = by_topic(view.offsets.names(np.flatnonzero(soon)))
-        missed = matters(view.snapshot, view.context.policy.of(view.group_id), view.now_ms)
+        missed = is_significant(view.snapshot, view.context.policy.of(view.group_id), view.now_ms)
         return Detection(
             kind=OffsetsExpiring,
             # An offset that was let go of late had no deadline before.

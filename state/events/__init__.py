@@ -1,1 +1,1 @@
-"""Everything that can be reported about a group or the job, as frozen dataclasses with their fields and names."""
+"""The events about a group or the job: frozen dataclasses with their names and fields."""

@@ -1,4 +1,4 @@
-"""What every event has: severity, evidence, history, the fact and its surroundings."""
+"""What every event has: severity, evidence, history, the fact and its circumstances."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Severity(IntEnum):
 
 
 class Evidence(str, Enum):
-    """What an event rests on: a record, a live answer of the broker, or a rule."""
+    """The evidence for an event: a record, an answer of the broker, or an inference."""
 
     LOG = "log"
     PROBE = "probe"
@@ -29,7 +29,7 @@ class Evidence(str, Enum):
 
 
 class History(str, Enum):
-    """Whether the group's life is known without a hole."""
+    """Whether the group's history is known without gaps."""
 
     FULL = "full"
     PARTIAL = "partial"
@@ -68,7 +68,7 @@ class MemberPicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """What happened, without its surroundings (which are in ``Event``)."""
+    """What happened, without its circumstances (which are in ``Event``)."""
 
     NAME: ClassVar[str]
     DOC: ClassVar[str]
@@ -76,7 +76,7 @@ class Fact:
 
     @property
     def severity(self) -> Severity:
-        """INFO, unless a fact says otherwise."""
+        """INFO, unless a fact overrides it."""
         return Severity.INFO
 
 
@@ -92,13 +92,12 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A fact with its surroundings; what ``envelope`` turns into a CloudEvent.
+    """A fact with its circumstances; ``envelope`` makes a CloudEvent of it.
 
     ``ordinal`` counts the events of one cause, also those that are switched off, so that ids do not depend
-    on settings. ``group_id`` is None for records whose key cannot be read and for the job itself. Without a
-    ``cause`` nothing but time has passed. ``place`` is the group's own last record before (partition, offset),
-    where the cause is no record of the log. ``severity`` None is that of the fact; ``labels`` are those of the
-    policy.
+    on settings. ``group_id`` is None for records whose key cannot be read and for the job itself. ``cause`` is None
+    when only time has passed. ``place`` is the group's last record (partition, offset) before the event, where the
+    cause is not a record of the log. ``severity`` None is that of the fact; ``labels`` are those of the policy.
     """
 
     fact: Fact

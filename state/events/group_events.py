@@ -1,8 +1,6 @@
-"""Everything the job can say about a group, as frozen dataclasses; the one table of names and fields.
+"""The facts about groups: names, fields and severities, from which docs/events.md and the JSON Schemas are generated.
 
-Knows names, fields and severities (docs/events.md, the JSON Schemas and the tests are made from here); must
-not know how a fact is found nor how it is written. Times are integer milliseconds since 1970; a field is
-null where the log cannot show it, never a guess.
+Times are integer milliseconds since 1970; a field is null where the log does not show it, never a guess.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ class GroupCreated(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupEmptied(Fact):
-    """The last member has gone."""
+    """The last member left."""
 
     NAME: ClassVar[str] = "group.emptied"
     DOC: ClassVar[str] = "A record without members after one with members: the group is Empty."
@@ -40,7 +38,7 @@ class GroupEmptied(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDeleted(Fact):
-    """The group is gone."""
+    """The group was deleted."""
 
     NAME: ClassVar[str] = "group.deleted"
     DOC: ClassVar[str] = "The group's tombstone, with no record of another kind of group in its operation."
@@ -50,7 +48,7 @@ class GroupDeleted(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConverted(Fact):
-    """The group goes on under another protocol."""
+    """The group continues with another protocol."""
 
     NAME: ClassVar[str] = "group.converted"
     DOC: ClassVar[str] = (
@@ -65,15 +63,15 @@ class GroupConverted(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceStarted(Fact):
-    """A group of one of the newer kinds got a new epoch while it has members."""
+    """The epoch of a group of a newer kind rose while it has members."""
 
     NAME: ClassVar[str] = "rebalance.started"
     DOC: ClassVar[str] = (
-        "The group epoch rose: members have to be reconciled. Of classic groups, whose log shows a rebalance "
-        "only when it is over, it is said when the prober sees one; a short one is over before that."
+        "The group epoch rose: members must be reconciled. For classic groups, whose log shows a rebalance "
+        "only when it is over, the event needs the prober; a short rebalance is over before a probe."
     )
     rebalance_id: Annotated[
-        str, Meta(description="Position of the record that began it, or was the last before.")
+        str, Meta(description="Position of the record that began it, or of the last record before.")
     ]
     generation: Annotated[int | None, Meta(description="The new group epoch; null for classic groups.")]
     trigger: Trigger
@@ -86,12 +84,12 @@ class RebalanceCompleted(Fact):
     NAME: ClassVar[str] = "rebalance.completed"
     DOC: ClassVar[str] = (
         "The rebalance is over: the leader's assignment of a new generation was written, or every member "
-        "of a group of one of the newer kinds has what it shall have."
+        "of a group of a newer kind has its target assignment."
     )
     rebalance_id: Annotated[
         str,
         Meta(
-            description="Names the rebalance: position of the record that began it, or was the last before."
+            description="Id of the rebalance: position of the record that began it, or of the last record before."
         ),
     ]
     generation: int
@@ -105,7 +103,9 @@ class RebalanceCompleted(Fact):
     members: tuple[MemberPicture, ...]
     member_count: int
     joined: Annotated[tuple[str, ...] | None, Meta(description="Member ids in new slots.")]
-    left: Annotated[tuple[str, ...] | None, Meta(description="Former member ids of slots that are gone.")]
+    left: Annotated[
+        tuple[str, ...] | None, Meta(description="Former member ids of slots that do not exist any more.")
+    ]
     kept: Annotated[tuple[str, ...] | None, Meta(description="Member ids in slots that were there before.")]
     trigger: Trigger
     sync_ms: Annotated[
@@ -126,7 +126,7 @@ class RebalanceCompleted(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberFact(Fact):
-    """A member, as it was last seen."""
+    """A fact about a member, as it was last known."""
 
     ABOUT_MEMBER: ClassVar[bool] = True
     member_id: str
@@ -137,10 +137,12 @@ class MemberFact(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberLeft(MemberFact):
-    """A member's slot is gone."""
+    """A member left its slot."""
 
     NAME: ClassVar[str] = "member.left"
-    DOC: ClassVar[str] = "A slot of the former generation is gone; why is inferred from the time."
+    DOC: ClassVar[str] = (
+        "A slot of the former generation does not exist any more; the reason is inferred from the time."
+    )
     reason: LeaveReason
     elapsed_ms: Annotated[
         int | None,
@@ -149,13 +151,13 @@ class MemberLeft(MemberFact):
 
     @property
     def severity(self) -> Severity:
-        """A member that was thrown out for being slow is a warning."""
+        """WARN for a member that the broker removed for being slow."""
         return Severity.WARN if self.reason == "rebalance_timeout" else Severity.INFO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberJoined(MemberFact):
-    """A member in a slot that was not there before."""
+    """A member joined in a new slot."""
 
     NAME: ClassVar[str] = "member.joined"
     DOC: ClassVar[str] = "A slot of the new generation was not in the former one."
@@ -163,7 +165,7 @@ class MemberJoined(MemberFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberUpdated(MemberFact):
-    """A member changed while its slot stayed."""
+    """A member changed and kept its slot."""
 
     NAME: ClassVar[str] = "member.updated"
     DOC: ClassVar[str] = "Same slot, other member id, client id, host, timeouts or subscription."
@@ -175,7 +177,7 @@ class StaticReplaced(Fact):
     """A static member came back under a new member id."""
 
     NAME: ClassVar[str] = "static.replaced"
-    DOC: ClassVar[str] = "A static instance id has a new member id: its process was started again."
+    DOC: ClassVar[str] = "A static instance id has a new member id: its process was restarted."
     instance_id: str
     old_member_id: str
     new_member_id: str
@@ -195,11 +197,13 @@ class RecordFact(Fact):
     field: str | None
     byte_position: int | None
     reason: str
-    suppressed: Annotated[int, Meta(description="Further ones of the kind, not reported one by one.")]
+    suppressed: Annotated[
+        int, Meta(description="Number of further records of this kind, without an event of their own.")
+    ]
 
     @property
     def severity(self) -> Severity:
-        """A record we cannot read may hide something."""
+        """WARN: a record that cannot be read may hide a change."""
         return Severity.WARN
 
 
@@ -213,7 +217,7 @@ class RecordMalformed(RecordFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSkipped(RecordFact):
-    """A type or version this release does not know."""
+    """A type or version that this release cannot read."""
 
     NAME: ClassVar[str] = "record.skipped"
-    DOC: ClassVar[str] = "A record type or version that this release does not know; counted, not guessed at."
+    DOC: ClassVar[str] = "A record type or version that this release cannot read; it is counted and ignored."

@@ -1,7 +1,4 @@
-"""What can be said of committed offsets, as frozen dataclasses like those of ``events``.
-
-Knows names and fields; must not know how a loss is found or told from another.
-"""
+"""The facts about committed offsets: names, fields and severities."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from msgspec import Meta
 
 from groupreplay.state.events.event import Fact
 
-#: `retention` is the broker's clean-up; `admin` somebody who deleted offsets, or nobody that the log tells of.
+#: `retention` is the broker's clean-up; `admin` a deletion of the offsets, or a reason that the log does not show.
 LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin"]
 RewindKind = Literal["topic_recreated", "admin_while_empty", "small", "other"]
 Direction = Literal["forward", "backward", "unchanged", "mixed"]
@@ -29,36 +26,38 @@ class PartitionOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsExpired(Fact):
-    """The broker's clean-up took offsets whose time had come."""
+    """The broker's clean-up removed offsets at the end of their retention."""
 
     NAME: ClassVar[str] = "offsets.expired"
     DOC: ClassVar[str] = (
-        "Committed offsets reached the end of their retention and were removed: the group begins again where "
-        "`auto.offset.reset` says. A warning for groups that matter."
+        "Committed offsets reached the end of their retention and were removed: the group begins again at "
+        "the position of `auto.offset.reset`. A warning for significant groups."
     )
-    partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="What was lost, and where it was.")]
+    partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="The lost offsets.")]
     partition_count: int
     reason: LossReason
-    deadline_ms: Annotated[int, Meta(description="When the first of them might be removed.")]
+    deadline_ms: Annotated[int, Meta(description="When the broker was first allowed to remove one of them.")]
     late_ms: Annotated[
         int,
-        Meta(description="From there, or from the group's last record if that is later, to the removal."),
+        Meta(
+            description="Time from the deadline, or from the group's last record if that is later, to the removal."
+        ),
     ]
     check_interval_ms: Annotated[
-        int, Meta(description="The broker looks for such offsets so often; much later than that is unusual.")
+        int, Meta(description="Interval of the broker's clean-up; a removal much later than that is unusual.")
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsDeleted(Fact):
-    """Offsets were removed before their time."""
+    """Offsets were removed before the end of their retention."""
 
     NAME: ClassVar[str] = "offsets.deleted"
     DOC: ClassVar[str] = (
-        "Committed offsets were removed though their retention was not over: with their group, with their "
-        "topic, or by somebody. A warning for groups that matter."
+        "Committed offsets were removed before the end of their retention: with their group, with their "
+        "topic, or by an administrator. A warning for significant groups."
     )
-    partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="What was lost, and where it was.")]
+    partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="The lost offsets.")]
     partition_count: int
     reason: LossReason
     deadline_ms: Annotated[
@@ -68,7 +67,7 @@ class OffsetsDeleted(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetOffset:
-    """A partition before its loss and after."""
+    """A partition before and after the loss of its offset."""
 
     topic: str
     partition: int
@@ -82,19 +81,19 @@ class OffsetsReset(Fact):
 
     NAME: ClassVar[str] = "offsets.reset"
     DOC: ClassVar[str] = (
-        "The first commits after a loss: from where the group goes on. `forward` may have skipped records, "
-        "`backward` repeats some. A warning if the group mattered and its topic was not deleted."
+        "The first commits after a loss: where the group continues. `forward` may have skipped records, "
+        "`backward` repeats some. A warning if the group was significant and its topic was not deleted."
     )
     partitions: tuple[ResetOffset, ...]
     partition_count: int
     direction: Direction
-    reason: Annotated[LossReason, Meta(description="Why they had been lost.")]
-    lost_ms: Annotated[int, Meta(description="When the first of them had been lost.")]
+    reason: Annotated[LossReason, Meta(description="Why the offsets had been lost.")]
+    lost_ms: Annotated[int, Meta(description="When the first of them was lost.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewoundOffset:
-    """A partition before and after going back."""
+    """A partition whose offset went back."""
 
     topic: str
     partition: int
@@ -104,12 +103,12 @@ class RewoundOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRewound(Fact):
-    """Commits below the ones before."""
+    """Offsets were committed below the ones before."""
 
     NAME: ClassVar[str] = "offset.rewound"
     DOC: ClassVar[str] = (
-        "Offsets went back: their topic has another id (`topic_recreated`), nobody was in the group "
-        "(`admin_while_empty`), it is no more than one poll (`small`), or `other`."
+        "Offsets went back: their topic has another id (`topic_recreated`), the group had no members "
+        "(`admin_while_empty`), by at most one poll (`small`), or `other`."
     )
     kind: RewindKind
     partitions: tuple[RewoundOffset, ...]
@@ -118,14 +117,16 @@ class OffsetRewound(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsSummary(Fact):
-    """What the clean-up took on one day from groups that nobody misses."""
+    """The number of offsets that expired on one day in groups that are not significant."""
 
     NAME: ClassVar[str] = "offsets.summary"
     DOC: ClassVar[str] = (
-        "Once a day and for the whole job: how many `offsets.expired` there were of groups that do not matter. "
-        "None on days without any. The sum is made from the counts in the job's heartbeats, so what a killed "
-        "job had not counted yet is missing."
+        "Once a day for the whole job: the number of `offsets.expired` of groups that are not significant; no event "
+        "on days without any. It is the sum of the counts in the job's heartbeats, so that events after the "
+        "last heartbeat of a killed job are missing."
     )
-    since_ms: Annotated[int, Meta(description="Beginning of the day, in UTC.")]
+    since_ms: Annotated[int, Meta(description="Beginning of the day in UTC.")]
     until_ms: int
-    expired: Annotated[int, Meta(description="Events of that day, each of one group and one clean-up.")]
+    expired: Annotated[
+        int, Meta(description="Number of these events; each is for one group and one clean-up.")
+    ]

@@ -18,7 +18,7 @@ from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Pha
 from groupreplay.state.output.sizes import fit_json
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import retention
-from groupreplay.state.replay.modern_diff import Picture, picture
+from groupreplay.state.replay.group_summary import GroupSummary, summarize
 from groupreplay.state.replay.topic_names import names
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.connect import Worker
@@ -52,7 +52,7 @@ class Deleted:
 DELETED: Final = Deleted()
 
 
-def _head(group_id: str, group: GroupState, seen: Picture) -> dict[str, Any]:
+def _head(group_id: str, group: GroupState, seen: GroupSummary) -> dict[str, Any]:
     known = group.modern
     return {
         "group_id": group_id,
@@ -122,7 +122,7 @@ def _worker(worker: Worker, shown: Callable[[_Held], Any]) -> dict[str, Any]:
     }
 
 
-def _topics(group: GroupState, seen: Picture) -> list[str]:
+def _topics(group: GroupState, seen: GroupSummary) -> list[str]:
     if group.modern is not None:
         return sorted(modern.subscribed_topics(group.group_type, group.modern))
     return sorted(group_topics(seen.members, group.classic.protocol_type) or ())
@@ -130,7 +130,7 @@ def _topics(group: GroupState, seen: Picture) -> list[str]:
 
 def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> dict[str, Any]:
     """``Group.describe()``: partitions as lists, every committed offset by topic and partition."""
-    seen = picture(snapshot.group)
+    seen = summarize(snapshot.group)
     known = names(offsets, snapshot.group.modern, context.topic_names)
     members = [_member(member, snapshot.group, known, _lists) for member in seen.members]
     return {
@@ -166,7 +166,7 @@ def group_document(
     group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: Context, labels: Mapping[str, str]
 ) -> dict[str, Any]:
     """The document of ``group-states``: members with ranges (at most 200), offsets in summary."""
-    seen = picture(snapshot.group)
+    seen = summarize(snapshot.group)
     known = names(offsets, snapshot.group.modern, context.topic_names) if seen.members else {}
     return {
         "cluster_id": context.cluster_id,

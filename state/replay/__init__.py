@@ -1,1 +1,1 @@
-"""Records applied to a group's snapshot, as Kafka's coordinator replays them; each change becomes facts."""
+"""Applies records to a group's snapshot, as Kafka's coordinator replays them, and reports each change as facts."""

@@ -1,8 +1,6 @@
-"""A classic group, replayed: what each of its records changes, and what that says.
+"""Applies the records of a classic group (key type 2) as ``GroupMetadataManager.replay`` does.
 
-Knows the records of key type 2 and what the coordinator means by them (``GroupMetadataManager.replay``,
-docs/design.md); must not know bytes, batches, timers or how events are written. Every record is a full
-picture of the group, so a record is compared with the one before it, never added up.
+Every record holds the whole group, so that a record is compared with the one before; nothing is added up.
 """
 
 from __future__ import annotations
@@ -11,24 +9,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groupreplay.codecs import GroupMetadataValue
-from groupreplay.state.events.event import Evidence, History
+from groupreplay.state.events.event import Evidence, Fact, History
 from groupreplay.state.events.group_events import GroupCreated, GroupDeleted, GroupEmptied, RebalanceCompleted
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.replay.generation_diff import (
     GenerationDiff,
     Moves,
-    changes,
-    joined,
     leave_reason,
-    left,
+    member_picture,
     moves,
     owners,
-    picture,
     shortest_timeout_ms,
     trigger,
 )
-from groupreplay.state.replay.phases import NEXT, Seen, TransitionEvent
-from groupreplay.state.replay.probing import rebalance_id, thrown_out
+from groupreplay.state.replay.membership_change import Departure, MembershipChange
+from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
+from groupreplay.state.replay.probing import probed_leave_reason, rebalance_id
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
@@ -43,7 +39,7 @@ _NO_TIMESTAMP = -1
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """From the last known generation to this record's. ``previous`` is None when none is known."""
+    """The step from the last known generation (``previous``, None when unknown) to that of the record."""
 
     previous: int | None
     history: History
@@ -52,6 +48,10 @@ class _Step:
     def comparable(self) -> bool:
         """Whether the members before this record are known."""
         return self.history is History.FULL
+
+    def skipped(self, generation: int) -> int | None:
+        """How many generations lie between; None when that is not known."""
+        return None if not self.comparable or self.previous is None else generation - self.previous - 1
 
 
 def _step(group: GroupState, generation: int, members: Sequence[Member]) -> _Step:
@@ -67,47 +67,155 @@ def _step(group: GroupState, generation: int, members: Sequence[Member]) -> _Ste
     return _Step(previous, group.history)
 
 
-def apply_value(snapshot: GroupSnapshot, value: GroupMetadataValue, offsets: Offsets, report: Report) -> None:
+def apply_value(
+    snapshot: GroupSnapshot, value: GroupMetadataValue, offsets: Offsets, report: Report
+) -> MembershipChange:
     """Replace what is known of the group by the record, and report the difference."""
-    group = snapshot.group
-    members = read_members(value)
-    seen = Seen.NEW_GENERATION if members else Seen.NO_MEMBERS
+    group, members = snapshot.group, read_members(value)
+    observed = Observed.NEW_GENERATION if members else Observed.NO_MEMBERS
     if members and group.classic.members and value.generation == group.classic.generation:
-        seen = Seen.SAME_GENERATION
-    phase, said = NEXT[group.phase][seen]
+        observed = Observed.SAME_GENERATION
+    phase, event = NEXT[group.phase][observed]
     step = _step(group, value.generation, members)
-    before = group.classic.members
-    moved = None
-    if said is TransitionEvent.COMPLETED:
-        moved = _completed(snapshot, value, members, step, offsets, report)
-    elif said is TransitionEvent.REPLACED:
-        for change in changes(pair(before, members)):
-            report.say(change, group_type=GroupType.CLASSIC, simple=False, history=group.history)
-    elif said is TransitionEvent.EMPTIED and before:
-        _emptied(snapshot, value, step, offsets, report)
-    elif said is TransitionEvent.CREATED and value.generation == 0:
-        fact = GroupCreated(generation=value.generation, since_ms=_since(value, report))
-        report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=step.history)
-    _remember(group, value, members, phase, step, report)
-    if said is TransitionEvent.COMPLETED:
-        group.orphans = moved.orphans if moved else {}
+    record = _Record(snapshot, value, members, step, offsets, report)
+    change, orphans = MembershipChange(), group.orphans
+    if event is TransitionEvent.COMPLETED:
+        change, orphans = record.complete_generation()
+    elif event is TransitionEvent.REPLACED:
+        change = MembershipChange(kept=pair(group.classic.members, members).kept)
+        record.emit_members(change, group.history)
+    elif event is TransitionEvent.EMPTIED and group.classic.members:
+        change = record.empty_group()
+    elif event is TransitionEvent.CREATED and value.generation == 0:
+        record.emit(GroupCreated(generation=value.generation, since_ms=record.since_ms))
+    _remember(group, record, phase)
+    group.orphans = orphans
+    return change
 
 
-def _since(value: GroupMetadataValue, report: Report) -> int:
-    known = value.current_state_timestamp_ms != _NO_TIMESTAMP
-    return value.current_state_timestamp_ms if known else report.timestamp_ms
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A record with a value, and what is known before it is applied."""
+
+    snapshot: GroupSnapshot
+    value: GroupMetadataValue
+    members: tuple[Member, ...]
+    step: _Step
+    offsets: Offsets
+    report: Report
+
+    @property
+    def written_ms(self) -> int | None:
+        """The timestamp of the group's state in the record, None when the record has none."""
+        written_ms = self.value.current_state_timestamp_ms
+        return None if written_ms == _NO_TIMESTAMP else written_ms
+
+    @property
+    def since_ms(self) -> int:
+        """The beginning of the group's state, if it has no members."""
+        return self.report.timestamp_ms if self.written_ms is None else self.written_ms
+
+    def emit(self, fact: Fact, evidence: Evidence = Evidence.LOG) -> None:
+        """Emit a fact about the group."""
+        self.report.emit(fact, group_type=GroupType.CLASSIC, history=self.step.history, evidence=evidence)
+
+    def emit_members(self, change: MembershipChange, history: History) -> None:
+        """Emit the facts about its members."""
+        for fact, evidence in change.facts():
+            self.report.emit(fact, group_type=GroupType.CLASSIC, history=history, evidence=evidence)
+
+    def complete_generation(self) -> tuple[MembershipChange, dict[str, dict[str, str]]]:
+        """The record completes a rebalance; also the partitions without an owner from now on."""
+        group, members, step = self.snapshot.group, self.members, self.step
+        known = group.classic.members or group.former
+        diff = GenerationDiff(
+            old=group.classic.members,
+            new=members,
+            pairing=pair(group.classic.members, members),
+            protocol_type=self.value.protocol_type,
+            last_owners=owners(known, group.orphans),
+            owners_known=group.history is History.FULL or step.previous is None,
+            first=not group.classic.members,
+        )
+        moved = moves(diff, pair(known, members), group_topics(members, self.value.protocol_type))
+        # A first record with a static member in it may be its replacement, long after the rebalance.
+        doubtful = not step.comparable and any(member.instance_id for member in members)
+        evidence = Evidence.INFERRED if doubtful else Evidence.LOG
+        self.emit(self._completed(diff, moved, doubtful), evidence)
+        change = MembershipChange(completed=members)
+        if step.comparable:
+            change = MembershipChange(
+                departures=self._departures(diff.pairing.left, emptied=False),
+                joined=diff.pairing.joined,
+                kept=diff.pairing.kept,
+                completed=members,
+            )
+        self.emit_members(change, step.history)
+        return change, moved.orphans if moved else {}
+
+    def _completed(self, diff: GenerationDiff, moved: Moves | None, doubtful: bool) -> RebalanceCompleted:
+        value, step, written_ms = self.value, self.step, self.written_ms
+        pairing = diff.pairing if step.comparable else None
+        in_progress = self.snapshot.group.in_progress
+        return RebalanceCompleted(
+            rebalance_id=rebalance_id(self.snapshot, self.report),
+            generation=value.generation,
+            previous_generation=step.previous,
+            skipped_generations=step.skipped(value.generation),
+            protocol_type=value.protocol_type or None,
+            protocol=value.protocol,
+            leader=value.leader or self.members[0].member_id,
+            members=tuple(map(member_picture, self.members)),
+            member_count=len(self.members),
+            joined=tuple(member.member_id for member in pairing.joined) if pairing else None,
+            left=tuple(member.member_id for member in pairing.left) if pairing else None,
+            kept=tuple(new.member_id for _, new in pairing.kept) if pairing else None,
+            trigger=trigger(diff) if pairing else "unknown",
+            sync_ms=None if doubtful else _elapsed_ms(written_ms, self.report.timestamp_ms),
+            join_ms=_elapsed_ms(in_progress.since_ms if in_progress else None, written_ms),
+            duration_ms=None,
+            duration_upper_bound_ms=self._upper_bound_ms(),
+            partitions_moved=moved.moved if moved and pairing else None,
+            partitions_unassigned=moved.unassigned if moved and pairing else None,
+        )
+
+    def _upper_bound_ms(self) -> int | None:
+        if not self.step.comparable or self.step.previous is None:
+            return None
+        return _elapsed_ms(self.snapshot.group.record_timestamp_ms, self.written_ms)
+
+    def empty_group(self) -> MembershipChange:
+        """The record has no members, the one before had."""
+        members = self.snapshot.group.classic.members
+        self.emit(GroupEmptied(generation=self.value.generation, since_ms=self.since_ms))
+        change = MembershipChange(departures=self._departures(members, emptied=True), emptied=True)
+        self.emit_members(change, self.step.history)
+        return change
+
+    def _departures(self, left: Sequence[Member], *, emptied: bool) -> tuple[Departure, ...]:
+        return tuple(self._departure(member, emptied) for member in left)
+
+    def _departure(self, member: Member, emptied: bool) -> Departure:
+        group = self.snapshot.group
+        commit_ms = self.offsets.last_commit_ms(each(member.partitions))
+        signs = [time for time in (group.record_timestamp_ms, commit_ms) if time is not None]
+        # The rebalance, or the group, had waited for the member up to ``since_ms``.
+        elapsed_ms = _elapsed_ms(max(signs, default=None), self.since_ms)
+        reason = leave_reason(emptied, elapsed_ms, shortest_timeout_ms(member, group.classic.members))
+        if reason == "unknown" and group.in_progress is not None:
+            probed = probed_leave_reason(self.snapshot, member, elapsed_ms, self.report)
+            return Departure(member, probed, elapsed_ms, Evidence.PROBE)
+        return Departure(member, reason, elapsed_ms)
 
 
-def _remember(
-    group: GroupState,
-    value: GroupMetadataValue,
-    members: tuple[Member, ...],
-    phase: Phase,
-    step: _Step,
-    report: Report,
-) -> None:
+def _elapsed_ms(start_ms: int | None, end_ms: int | None) -> int | None:
+    return None if start_ms is None or end_ms is None else max(0, end_ms - start_ms)
+
+
+def _remember(group: GroupState, record: _Record, phase: Phase) -> None:
+    value, members, report = record.value, record.members, record.report
     if not members:
-        group.since_ms = _since(value, report)
+        group.since_ms = record.since_ms
         group.former = group.classic.members or group.former
     else:
         # In a record with members the timestamp is the beginning of CompletingRebalance; Stable began when
@@ -116,141 +224,34 @@ def _remember(
             group.since_ms = report.timestamp_ms
         group.former = ()
     if group.classic.generation != value.generation:
-        group.history = step.history
+        group.history = record.step.history
     group.phase = phase
     group.group_type = GroupType.CLASSIC
-    written_ms = value.current_state_timestamp_ms
     group.classic = ClassicGeneration(
         generation=value.generation,
         protocol_type=value.protocol_type or None,
         protocol=value.protocol,
         leader=value.leader if value.leader or not members else members[0].member_id,
         members=members,
-        emptied_ms=written_ms if not members and written_ms != _NO_TIMESTAMP else None,
+        emptied_ms=None if members else record.written_ms,
     )
     group.record_offset = report.offset
     group.record_timestamp_ms = report.timestamp_ms
     if members:
         group.in_progress = None
     elif group.in_progress is not None:
-        # Members came and went; whether others still try to form a generation, the next probe will say.
+        # Members came and left; the next probe shows whether others still try to form a generation.
         group.phase = group.in_progress.phase
-
-
-def _completed(
-    snapshot: GroupSnapshot,
-    value: GroupMetadataValue,
-    members: tuple[Member, ...],
-    step: _Step,
-    offsets: Offsets,
-    report: Report,
-) -> Moves | None:
-    group = snapshot.group
-    known = group.classic.members or group.former
-    round_ = GenerationDiff(
-        old=group.classic.members,
-        new=members,
-        pairing=pair(group.classic.members, members),
-        protocol_type=value.protocol_type,
-        last_owners=owners(known, group.orphans),
-        owners_known=group.history is History.FULL or step.previous is None,
-        first=not group.classic.members,
-    )
-    moved = moves(round_, pair(known, members), group_topics(members, value.protocol_type))
-    # A first record with a static member in it may be its replacement, long after the rebalance.
-    doubtful = not step.comparable and any(member.instance_id for member in members)
-    since = None if value.current_state_timestamp_ms == _NO_TIMESTAMP else value.current_state_timestamp_ms
-    pairing = round_.pairing if step.comparable else None
-    fact = RebalanceCompleted(
-        rebalance_id=rebalance_id(snapshot, report),
-        generation=value.generation,
-        previous_generation=step.previous,
-        skipped_generations=_skipped(step, value.generation),
-        protocol_type=value.protocol_type or None,
-        protocol=value.protocol,
-        leader=value.leader or members[0].member_id,
-        members=tuple(picture(member) for member in members),
-        member_count=len(members),
-        joined=tuple(member.member_id for member in pairing.joined) if pairing else None,
-        left=tuple(member.member_id for member in pairing.left) if pairing else None,
-        kept=tuple(new.member_id for _, new in pairing.kept) if pairing else None,
-        trigger=trigger(round_) if pairing else "unknown",
-        sync_ms=None if since is None or doubtful else max(0, report.timestamp_ms - since),
-        join_ms=_join_ms(group, since),
-        duration_ms=None,
-        duration_upper_bound_ms=_upper_bound(group, step, since),
-        partitions_moved=moved.moved if moved and pairing else None,
-        partitions_unassigned=moved.unassigned if moved and pairing else None,
-    )
-    evidence = Evidence.INFERRED if doubtful else Evidence.LOG
-    report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=step.history, evidence=evidence)
-    if pairing:
-        _departures(snapshot, pairing.left, since, step.history, False, offsets, report)
-        for fact_of_member in [*map(joined, pairing.joined), *changes(pairing)]:
-            report.say(fact_of_member, group_type=GroupType.CLASSIC, simple=False, history=step.history)
-    return moved
-
-
-def _join_ms(group: GroupState, since_ms: int | None) -> int | None:
-    if group.in_progress is None or since_ms is None:
-        return None
-    return max(0, since_ms - group.in_progress.since_ms)
-
-
-def _skipped(step: _Step, generation: int) -> int | None:
-    if not step.comparable or step.previous is None:
-        return None
-    return generation - step.previous - 1
-
-
-def _upper_bound(group: GroupState, step: _Step, since_ms: int | None) -> int | None:
-    if not step.comparable or step.previous is None or since_ms is None or group.record_timestamp_ms is None:
-        return None
-    return max(0, since_ms - group.record_timestamp_ms)
-
-
-def _emptied(
-    snapshot: GroupSnapshot, value: GroupMetadataValue, step: _Step, offsets: Offsets, report: Report
-) -> None:
-    group = snapshot.group
-    since_ms = _since(value, report)
-    fact = GroupEmptied(generation=value.generation, since_ms=since_ms)
-    report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=step.history)
-    _departures(snapshot, group.classic.members, since_ms, step.history, True, offsets, report)
-
-
-def _departures(
-    snapshot: GroupSnapshot,
-    gone: tuple[Member, ...],
-    join_end_ms: int | None,
-    history: History,
-    emptied: bool,
-    offsets: Offsets,
-    report: Report,
-) -> None:
-    group = snapshot.group
-    end_ms = report.timestamp_ms if join_end_ms is None else join_end_ms
-    for member in gone:
-        commit_ms = offsets.last_commit_ms(each(member.partitions))
-        signs = [time for time in (group.record_timestamp_ms, commit_ms) if time is not None]
-        elapsed_ms = max(0, end_ms - max(signs)) if signs else None
-        reason = leave_reason(emptied, elapsed_ms, shortest_timeout_ms(member, group.classic.members))
-        evidence = Evidence.LOG
-        if reason == "unknown" and group.in_progress is not None:
-            reason, evidence = thrown_out(snapshot, member, elapsed_ms, report), Evidence.PROBE
-        fact = left(member, reason, elapsed_ms)
-        report.say(fact, group_type=GroupType.CLASSIC, simple=False, history=history, evidence=evidence)
 
 
 def apply_tombstone(snapshot: GroupSnapshot, report: Report) -> None:
     """Forget the group; its committed offsets have tombstones of their own and stay until then."""
     group = snapshot.group
-    phase, said = NEXT[group.phase][Seen.TOMBSTONE]
-    if said is TransitionEvent.DELETED:
+    _, event = NEXT[group.phase][Observed.TOMBSTONE]
+    if event is TransitionEvent.DELETED:
         fact = GroupDeleted(generation=group.classic.generation, since_ms=report.timestamp_ms)
-        report.say(fact, group_type=group.group_type, simple=group.simple, history=group.history)
+        report.emit(fact, group_type=group.group_type, history=group.history, simple=group.simple)
     forget(snapshot)
-    group.phase = phase
 
 
 def forget(snapshot: GroupSnapshot) -> None:
@@ -260,13 +261,13 @@ def forget(snapshot: GroupSnapshot) -> None:
 
 def apply_commit(group: GroupState, report: Report) -> None:
     """An offset commit; one of an unknown group makes a simple group (``OffsetMetadataManager.replay``)."""
-    phase, said = NEXT[group.phase][Seen.COMMIT]
-    if said is TransitionEvent.CREATED:
+    phase, event = NEXT[group.phase][Observed.COMMIT]
+    if event is TransitionEvent.CREATED:
         complete_since_ms = report.context.complete_since_ms
         proven = complete_since_ms is not None and report.timestamp_ms >= complete_since_ms
         group.history = History.FULL if proven else History.PARTIAL
         group.since_ms = report.timestamp_ms
         if proven:
             fact = GroupCreated(generation=None, since_ms=report.timestamp_ms)
-            report.say(fact, group_type=GroupType.CLASSIC, simple=True, history=History.FULL)
+            report.emit(fact, group_type=GroupType.CLASSIC, history=History.FULL, simple=True)
     group.phase = phase

@@ -1,7 +1,4 @@
-"""What a classic group's record says when held against the one before: who joined, left, moved, and why.
-
-Pure comparison of two generations; must not know log positions, phases or how facts are written.
-"""
+"""Compares two generations of a group: what triggered the rebalance, why a member left, which partitions moved."""
 
 from __future__ import annotations
 
@@ -10,11 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.state.events.event import LeaveReason, MemberPicture, Trigger
-from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
 from groupreplay.state.snapshot.members import Member, Pairing, group_topics, rebalance_timeout_ms
 from groupreplay.state.snapshot.partitions import by_topic, each
 
-#: Last owner of partitions nobody owns now: member id -> ranges by topic.
+#: Last owners of partitions without an owner: member id -> ranges by topic.
 Orphans = Mapping[str, Mapping[str, str]]
 
 
@@ -22,9 +18,9 @@ Orphans = Mapping[str, Mapping[str, str]]
 class GenerationDiff:
     """Two generations of one group, side by side. ``old`` is empty after an Empty record.
 
-    ``last_owners`` is the last known owner (member id) of every partition, ``owners_known`` whether those are
-    all there were: what had no owner just before the log begins may have had one earlier. ``first`` says that
-    no member is known to have been there before.
+    ``last_owners`` is the last known owner (member id) of every partition. ``owners_known``: every former owner is
+    known; a partition without an owner where the log begins may have had one earlier. ``first``: no member is known
+    before this generation.
     """
 
     old: Sequence[Member]
@@ -36,33 +32,33 @@ class GenerationDiff:
     first: bool
 
 
-def _subscription_changed(round_: GenerationDiff) -> bool:
-    old = group_topics(round_.old, round_.protocol_type)
-    return old is not None and old != group_topics(round_.new, round_.protocol_type)
+def _subscription_changed(diff: GenerationDiff) -> bool:
+    old = group_topics(diff.old, diff.protocol_type)
+    return old is not None and old != group_topics(diff.new, diff.protocol_type)
 
 
-def _metadata_changed(round_: GenerationDiff) -> bool:
-    # A partition that never had an owner. One without an owner just now may be a cooperative second round.
-    return round_.owners_known and any(owned not in round_.last_owners for owned in owners(round_.new, {}))
+def _metadata_changed(diff: GenerationDiff) -> bool:
+    # A partition that never had an owner; one without an owner now may be revoked in a cooperative rebalance.
+    return diff.owners_known and any(owned not in diff.last_owners for owned in owners(diff.new, {}))
 
 
-def _static_replaced(round_: GenerationDiff) -> bool:
+def _static_replaced(diff: GenerationDiff) -> bool:
     return any(
-        new.instance_id is not None and old.member_id != new.member_id for old, new in round_.pairing.kept
+        new.instance_id is not None and old.member_id != new.member_id for old, new in diff.pairing.kept
     )
 
 
-def _dynamic_replaced(round_: GenerationDiff) -> bool:
-    return any(new.instance_id is None and old.member_id != new.member_id for old, new in round_.pairing.kept)
+def _dynamic_replaced(diff: GenerationDiff) -> bool:
+    return any(new.instance_id is None and old.member_id != new.member_id for old, new in diff.pairing.kept)
 
 
-#: Tried in order; the first that holds names the trigger. A round in which one slot left and another one
-#: joined has no single cause. ``leader_rejoined`` cannot be told from a cooperative second round by the log.
+#: The first that holds is the trigger. A rebalance in which one slot left and another one joined has no single
+#: trigger. The log does not distinguish ``leader_rejoined`` from the second part of a cooperative rebalance.
 _TRIGGERS: Final[Sequence[tuple[Trigger, Callable[[GenerationDiff], bool]]]] = (
-    ("first_join", lambda round_: round_.first),
-    ("unknown", lambda round_: bool(round_.pairing.joined and round_.pairing.left)),
-    ("member_joined", lambda round_: bool(round_.pairing.joined)),
-    ("member_left", lambda round_: bool(round_.pairing.left)),
+    ("first_join", lambda diff: diff.first),
+    ("unknown", lambda diff: bool(diff.pairing.joined and diff.pairing.left)),
+    ("member_joined", lambda diff: bool(diff.pairing.joined)),
+    ("member_left", lambda diff: bool(diff.pairing.left)),
     ("static_member_replaced", _static_replaced),
     ("member_joined", _dynamic_replaced),
     ("subscription_changed", _subscription_changed),
@@ -70,16 +66,16 @@ _TRIGGERS: Final[Sequence[tuple[Trigger, Callable[[GenerationDiff], bool]]]] = (
 )
 
 
-def trigger(round_: GenerationDiff) -> Trigger:
-    """What began the rebalance, as far as two generations can show it."""
-    return next((name for name, holds in _TRIGGERS if holds(round_)), "unknown")
+def trigger(diff: GenerationDiff) -> Trigger:
+    """What triggered the rebalance, as far as two generations show it."""
+    return next((name for name, holds in _TRIGGERS if holds(diff)), "unknown")
 
 
 def leave_reason(emptied: bool, elapsed_ms: int | None, shortest_ms: int) -> LeaveReason:
-    """Why a member is gone: only what the time since its last sign of life proves.
+    """Why a member left, as far as the time since its last sign of life proves it.
 
-    A member that was alive less than the shortest timeout ago that could have ended it was ended by none.
-    Everything longer stays unknown: leave and eviction look alike.
+    If that time is below the shortest timeout, no timeout has removed the member. Otherwise the reason is unknown:
+    a LeaveGroup request and an expired session leave the same records.
     """
     if emptied:
         return "group_emptied"
@@ -87,12 +83,12 @@ def leave_reason(emptied: bool, elapsed_ms: int | None, shortest_ms: int) -> Lea
 
 
 def shortest_timeout_ms(member: Member, members: Sequence[Member]) -> int:
-    """After which silence the coordinator may throw out a member that speaks the classic protocol."""
+    """The shortest silence after which the coordinator may remove a member that uses the classic protocol."""
     return min(member.session_timeout_ms, rebalance_timeout_ms(members) or 0)
 
 
 def owners(members: Sequence[Member], orphans: Orphans) -> dict[tuple[str, int], str]:
-    """Last known owner (member id) of every partition: orphans first, then what members hold."""
+    """The last known owner (member id) of every partition; present owners replace those of ``orphans``."""
     last = {owned: member_id for member_id, topics in orphans.items() for owned in each(topics)}
     last.update((owned, member.member_id) for member in members for owned in each(member.partitions))
     return last
@@ -108,34 +104,34 @@ def by_owner(owned: Mapping[tuple[str, int], str]) -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """How partitions changed hands, None where that is unknown; ``orphans`` is for the next round."""
+    """How many partitions moved, None where that is unknown; ``orphans`` is for the next generation."""
 
     moved: int | None
     unassigned: int | None
     orphans: dict[str, dict[str, str]]
 
 
-def moves(round_: GenerationDiff, former: Pairing, topics: frozenset[str] | None) -> Moves | None:
-    """Partitions whose owner differs from the last one; None when assignments cannot be read.
+def moves(diff: GenerationDiff, former: Pairing, topics: frozenset[str] | None) -> Moves | None:
+    """Count partitions with another owner than before; None when assignments cannot be read.
 
-    ``former`` pairs the last members that owned anything with the new ones: a restarted member in the same
-    slot is the same owner. ``topics`` are those whose partitions somebody ought to own, None when unknown.
+    ``former`` pairs the last members that owned partitions with the new ones: a restarted member in the same slot
+    is the same owner. ``topics`` are those whose partitions need an owner, None when unknown.
     """
-    if topics is None or any(member.partitions is None for member in round_.new):
+    if topics is None or any(member.partitions is None for member in diff.new):
         return None
     renamed = {old.member_id: new.member_id for old, new in former.kept}
-    last = {owned: renamed.get(owner, owner) for owned, owner in round_.last_owners.items()}
-    now = owners(round_.new, {})
+    last = {owned: renamed.get(owner, owner) for owned, owner in diff.last_owners.items()}
+    now = owners(diff.new, {})
     free = {owned: owner for owned, owner in last.items() if owned not in now and owned[0] in topics}
-    traced = round_.owners_known or all(owned in last for owned in now)
+    traced = diff.owners_known or all(owned in last for owned in now)
     return Moves(
         moved=sum(last.get(owned, owner) != owner for owned, owner in now.items()) if traced else None,
-        unassigned=len(free) if round_.owners_known else None,
+        unassigned=len(free) if diff.owners_known else None,
         orphans=by_owner(free),
     )
 
 
-def picture(member: Member) -> MemberPicture:
+def member_picture(member: Member) -> MemberPicture:
     """A member as events show it."""
     return MemberPicture(
         member_id=member.member_id,
@@ -144,65 +140,3 @@ def picture(member: Member) -> MemberPicture:
         instance_id=member.instance_id,
         partitions=member.partitions,
     )
-
-
-def joined(member: Member) -> MemberJoined:
-    """The fact that a member is in a new slot."""
-    return MemberJoined(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        instance_id=member.instance_id,
-    )
-
-
-def left(member: Member, reason: LeaveReason, elapsed_ms: int | None) -> MemberLeft:
-    """The fact that a member's slot is gone."""
-    return MemberLeft(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        instance_id=member.instance_id,
-        reason=reason,
-        elapsed_ms=elapsed_ms,
-    )
-
-
-#: What ``member.updated`` watches. A static member's new id and host are ``static.replaced``.
-_WATCHED: Final = (
-    "member_id",
-    "client_id",
-    "client_host",
-    "rebalance_timeout_ms",
-    "session_timeout_ms",
-    "topics",
-)
-
-
-def changes(pairing: Pairing) -> list[StaticReplaced | MemberUpdated]:
-    """What changed in the slots that stayed."""
-    facts: list[StaticReplaced | MemberUpdated] = []
-    for old, new in pairing.kept:
-        changed = [name for name in _WATCHED if getattr(old, name) != getattr(new, name)]
-        if new.instance_id is not None and old.member_id != new.member_id:
-            facts.append(
-                StaticReplaced(
-                    instance_id=new.instance_id,
-                    old_member_id=old.member_id,
-                    new_member_id=new.member_id,
-                    old_host=old.client_host,
-                    new_host=new.client_host,
-                )
-            )
-            changed = [name for name in changed if name not in ("member_id", "client_host")]
-        if changed:
-            facts.append(
-                MemberUpdated(
-                    member_id=new.member_id,
-                    client_id=new.client_id,
-                    client_host=new.client_host,
-                    instance_id=new.instance_id,
-                    changed=tuple(changed),
-                )
-            )
-    return facts

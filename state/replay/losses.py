@@ -1,10 +1,9 @@
-"""Committed offsets that vanish, come back elsewhere or go back: which, why, and once for each occasion.
+"""Committed offsets that are removed, committed again after that, or that go back: which and why, once per occasion.
 
-An offset's tombstone does not say why it was written. All tombstones of a group in one operation are one
-occasion with one reason: the broker's clean-up takes nothing that is not due, so one offset that was not due
-proves that somebody deleted them all. Commits of one moment (one request has one timestamp) are one occasion,
-too; they are held until that moment is over, so that the cut into batches does not matter. Must not know the
-order of the log or timers.
+An offset's tombstone does not contain its reason. All tombstones of a group in one operation are one occasion with
+one reason: the broker's clean-up removes only offsets that are due, so that one offset that was not due proves a
+deletion of all. Commits of one moment (one request has one timestamp) are one occasion, too; they are held until
+that moment is over, so that events do not depend on batches.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from groupreplay.state.events.offset_events import (
     RewoundOffset,
 )
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
-from groupreplay.state.replay.group_activity import has_members, matters
+from groupreplay.state.replay.group_activity import has_members, is_significant
 from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
 from groupreplay.state.snapshot.losses import Change, Lost
 
@@ -38,32 +37,32 @@ if TYPE_CHECKING:
     from groupreplay.state.snapshot.observations import CommitRun
     from groupreplay.state.snapshot.offsets import Applied, Offsets
 
-#: A tombstone may be older than the deadline by this much: clocks of brokers differ.
+#: A tombstone may be this much older than the deadline: clocks of brokers differ.
 TOLERANCE_MS: Final = 5_000
-#: What was lost is remembered for so long, of so many partitions of a group.
+#: Lost offsets are kept for this time, up to this number of partitions of a group.
 MEMORY_MS: Final = 30 * 24 * 3_600_000
 MOST_REMEMBERED: Final = 300
-#: A consumer that goes back by no more than it polls at once (``max.poll.records``) was overtaken by its own
-#: commits, or reads the last poll again after a rebalance.
+#: A consumer that goes back by at most one poll (``max.poll.records``) sent commits that arrived in another order,
+#: or reads the last poll again after a rebalance.
 SMALL_RECORDS: Final = 500
 
 
 def report_tombstones(
     snapshot: GroupSnapshot,
     offsets: Offsets,
-    gone: Collection[tuple[str, int]],
+    removed: Collection[tuple[str, int]],
     with_group: bool,
     report: Report,
 ) -> None:
-    """Say what an operation's offset tombstones take away, before they do; ``with_group``: the group's is there."""
-    places = offsets.places(gone)
+    """Report an operation's offset tombstones before they are applied; ``with_group``: the group's is among them."""
+    places = offsets.places(removed)
     if not len(places):
         return
     context, at_ms = report.context, report.timestamp_ms
     named, values = offsets.names(places), offsets.rows["offset"][places].tolist()
     due = deadlines(snapshot.group, offsets, context.assumed_retention_ms)[places]
     first = int(due.min())
-    mattered = matters(snapshot, report.rules, at_ms)
+    mattered = is_significant(snapshot, report.rules, at_ms)
     lost = tuple(
         PartitionOffset(topic=topic, partition=partition, offset=offset)
         for (topic, partition), offset in sorted(zip(named, values, strict=True))
@@ -87,7 +86,7 @@ def report_tombstones(
         fact = OffsetsDeleted(
             partitions=lost, partition_count=len(lost), reason=reason, deadline_ms=deadline_ms
         )
-    report.say(
+    report.emit(
         fact,
         group_type=snapshot.group.group_type,
         simple=snapshot.group.simple,
@@ -101,7 +100,7 @@ def report_tombstones(
 def _deleted_why(
     group: GroupState, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool, report: Report
 ) -> tuple[LossReason, Evidence]:
-    """Who deleted them: the group's end is in the log, the end of a topic is concluded."""
+    """Why they were deleted: the log shows the deletion of the group; that of a topic is inferred."""
     if with_group:
         return "group_deleted", Evidence.LOG
     topics = {topic for topic, _ in named}
@@ -135,9 +134,9 @@ def forget_before(snapshot: GroupSnapshot, at_ms: int) -> None:
 
 
 def changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> list[Change]:
-    """What a run of commits did beside progress; ``applied`` is what the table found out about it.
+    """The changes in a run of commits that are more than progress; ``applied`` is the result of applying it.
 
-    Takes what came back out of the memory of what was lost.
+    Offsets that are committed again are removed from the lost ones.
     """
     rows = run.rows
     began = rows[["first_offset", "first_log_offset", "first_timestamp_ms"]][applied.fallen].tolist()
@@ -158,7 +157,7 @@ def changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> list[C
         for row, old, new, log_offset, at_ms in falls
         for topic, partition in [(run.topics[rows["topic"][row]], int(rows["partition"][row]))]
     ]
-    return [*found, *(_found_again(snapshot, run) if snapshot.losses.lost else ())]
+    return [*found, *(_recommitted(snapshot, run) if snapshot.losses.lost else ())]
 
 
 def _kind(snapshot: GroupSnapshot, records: int, recreated: bool) -> RewindKind:
@@ -169,7 +168,7 @@ def _kind(snapshot: GroupSnapshot, records: int, recreated: bool) -> RewindKind:
     return "small" if records <= SMALL_RECORDS else "other"
 
 
-def _found_again(snapshot: GroupSnapshot, run: CommitRun) -> Iterable[Change]:
+def _recommitted(snapshot: GroupSnapshot, run: CommitRun) -> Iterable[Change]:
     places = zip(run.rows["topic"].tolist(), run.rows["partition"].tolist(), strict=True)
     row_of = {(run.topics[topic], partition): row for row, (topic, partition) in enumerate(places)}
     back = [one for one in snapshot.losses.lost if (one.topic, one.partition) in row_of]
@@ -180,27 +179,30 @@ def _found_again(snapshot: GroupSnapshot, run: CommitRun) -> Iterable[Change]:
         yield Change(*place, one.topic, one.partition, one.offset, int(row["first_offset"]), lost=one)
 
 
-def occasions(held: Sequence[Change]) -> list[list[Change]]:
-    """Changes of one moment and one sort together, in the order of the log."""
+def take_occasions(snapshot: GroupSnapshot, at_ms: int) -> list[list[Change]]:
+    """Remove the changes before this moment; those of one moment and one sort together, in the order of the log."""
 
     def sort(one: Change) -> tuple[int, str]:
         return one.timestamp_ms, one.kind or f"lost by {one.lost.reason if one.lost else None}"
 
-    ordered = sorted(held, key=lambda one: (sort(one), one.log_offset))
+    held = snapshot.losses.changes
+    snapshot.losses.changes = tuple(one for one in held if one.timestamp_ms >= at_ms)
+    over = [one for one in held if one.timestamp_ms < at_ms]
+    ordered = sorted(over, key=lambda one: (sort(one), one.log_offset))
     return sorted((list(same) for _, same in groupby(ordered, sort)), key=lambda same: same[0].log_offset)
 
 
 def report_changes(snapshot: GroupSnapshot, same: Sequence[Change], report: Report) -> None:
-    """Say one occasion of ``occasions``."""
+    """Report one occasion of ``take_occasions``."""
     lost = [one.lost for one in same if one.lost is not None]
     fact = _reset(same, lost) if lost else _rewound(same)
-    heard = any(one.mattered and one.reason != "topic_deleted" for one in lost)
-    report.say(
+    warn = any(one.mattered and one.reason != "topic_deleted" for one in lost)
+    report.emit(
         fact,
         group_type=snapshot.group.group_type,
         simple=snapshot.group.simple,
         history=snapshot.group.history,
-        severity=Severity.WARN if heard else Severity.INFO,
+        severity=Severity.WARN if warn else Severity.INFO,
     )
 
 

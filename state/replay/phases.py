@@ -1,11 +1,10 @@
-"""The states of a classic group and the one table of what moves it from one to another.
+"""The states of a classic group and the table of its transitions.
 
-The theory. The coordinator has five states; only two of them are ever written. A record without members
-means Empty, a record with members means that the leader has synced and the group is Stable; a rebalance in
-progress writes nothing, so PreparingRebalance and CompletingRebalance are reached by live answers of the
-prober alone. A group nobody knows is Dead, as DescribeGroups says of an unknown group. We read a log that
-is compacted and may begin in the middle: no transition may be refused, so the table is total, and each cell
-says the next state and what to report. The table knows nothing of bytes, Spark or clocks.
+The coordinator has five states, but writes only two of them. A record without members means Empty; a record with
+members means that the leader has synced and the group is Stable. A rebalance in progress writes nothing, so that only
+the prober's answers lead to PreparingRebalance and CompletingRebalance. An unknown group is Dead, as in DescribeGroups.
+The log is compacted and may begin in the middle of a group's life: no transition may be refused. So the table is total;
+each cell has the next state and the event of the transition.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Final
 from groupreplay.state.kafka_terms import Phase
 
 
-class Seen(str, Enum):
+class Observed(str, Enum):
     """What an observation proves about a classic group."""
 
     NO_MEMBERS = "a record without members"
@@ -33,7 +32,7 @@ class Seen(str, Enum):
 
 
 class TransitionEvent(str, Enum):
-    """What to report of a transition; the reporter still says nothing where the proof is missing."""
+    """The event of a transition; it is not emitted where its proof is missing."""
 
     NOTHING = "nothing"
     CREATED = "group.created"
@@ -43,72 +42,72 @@ class TransitionEvent(str, Enum):
     DELETED = "group.deleted"
 
 
-_PROBED: Final[Mapping[Seen, tuple[Phase, TransitionEvent]]] = {
-    Seen.PROBED_PREPARING: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
-    Seen.PROBED_COMPLETING: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
-    Seen.PROBED_STABLE: (Phase.STABLE, TransitionEvent.NOTHING),
-    Seen.PROBED_EMPTY: (Phase.EMPTY, TransitionEvent.NOTHING),
-    Seen.PROBED_DEAD: (Phase.DEAD, TransitionEvent.NOTHING),
+_PROBED: Final[Mapping[Observed, tuple[Phase, TransitionEvent]]] = {
+    Observed.PROBED_PREPARING: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
+    Observed.PROBED_COMPLETING: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
+    Observed.PROBED_STABLE: (Phase.STABLE, TransitionEvent.NOTHING),
+    Observed.PROBED_EMPTY: (Phase.EMPTY, TransitionEvent.NOTHING),
+    Observed.PROBED_DEAD: (Phase.DEAD, TransitionEvent.NOTHING),
 }
 
 
-def _at_rest(phase: Phase) -> Mapping[Seen, tuple[Phase, TransitionEvent]]:
-    """What a probe says of a group at rest: only that a rebalance began. How it rests, the log knows best."""
-    rest = (Seen.PROBED_STABLE, Seen.PROBED_EMPTY, Seen.PROBED_DEAD)
-    return {**_PROBED, **dict.fromkeys(rest, (phase, TransitionEvent.NOTHING))}
+def _not_rebalancing(phase: Phase) -> Mapping[Observed, tuple[Phase, TransitionEvent]]:
+    """A probe of a group without a rebalance shows only that one began; the log has the other states."""
+    others = (Observed.PROBED_STABLE, Observed.PROBED_EMPTY, Observed.PROBED_DEAD)
+    return {**_PROBED, **dict.fromkeys(others, (phase, TransitionEvent.NOTHING))}
 
 
-_WITH_MEMBERS: Final[Mapping[Seen, tuple[Phase, TransitionEvent]]] = {
-    Seen.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.EMPTIED),
-    Seen.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-    # A member replaced under its instance id, or the leader's sync written twice: no rebalance.
-    Seen.SAME_GENERATION: (Phase.STABLE, TransitionEvent.REPLACED),
-    Seen.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
+_WITH_MEMBERS: Final[Mapping[Observed, tuple[Phase, TransitionEvent]]] = {
+    Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.EMPTIED),
+    Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+    # A static member was replaced, or the leader's sync was written twice: no rebalance.
+    Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.REPLACED),
+    Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
 }
 
-#: State and proof -> next state and what to report. Total: every state has every proof.
-NEXT: Final[Mapping[Phase, Mapping[Seen, tuple[Phase, TransitionEvent]]]] = {
+#: State and observation -> next state and event. Total: every state has every observation.
+NEXT: Final[Mapping[Phase, Mapping[Observed, tuple[Phase, TransitionEvent]]]] = {
     Phase.DEAD: {
-        Seen.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.CREATED),
-        Seen.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-        Seen.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-        Seen.TOMBSTONE: (Phase.DEAD, TransitionEvent.NOTHING),
-        # The coordinator makes a simple group of offsets whose group it does not know.
-        Seen.COMMIT: (Phase.EMPTY, TransitionEvent.CREATED),
-        **_at_rest(Phase.DEAD),
+        Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.CREATED),
+        Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+        Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+        Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.NOTHING),
+        # The coordinator creates a simple group for offsets of an unknown group.
+        Observed.COMMIT: (Phase.EMPTY, TransitionEvent.CREATED),
+        **_not_rebalancing(Phase.DEAD),
     },
     Phase.EMPTY: {
-        # Members came and went without an assignment: a generation passed, the group is as empty as before.
-        Seen.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.NOTHING),
-        Seen.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-        Seen.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
-        Seen.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
-        Seen.COMMIT: (Phase.EMPTY, TransitionEvent.NOTHING),
-        **_at_rest(Phase.EMPTY),
+        # Members joined and left without an assignment: another generation, and the group is still empty.
+        Observed.NO_MEMBERS: (Phase.EMPTY, TransitionEvent.NOTHING),
+        Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+        Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
+        Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
+        Observed.COMMIT: (Phase.EMPTY, TransitionEvent.NOTHING),
+        **_not_rebalancing(Phase.EMPTY),
     },
     Phase.STABLE: {
-        Seen.COMMIT: (Phase.STABLE, TransitionEvent.NOTHING),
+        Observed.COMMIT: (Phase.STABLE, TransitionEvent.NOTHING),
         **_WITH_MEMBERS,
-        **_at_rest(Phase.STABLE),
+        **_not_rebalancing(Phase.STABLE),
     },
     Phase.PREPARING_REBALANCE: {
-        Seen.COMMIT: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
+        Observed.COMMIT: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
         **_WITH_MEMBERS,
         **_PROBED,
     },
     Phase.COMPLETING_REBALANCE: {
-        Seen.COMMIT: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
+        Observed.COMMIT: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
         **_WITH_MEMBERS,
         **_PROBED,
     },
 }
 
-#: A state as the broker spells it -> what an answer with it proves. Other answers (an unknown state, one of
-#: another kind of group) prove nothing about a classic group.
-PROBED: Final[Mapping[str, Seen]] = {
-    Phase.PREPARING_REBALANCE.value: Seen.PROBED_PREPARING,
-    Phase.COMPLETING_REBALANCE.value: Seen.PROBED_COMPLETING,
-    Phase.STABLE.value: Seen.PROBED_STABLE,
-    Phase.EMPTY.value: Seen.PROBED_EMPTY,
-    Phase.DEAD.value: Seen.PROBED_DEAD,
+#: A state as the broker spells it -> what is observed. Other answers (an unknown state, a state of another kind of
+#: group) prove nothing about a classic group.
+PROBED: Final[Mapping[str, Observed]] = {
+    Phase.PREPARING_REBALANCE.value: Observed.PROBED_PREPARING,
+    Phase.COMPLETING_REBALANCE.value: Observed.PROBED_COMPLETING,
+    Phase.STABLE.value: Observed.PROBED_STABLE,
+    Phase.EMPTY.value: Observed.PROBED_EMPTY,
+    Phase.DEAD.value: Observed.PROBED_DEAD,
 }

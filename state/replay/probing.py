@@ -1,12 +1,12 @@
-"""Answers of the prober about a classic group: what they begin, carry on and end, and what they tell of the gone.
+"""Applies the prober's answers about a classic group: they begin, continue and end a rebalance in progress.
 
-A rebalance of a classic group in progress writes nothing to the log. A coordinator that moves, a broker that is
-silent and a round that is missing give no answer, so they neither begin nor end anything. Must not know
-records, timers or how answers were got.
+A classic rebalance in progress writes nothing to the log. A coordinator that moves, a broker that does not answer
+and a missing round of probes give no answer, so that they neither begin nor end anything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from groupreplay.state.events.event import Evidence, LeaveReason
@@ -16,48 +16,86 @@ from groupreplay.state.replay.phases import NEXT, PROBED
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import GroupState, RebalanceInProgress
+from groupreplay.state.snapshot.log_position import ProbeQueue
 from groupreplay.state.snapshot.members import Member, rebalance_timeout_ms
 from groupreplay.state.snapshot.observations import Probe
 
-#: Generation 0 counts as the beginning of what a probe sees only this much later; after that somebody else
-#: may have come.
+#: Waiting probes that are kept between two calls; a rebalance that is probed for an hour has fewer.
+_MOST_WAITING: Final = 400
+#: Generation 0 counts as the beginning of the probed rebalance only for this long: later another member may have
+#: joined.
 _FIRST_JOIN_MS: Final = 60_000
 
 
-def apply_probe(snapshot: GroupSnapshot, probe: Probe, report: Report, *, has_offsets: bool = False) -> None:
-    """A live answer: a rebalance in progress begins, goes on or ends; the log knows everything else better.
+def hold(queue: ProbeQueue, probes: Sequence[Probe]) -> bool:
+    """Let probes wait until the log has been read up to their time; whether one of them is new."""
+    new = [probe for probe in probes if probe.taken_ms > queue.applied_ms]
+    if new:
+        waiting = sorted({*queue.waiting, *new}, key=lambda probe: (probe.taken_ms, probe.offset))
+        queue.waiting = tuple(waiting)
+    return bool(new)
 
-    An answer that is not newer than the group's last record is about the time before that record. A group with
-    committed offsets exists: whether it has members is all that an absence can tell of it.
+
+def limit(queue: ProbeQueue) -> None:
+    """Drop waiting probes above a limit, because the snapshot must not grow without bounds."""
+    if len(queue.waiting) > _MOST_WAITING:
+        # The first probe shows when a rebalance began, the last ones show its present state.
+        first, *others = _without_repeats(queue.waiting)
+        queue.waiting = (first, *others[-_MOST_WAITING:])
+
+
+def _without_repeats(probes: Sequence[Probe]) -> list[Probe]:
+    """The first and the last probe of every series with one answer; a replay is given all probes at once."""
+    answers = [(probe.state, probe.members) for probe in probes]
+    return [
+        probe
+        for place, probe in enumerate(probes)
+        if answers[place - 1 : place] != answers[place : place + 1]
+        or answers[place : place + 1] != answers[place + 1 : place + 2]
+    ]
+
+
+def next_probe(queue: ProbeQueue) -> Probe:
+    """Take the first waiting probe, which is now applied."""
+    probe, queue.waiting = queue.waiting[0], queue.waiting[1:]
+    queue.applied_ms = max(queue.applied_ms, probe.taken_ms)
+    queue.interval_ms = probe.interval_ms
+    return probe
+
+
+def apply_probe(snapshot: GroupSnapshot, probe: Probe, report: Report, *, has_offsets: bool = False) -> None:
+    """Apply a probe: a rebalance in progress begins, continues or ends; everything else is read from the log.
+
+    A probe that is not newer than the group's last record is about the time before that record. A group with
+    committed offsets exists, so that ``Dead`` only means that it has no members.
     """
-    seen = PROBED.get(probe.state)
+    observed = PROBED.get(probe.state)
     stale = (
         snapshot.group.record_timestamp_ms is not None
         and probe.taken_ms <= snapshot.group.record_timestamp_ms
     )
-    if seen is None or stale or snapshot.group.group_type is not GroupType.CLASSIC:
+    if observed is None or stale or snapshot.group.group_type is not GroupType.CLASSIC:
         return
-    phase, _ = NEXT[snapshot.group.phase][seen]
+    phase, _ = NEXT[snapshot.group.phase][observed]
     if phase is Phase.DEAD and has_offsets:
         phase = Phase.EMPTY
     if phase in REBALANCING:
-        _goes_on(snapshot, probe, phase, report)
+        _continue_rebalance(snapshot, probe, phase, report)
     else:
         snapshot.group.in_progress = None
     snapshot.group.phase = phase
 
 
-def _goes_on(snapshot: GroupSnapshot, probe: Probe, phase: Phase, report: Report) -> None:
+def _continue_rebalance(snapshot: GroupSnapshot, probe: Probe, phase: Phase, report: Report) -> None:
     known = snapshot.group.in_progress
     if known is None:
         since_ms = _began_ms(snapshot.group, probe.taken_ms)
         known = RebalanceInProgress(
             rebalance_id(snapshot, report), since_ms, phase, unseen_ms=probe.unseen_ms
         )
-        report.say(
+        report.emit(
             RebalanceStarted(rebalance_id=known.rebalance_id, generation=None, trigger="unknown"),
             group_type=GroupType.CLASSIC,
-            simple=False,
             history=snapshot.group.history,
             evidence=Evidence.PROBE,
         )
@@ -68,7 +106,7 @@ def _goes_on(snapshot: GroupSnapshot, probe: Probe, phase: Phase, report: Report
 
 
 def _began_ms(group: GroupState, taken_ms: int) -> int:
-    """When a rebalance began that a probe has just seen: a new group's with its generation 0."""
+    """The start of a rebalance that a probe shows first: for a new group that of its generation 0."""
     first = group.classic.generation == 0 and not group.classic.members and group.since_ms is not None
     if first and group.since_ms is not None and 0 <= taken_ms - group.since_ms <= _FIRST_JOIN_MS:
         return group.since_ms
@@ -76,34 +114,34 @@ def _began_ms(group: GroupState, taken_ms: int) -> int:
 
 
 def rebalance_id(snapshot: GroupSnapshot, report: Report) -> str:
-    """Names the rebalance that is in progress, or that a record has just ended: by the record before it."""
+    """The id of the rebalance in progress, or of the one that a record has just ended: the record before it."""
     if snapshot.group.in_progress is not None:
         return snapshot.group.in_progress.rebalance_id
-    # Before a group's first record there is nothing to name a rebalance by but what proves it.
+    # Before the group's first record it is the place of the observation itself.
     known = snapshot.group.record_offset >= 0
     partition = snapshot.log.partition if known else report.partition
     return f"{report.context.era}-{partition}-{snapshot.group.record_offset if known else report.offset}"
 
 
-def thrown_out(
+def probed_leave_reason(
     snapshot: GroupSnapshot, member: Member, elapsed_ms: int | None, report: Report
 ) -> LeaveReason:
-    """Why a member is gone that was silent for longer than a timeout, by who was there at the last probe.
+    """Why a member left that was silent for longer than a timeout, by the members in the last probe.
 
-    A session that expires is seen as a member that is missing while the others wait; who is there to the end
-    and not in the new generation did not rejoin in time (or its client gave up, which takes as long).
+    If its session expired, it is missing in the probe while the others wait. If it is in the last probe and not in
+    the new generation, it did not rejoin in time (or its client gave up, which takes as long).
     """
     rebalance = snapshot.group.in_progress
     if rebalance is None:
         return "unknown"
     timeout_ms = rebalance_timeout_ms(snapshot.group.classic.members) or 0
-    there = member.member_id in rebalance.seen or (member.instance_id or "") in rebalance.seen
-    # The rebalance was seen up to a round late, and the last commit may be of the moment after the last poll.
+    present = member.member_id in rebalance.seen or (member.instance_id or "") in rebalance.seen
+    # The rebalance was probed up to one interval late, and the last commit may be later than the last poll.
     waited_ms = (
         max(report.timestamp_ms - rebalance.since_ms, elapsed_ms or 0) + 2 * snapshot.probes.interval_ms
     )
-    if there and waited_ms >= timeout_ms:
+    if present and waited_ms >= timeout_ms:
         return "rebalance_timeout"
-    if rebalance.seen and not there and (elapsed_ms or 0) >= member.session_timeout_ms:
+    if rebalance.seen and not present and (elapsed_ms or 0) >= member.session_timeout_ms:
         return "session_timeout"
     return "unknown"

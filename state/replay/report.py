@@ -1,7 +1,4 @@
-"""Facts collected while one thing is applied, each with its surroundings and its place in the order.
-
-Knows causes and ordinals; must not know what the facts mean.
-"""
+"""The events of one cause: facts with the circumstances under which they were found, in a fixed order."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from groupreplay.state.policy.rules import Rules
 
 @dataclass(slots=True)
 class Report:
-    """Events of one cause. Ordinals count what is switched off too, so that ids do not depend on settings.
+    """Events of one cause, numbered; facts that are switched off have numbers, too: ids do not depend on settings.
 
-    ``topic`` is where the cause is recorded, at ``partition`` and ``offset``; None when nothing but time has
-    passed. ``place`` is that of the group's own last record where the cause is none. ``facts`` are all that were found,
-    also those that are switched off; ``rules`` are the policy of the group.
+    ``topic`` is where the cause is recorded, at ``partition`` and ``offset``; None when only time has passed.
+    ``place`` is that of the group's own last record where the cause is another one; ``rules`` are the policy of
+    the group.
     """
 
     group_id: str
@@ -31,23 +28,21 @@ class Report:
     place: tuple[int, int] | None = None
     rules: Rules = field(default_factory=Rules)
     events: list[Event] = field(default_factory=list)
-    facts: list[Fact] = field(default_factory=list)
     _ordinal: int = 0
 
-    def say(
+    def emit(
         self,
         fact: Fact,
         *,
         group_type: GroupType,
-        simple: bool,
         history: History,
+        simple: bool = False,
         evidence: Evidence = Evidence.LOG,
         severity: Severity | None = None,
     ) -> None:
-        """Add a fact that happened at the cause's own time."""
+        """Add a fact that happened at the time of the cause."""
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
-        self.facts.append(fact)
-        if self.timestamp_ms < self.context.emit_since_ms or self._switched_off(fact):
+        if self.timestamp_ms < self.context.emit_since_ms or self._is_switched_off(fact):
             return
         severity = fact.severity if severity is None else severity
         cap = self.rules.severity_cap
@@ -75,7 +70,16 @@ class Report:
             topic=self.topic, partition=self.partition, offset=self.offset, timestamp_ms=self.timestamp_ms
         )
 
-    def _switched_off(self, fact: Fact) -> bool:
+    def _is_switched_off(self, fact: Fact) -> bool:
         if self.rules.ignore:
             return True
         return fact.ABOUT_MEMBER and fact.severity < Severity.WARN and not self.context.member_events
+
+
+class DiscardingReport(Report):
+    """Keeps nothing: for a record inside an operation of which only the beginning and the end are compared."""
+
+    __slots__ = ()
+
+    def emit(self, fact: Fact, **circumstances: object) -> None:
+        """Discard the fact."""

@@ -1,10 +1,9 @@
-"""When the broker may remove committed offsets: its own rules, one list for every kind of group.
+"""When the broker may remove committed offsets: its rules for every kind of group, in one list.
 
-Knows what ``Group.offsetExpirationCondition``, ``isSubscribedToTopic`` and ``OffsetExpirationConditionImpl``
-decide, over the whole table of offsets at once; must not know when the broker looks (it comes round every
-``offsets.retention.check.interval.ms``) nor what is said of it. The older coordinator in Scala
-(``GroupMetadata.removeExpiredOffsets``) decides the same from what a record can show. Hidden from the log are
-open transactions, which hold an offset back, and rebalances that no prober has seen, in which nothing expires.
+They are those of ``Group.offsetExpirationCondition``, ``isSubscribedToTopic`` and ``OffsetExpirationConditionImpl``,
+for the whole table of offsets at once. The broker applies them every ``offsets.retention.check.interval.ms``. The
+older coordinator in Scala (``GroupMetadata.removeExpiredOffsets``) decides the same. The log does not show open
+transactions, which keep an offset, and rebalances that no prober has seen, in which nothing expires.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ if TYPE_CHECKING:
     from groupreplay.state.snapshot.group_state import GroupState
     from groupreplay.state.snapshot.offsets import Offsets
 
-#: What no clock reaches: the offset does not expire as things are.
+#: A time that no clock reaches: in its present state the group's offset does not expire.
 NEVER: Final = int(np.iinfo(np.int64).max)
-#: Times beyond this are nonsense, and sums with them must not overflow.
+#: Later times are errors, and sums with them must not overflow.
 _LATEST: Final = 1 << 60
 
 Times = npt.NDArray[np.int64]
 
 
 class Base(Enum):
-    """From when the retention of an offset counts."""
+    """The beginning of the retention of an offset."""
 
     COMMITTED = "its commit"
     EMPTIED = "the group becoming Empty, or its commit where the record has no such time"
@@ -42,15 +41,15 @@ class Base(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """For groups of which ``holds`` is true; ``base`` None: nothing of them expires."""
+    """A rule for groups for which ``holds`` is true; ``base`` None: their offsets do not expire."""
 
     name: str
     holds: Callable[[GroupState], bool]
     base: Base | None
 
 
-#: The first that holds counts. Whatever the rule, the offsets of a subscribed topic stay, and an offset with an
-#: expiry of its own (a v1 record) has that in place of base and retention.
+#: The first that holds is applied. With every rule, the offsets of a subscribed topic stay, and an offset with its
+#: own expiry (a v1 record) expires then.
 RULES: Final = (
     Rule("share group", lambda group: group.group_type is GroupType.SHARE, None),
     Rule("consumer group", lambda group: group.group_type is GroupType.CONSUMER, Base.COMMITTED),
@@ -71,26 +70,26 @@ def _classic_topics(group: GroupState) -> frozenset[str] | None:
 
 
 def rule_of(group: GroupState) -> Rule:
-    """The rule for a group as it is now."""
+    """The rule for the present state of a group."""
     return next(rule for rule in RULES if rule.holds(group))
 
 
 def subscribed_topics(group: GroupState) -> frozenset[str]:
-    """Topics whose offsets stay: those of a group's members, none when nobody is in it."""
+    """Topics whose offsets stay: those of the group's members."""
     if group.modern is not None:
         return modern.subscribed_topics(group.group_type, group.modern)
     return _classic_topics(group) or frozenset()
 
 
 def _emptied_ms(group: GroupState, base: Base) -> int | None:
-    """From when the retention of all offsets counts; None: each from its own commit."""
+    """The beginning of the retention of all offsets; None: for each offset its commit."""
     return group.classic.emptied_ms if base is Base.EMPTIED else None
 
 
 def deadlines(group: GroupState, offsets: Offsets, retention_ms: int) -> Times:
     """For each row of the table the first moment at which the broker may remove it, ``NEVER`` for none.
 
-    At that moment it may: the broker compares with ``>=``.
+    It may do so at that moment already: the broker compares with ``>=``.
     """
     base = rule_of(group).base
     if base is None or not len(offsets):
@@ -116,7 +115,7 @@ def first(due: Times) -> int | None:
 
 
 def first_deadline(group: GroupState, offsets: Offsets, retention_ms: int) -> int | None:
-    """The earliest of ``deadlines``; asked for in every call, and in most of them no table is needed for it."""
+    """The earliest of ``deadlines``; every call needs it, mostly without the whole table."""
     if not len(offsets):
         return None
     base = rule_of(group).base

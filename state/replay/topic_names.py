@@ -1,7 +1,4 @@
-"""What topics are called of which the records of the newer groups know the ids only, and what follows for counts.
-
-Knows ids, names and who held what; must not know records, phases or how facts are written.
-"""
+"""Names of topics of which the records of the newer groups contain only the ids, and counts that depend on them."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from groupreplay.state.snapshot.offsets import Offsets
 
 
 def names(offsets: Offsets, known: Modern | None, given: Mapping[str, str]) -> dict[str, str]:
-    """Topic id (text) -> name, as far as the log or the job tell."""
+    """Topic id (text) -> name, as far as the log or the job knows names."""
     from_commits = {uuid_text(raw): offsets.topics[place] for place, raw in offsets.topic_ids.items()}
     return {**given, **from_commits, **(known.topic_names if known else {})}
 
@@ -30,7 +27,7 @@ def named(member: Member, topic_names: Mapping[str, str]) -> Member:
 
 
 def named_orphans(orphans: Orphans, topic_names: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The same for what nobody owns: a name may have become known since it was remembered."""
+    """The same for partitions without an owner: their names may have become known since."""
     return {owner: by_name(held, topic_names) for owner, held in orphans.items()}
 
 
@@ -47,19 +44,19 @@ def _nameless(topic: str) -> bool:
     return True
 
 
-def counted_moves(round_: GenerationDiff, former: Pairing, kind: GroupType) -> Moves | None:
-    """``rounds.moves`` for members whose topics have names as far as those are known.
+def counted_moves(diff: GenerationDiff, former: Pairing, kind: GroupType) -> Moves | None:
+    """``generation_diff.moves`` for members whose topics have names as far as those are known.
 
-    An id that turns up where a name has vanished may be the same topic, and an id that nobody holds any more
-    may still be subscribed to: then the numbers are not known.
+    A new id and a name that is missing now may be the same topic, and an id without an owner may still be
+    subscribed to: then the numbers are not known.
     """
-    last = {topic for topic, _ in round_.last_owners}
-    now = {topic for member in round_.new for topic in member.partitions or ()}
+    last = {topic for topic, _ in diff.last_owners}
+    now = {topic for member in diff.new for topic in member.partitions or ()}
     if kind is GroupType.STREAMS:
-        return moves(round_, former, frozenset(last | now))  # tasks, which have names of their own
+        return moves(diff, former, frozenset(last | now))  # tasks, which have names of their own
     lost = {topic for topic in last - now if _nameless(topic)}
-    subscribed = group_topics(round_.new, round_.protocol_type) or frozenset()
-    found = moves(round_, former, subscribed | now | lost)
+    subscribed = group_topics(diff.new, diff.protocol_type) or frozenset()
+    found = moves(diff, former, subscribed | now | lost)
     mixed = any(map(_nameless, now - last)) and bool(last - now - lost)
     if found is None or not (mixed or lost):
         return found

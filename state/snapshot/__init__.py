@@ -1,1 +1,1 @@
-"""What is remembered of one group between two calls, and the records it is built from."""
+"""Everything that is kept of one group between two calls, in parts, and its form as bytes."""

@@ -1,8 +1,7 @@
 """How often a group commits: a histogram of the gaps between commits of the same topic partition.
 
-The counts are kept by spans of the log's own time, and only those of the two newest spans: old habits fade,
-and neither the cut into batches nor the order in which counts are added can matter. Knows arrays; must not
-know what a long silence means.
+Gaps are counted by spans of the log's own time, and only the two newest spans are kept: what the group did before
+is forgotten, and the counts do not depend on batches or on the order in which they are added.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-#: Gaps fall into buckets that double: below 64 ms, below 128 ms, … and at the end everything above 4.6 hours.
+#: The limits of the buckets double: below 64 ms, below 128 ms, … and at the end everything above 4.6 hours.
 BUCKETS: Final = 20
 _FIRST_EDGE_BITS: Final = 6
-#: How long one span of the log's time is: habits are those of the last 6 to 12 hours with commits.
+#: The length of one span: the histogram is that of the last 6 to 12 hours with commits.
 SPAN_MS: Final = 6 * 3_600_000
 _SPANS_KEPT: Final = 2
-#: What a gap counts as that has no upper edge.
+#: The upper edge of the last bucket, which has none.
 _NO_EDGE_MS: Final = 1 << (_FIRST_EDGE_BITS + BUCKETS - 1)
 
 #: Where the last bucket begins, in units of the first edge.
@@ -27,23 +26,23 @@ _LAST_EDGE: Final = 1 << (BUCKETS - 2)
 #: One below the biased exponent of 1.0 in a float of 32 bits.
 _EXPONENT_OF_ONE: Final = 126
 
-#: Up to so many pairs of owner and span a table holds all of them, the unused ones too.
+#: Up to this number of pairs of owner and span, a table holds all of them, also the unused ones.
 _DENSE: Final = 100_000
 
-#: One row = the gaps that ended in one span. ``repeats`` are those over which the offset stayed the same.
+#: One row = the gaps that ended in one span. ``repeats`` are gaps between two commits of the same offset.
 RHYTHM: Final = np.dtype([("span", "<i8"), ("repeats", "<i4"), ("gaps", "<i4", (BUCKETS,))])
 
 
 def nothing() -> npt.NDArray[np.void]:
-    """No gap was seen."""
+    """A histogram without gaps."""
     return np.zeros(0, RHYTHM)
 
 
 def bucket_of(lengths_ms: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The bucket of each gap; one that is negative (a clock went back) counts as none at all."""
-    # The exponent of a float is the bit length of a whole number: quicker than a logarithm, and exact below
-    # 2**24; all that is longer is in the last bucket.
-    # (``np.clip`` costs several times as much for the few gaps of one call.)
+    """The bucket of each gap; a negative gap (a clock went back) counts as 0."""
+    # The exponent of a float is the bit length of an integer: quicker than a logarithm, and exact below
+    # 2**24; everything longer is in the last bucket.
+    # (``np.clip`` takes several times as long for the few gaps of one call.)
     halved = np.minimum(np.maximum(lengths_ms >> _FIRST_EDGE_BITS, 0), _LAST_EDGE).astype(np.float32)
     exponents = np.maximum((halved.view(np.int32) >> 23) - _EXPONENT_OF_ONE, 0)
     buckets: npt.NDArray[np.int64] = exponents.astype(np.int64)
@@ -51,7 +50,7 @@ def bucket_of(lengths_ms: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def gaps_ms(before_ms: npt.NDArray[Any], after_ms: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """From one commit to the next; no time of a commit is before 1970, whatever a record says."""
+    """The gaps between commits; a time before 1970 in a record counts as 1970."""
     gaps: npt.NDArray[np.int64] = np.maximum(after_ms, 0) - np.maximum(before_ms, 0)
     return gaps
 
@@ -62,15 +61,15 @@ def counted(
     lengths_ms: npt.NDArray[Any],
     repeated: npt.NDArray[np.bool_],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.void]]:
-    """(whose each row is, rows of RHYTHM) for gaps with their owners, ends, lengths and repeats.
+    """(owner of each row, rows of RHYTHM) for gaps with their owners, ends, lengths and repeats.
 
-    Owners are small numbers; the rows come by owner, then by span.
+    Owners are small numbers; the rows are in order of owner and span.
     """
     if not len(of):
         return np.zeros(0, np.int64), nothing()
     first = int(ended_ms.min()) // SPAN_MS
     width = int(ended_ms.max()) // SPAN_MS - first + 1
-    # Even a clock that jumps over all of time does not make this overflow.
+    # This does not overflow, whatever times a clock shows.
     place = of if width == 1 else of * width + (ended_ms // SPAN_MS - first)
     known = np.arange(int(place.max()) + 1) if place.max() < _DENSE else None
     if known is None:
@@ -92,7 +91,7 @@ def counted_together(
     first, last = int(ended_ms.min()) // SPAN_MS, int(ended_ms.max()) // SPAN_MS
     if first != last:
         return counted(np.zeros(len(ended_ms), np.int64), ended_ms, lengths_ms, repeated)[1]
-    # Nearly always: every call of every group comes along here.
+    # Nearly always; this runs in every call of every group.
     row = np.zeros(1, RHYTHM)
     row["span"], row["repeats"] = first, np.count_nonzero(repeated)
     row["gaps"] = np.bincount(bucket_of(lengths_ms), minlength=BUCKETS)
@@ -100,7 +99,7 @@ def counted_together(
 
 
 def added(known: npt.NDArray[np.void], more: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Both together, by span, the newest spans alone."""
+    """The sum of both, by span, for the newest spans only."""
     if not len(more):
         return known
     if not len(known) and len(more) == 1:
@@ -125,7 +124,7 @@ def added(known: npt.NDArray[np.void], more: npt.NDArray[np.void]) -> npt.NDArra
 
 
 class Usual(NamedTuple):
-    """How many gaps were seen, the share that repeated an offset, and what most gaps are below."""
+    """The number of gaps, the share of repeated offsets among them, and a limit below which most gaps are."""
 
     gaps: int
     repeated: float
@@ -133,8 +132,8 @@ class Usual(NamedTuple):
 
 
 def usual(rhythm: npt.NDArray[np.void], share: float = 0.95) -> Usual | None:
-    """What is usual; ``gap_ms`` is an upper edge of this share of the gaps. None without any."""
-    # A few small numbers, looked at very often: quicker without arrays.
+    """The usual gap: ``gap_ms`` is an upper edge of this share of the gaps. None without gaps."""
+    # A few small numbers, needed very often: quicker without arrays.
     counts = rhythm["gaps"].sum(axis=0).tolist()
     total = sum(counts)
     if not total:

@@ -1,7 +1,4 @@
-"""What a Kafka Connect worker's two blobs say: where it is, and what it runs once a rebalance is over.
-
-Knows how an incremental assignment adds to what a worker had; must not know groups, records or other workers.
-"""
+"""A Kafka Connect worker, read from its two blobs: its address and what it runs after a rebalance."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from groupreplay.codecs import (
 from groupreplay.state.snapshot.partitions import by_topic
 
 CONNECT_PROTOCOL_TYPE: Final = "connect"
-#: In a list of tasks this number is the connector itself.
+#: In a list of tasks this number means the connector itself.
 _CONNECTOR: Final = -1
 
 _Place = tuple[str, int]
@@ -29,8 +26,8 @@ _Place = tuple[str, int]
 class Worker(msgspec.Struct, frozen=True, array_like=True):
     """One worker. ``connectors`` and ``tasks`` (ranges by connector) are None when they cannot be read.
 
-    ``config_offset`` is how far the worker had read the config topic when it joined; workers that differ
-    in it cannot agree on an assignment.
+    ``config_offset`` is the offset up to which the worker had read the config topic when it joined; workers with
+    different offsets cannot agree on an assignment.
     """
 
     url: str
@@ -40,7 +37,7 @@ class Worker(msgspec.Struct, frozen=True, array_like=True):
 
 
 def read_worker(metadata_blob: bytes, assignment_blob: bytes) -> Worker | None:
-    """The worker behind a member's subscription and assignment; None when the first cannot be read."""
+    """The worker of a member's subscription and assignment; None when the subscription cannot be read."""
     metadata = decode_connect_metadata(metadata_blob)
     if isinstance(metadata, Malformed):
         return None
@@ -53,20 +50,20 @@ def read_worker(metadata_blob: bytes, assignment_blob: bytes) -> Worker | None:
 
 
 def _allocation(metadata: ConnectMetadata, assignment_blob: bytes) -> Set[_Place] | None:
-    """What the worker runs: what it had, less what is revoked, and what is new (KIP-415).
+    """What the worker runs: what it ran before, without what is revoked, and what is new (KIP-415).
 
-    Protocol 0 has neither the first nor the second: it gives everything anew.
+    Protocol 0 has neither of the first two: it assigns everything again.
     """
     assignment = decode_connect_assignment(assignment_blob)
     if isinstance(assignment, Malformed):
         return None
-    had: set[_Place] = set()
+    before: set[_Place] = set()
     if metadata.allocation is not None:
         former = decode_connect_assignment(metadata.allocation)
         if isinstance(former, Malformed):
             return None
-        had = set(_places(former.assigned))
-    return (had - set(_places(assignment.revoked))) | set(_places(assignment.assigned))
+        before = set(_places(former.assigned))
+    return (before - set(_places(assignment.revoked))) | set(_places(assignment.assigned))
 
 
 def _places(given: Iterable[ConnectorTasks] | None) -> Iterable[_Place]:

@@ -1,7 +1,4 @@
-"""The members of a classic group as one record shows them, and which of two records' members are the same.
-
-Knows members, slots and assignments; must not know phases, events or log positions.
-"""
+"""The members of a classic group in one record, and which members of two records are the same."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from groupreplay.state.snapshot.partitions import by_topic
 class Member(msgspec.Struct, frozen=True, array_like=True):
     """One member. ``topics`` and ``partitions`` (ranges by topic) are None when they cannot be read.
 
-    ``worker`` is what a member of a Connect group has in their place.
+    ``worker`` is set in their place for a member of a Connect group.
     """
 
     member_id: str
@@ -45,7 +42,7 @@ def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
     """The members of a record, in its order.
 
     As the coordinator loads them (``GroupMetadataManager.replay``): a rebalance timeout of -1 means the
-    session timeout, and each member supports the group's protocol, more the record does not hold.
+    session timeout, and the record holds only one supported protocol of each member: the group's.
     """
     return tuple(_read_member(value, member) for member in value.members)
 
@@ -99,7 +96,7 @@ def rebalance_timeout_ms(members: Sequence[Member]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Members of two records: the same slot in both, only in the old one, only in the new one."""
+    """Members of two records: in the same slot of both, only in the old one, only in the new one."""
 
     kept: tuple[tuple[Member, Member], ...]
     left: tuple[Member, ...]
@@ -111,10 +108,10 @@ def _places(members: Sequence[Member]) -> Counter[tuple[str, str]]:
 
 
 def pair(old: Sequence[Member], new: Sequence[Member]) -> Pairing:
-    """Which members are the same: same id; else same instance id; else same client id and host.
+    """Pair the members with the same id; else with the same instance id; else with the same client id and host.
 
-    The last counts for dynamic members only, and only where it is unique among the living of both records:
-    two consumers of one host cannot be told apart.
+    The last holds for dynamic members only, and only where client id and host are unique in both records: two
+    consumers of one host cannot be distinguished.
     """
     before, after = _places(old), _places(new)
     unique = {place for place in before if before[place] == 1 and after[place] == 1}

@@ -1,9 +1,8 @@
 """Consumer, share and streams groups as their records describe them: epochs, members, targets, assignments.
 
-One table says which record does what; the three kinds differ only in which records they have. Replay is
-lenient where the coordinator throws (docs/design.md): the last record of a key wins, siblings may be missing,
-tombstones of what is not there are nothing. Knows what is known after each record; must not know operations,
-facts or the order of the log.
+One table has the effect of each record; the three kinds differ only in their records. Replay is lenient where the
+coordinator throws an exception (docs/design.md): the last record of a key wins, related records may be missing,
+and tombstones of unknown members are ignored.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ AWAY: Final = -2
 
 _PHASES: Final = (MemberPhase.STABLE, MemberPhase.UNREVOKED, MemberPhase.UNRELEASED)
 
-#: What a member in a state is doing, for the page about states.
+#: What a member does in each state, for the page about states.
 MEMBER_STATES: Final[Mapping[MemberPhase, str]] = {
-    MemberPhase.STABLE: "it has what it can have at its epoch",
-    MemberPhase.UNREVOKED: "it must give something up in its rebalance timeout, at its old epoch",
-    MemberPhase.UNRELEASED: "it is at the target's epoch and waits for what others have not given up yet",
-    MemberPhase.UNKNOWN: "a number that Kafka does not know either",
+    MemberPhase.STABLE: "it has everything that it can have at its epoch",
+    MemberPhase.UNREVOKED: "it must revoke something within its rebalance timeout, at its old epoch",
+    MemberPhase.UNRELEASED: "it is at the target's epoch and waits for partitions that others have not revoked yet",
+    MemberPhase.UNKNOWN: "a number that Kafka does not define",
 }
 
 
 class ModernMember(msgspec.Struct, array_like=True):
     """A member; assignments are ranges by topic id in text form, or by subtopology of a streams group.
 
-    ``phase_since_ms`` is when the member entered its phase at its present epoch: a revocation has to be done
-    within the rebalance timeout from there.
+    ``phase_since_ms`` is when the member entered its phase at its present epoch: from then on it has the rebalance
+    timeout for a revocation.
     """
 
     instance_id: str | None = None
@@ -63,10 +62,10 @@ class ModernMember(msgspec.Struct, array_like=True):
 
 
 class Modern(msgspec.Struct, array_like=True):
-    """What is known of a group of one of the newer kinds. Epochs are None until a record tells them.
+    """A group of one of the newer kinds. Epochs are None until a record contains them.
 
-    ``topology_epoch`` and ``validated_topology_epoch`` belong to streams groups; ``topic_names`` is what type
-    4 and 15 records tell of topic ids.
+    ``topology_epoch`` and ``validated_topology_epoch`` belong to streams groups; ``topic_names`` are the names of
+    topic ids in records of types 4 and 15.
     """
 
     exists: bool = False
@@ -88,7 +87,7 @@ def _by_id(topics: Iterable[Any]) -> dict[str, str]:
 
 
 def _tasks(value: Any, suffix: str = "") -> dict[str, str]:
-    """Tasks by subtopology; those that only keep a copy carry their role in the name."""
+    """Tasks by subtopology; standby and warmup tasks have their role in the name."""
     roles = (("active", ""), ("standby", " (standby)"), ("warmup", " (warmup)"))
     return {
         f"{task.subtopology_id}{mark}": to_ranges(task.partitions)
@@ -112,7 +111,7 @@ def _group_epoch(group: Modern, key: Any, value: Any, at_ms: int) -> None:
 
 def _member_metadata(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     if value is None:
-        # Its target and current assignment have tombstones of their own, which compaction may have taken.
+        # Its target and current assignment have their own tombstones, which compaction may have removed.
         group.members.pop(key.member_id, None)
         return
     member = _member(group, key)
@@ -164,7 +163,7 @@ def _current(group: Modern, key: Any, value: Any, at_ms: int) -> None:
         if tasks
         else _by_id(getattr(value, "partitions_pending_revocation", ()))
     )
-    # Written again with nothing but another previous epoch, a record is no new beginning.
+    # A record that differs only in the previous epoch does not begin the phase again.
     if (phase, value.member_epoch, revoking) != (member.phase, member.epoch, member.revoking):
         member.phase_since_ms = at_ms
     member.epoch, member.previous_epoch, member.phase = value.member_epoch, value.previous_member_epoch, phase
@@ -194,7 +193,7 @@ def _share_state(group: Modern, key: Any, value: Any, at_ms: int) -> None:
 
 def _topology(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     if value is None:
-        # On deletion it comes when the group is gone already.
+        # On deletion it comes after the group's own tombstone.
         group.topology_epoch, group.source_topics = None, ()
         return
     group.topology_epoch = value.epoch
@@ -203,13 +202,13 @@ def _topology(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     group.source_topics = tuple(sorted(topics))
 
 
-#: Key types of what a member has, which ends before the member does.
+#: Key types of current assignments, whose tombstone comes before the member's own.
 _CURRENT: Final = (8, 14, 22)
 _DESCRIPTIONS: Final = (5, 10, 19)
 
 _Apply = Callable[[Modern, Any, Any, int], None]
 
-#: Key type -> whose record it is, and what it does.
+#: Key type -> the kind of group that has such records, and their effect.
 RECORDS: Final[Mapping[int, tuple[GroupType, _Apply]]] = {
     3: (GroupType.CONSUMER, _group_epoch),
     4: (GroupType.CONSUMER, _topic_metadata),
@@ -235,16 +234,16 @@ RECORDS: Final[Mapping[int, tuple[GroupType, _Apply]]] = {
 
 
 def apply_record(group: Modern, key: Any, value: Any, at_ms: int) -> None:
-    """Take over one record of the group's own kind; ``value`` None is its tombstone."""
+    """Apply one record of the group's own kind; ``value`` None is its tombstone."""
     if value is not None:
         group.exists = True
     RECORDS[key.KEY_TYPE][1](group, key, value, at_ms)
 
 
 def is_strange(group: Modern, key: Any, value: Any) -> bool:
-    """Whether a record shows that others are missing: the end of a member, or of what it had, without them.
+    """Whether a record shows that others are missing: the tombstone of a member or assignment that is not known.
 
-    A static member, too, has something before it goes away for a moment.
+    A static member, too, has an assignment before it is away for a moment.
     """
     member_id = getattr(key, "member_id", None)
     if member_id is None or (value is not None and getattr(value, "member_epoch", 0) != AWAY):
@@ -258,42 +257,42 @@ def is_strange(group: Modern, key: Any, value: Any) -> bool:
 
 
 def living(group: Modern) -> dict[str, ModernMember]:
-    """Members that are in the group: described by a record, and not gone."""
+    """The members of the group: those that a record describes and that have not left."""
     return {name: member for name, member in group.members.items() if member.described}
 
 
 def _first_epoch(group: Modern) -> int | None:
-    """The epoch of a group whose members wait for their regular expression to be resolved.
+    """The epoch of a group whose members wait until their regular expression is resolved.
 
-    The coordinator begins with 1, before 4.3 with 0, and gives it to the members; in a record of the group or
-    of its target stands only what comes after it.
+    The coordinator begins with epoch 1 (before 4.3 with 0), which only the members' records contain; the records of
+    the group and of its target begin with the next one.
     """
     found = {member.epoch for member in living(group).values() if member.regex}
     return max(found) if found and found <= {0, 1} and group.target_epoch is None else None
 
 
 def group_epoch(group: Modern) -> int | None:
-    """The group's epoch; None when no record tells it."""
+    """The group's epoch; None when no record contains it."""
     return _first_epoch(group) if group.group_epoch is None else group.group_epoch
 
 
 def target_epoch(group: Modern) -> int | None:
-    """The epoch of the target assignment; None when no record tells it."""
+    """The epoch of the target assignment; None when no record contains it."""
     return _first_epoch(group) if group.target_epoch is None else group.target_epoch
 
 
 def reconciled(group: Modern, member: ModernMember) -> bool:
-    """Whether a member has what it shall have (``ModernGroupMember.isReconciledTo``)."""
+    """Whether a member has its target assignment (``ModernGroupMember.isReconciledTo``)."""
     return member.phase is MemberPhase.STABLE and member.epoch == target_epoch(group)
 
 
 def _empty(group: Modern) -> bool:
-    """No member is in it."""
+    """The group has no member."""
     return not living(group)
 
 
 def _not_ready(group: Modern) -> bool:
-    """It has no topology, or the topology's epoch is not the one that was validated."""
+    """The group has no topology, or the epoch of the topology is not the validated one."""
     return group.topology_epoch is None or group.topology_epoch != group.validated_topology_epoch
 
 
@@ -307,9 +306,9 @@ def _reconciling(group: Modern) -> bool:
     return not all(reconciled(group, member) for member in living(group).values())
 
 
-#: The state of a group of which none of its kind's rules holds.
+#: The state of a group for which no rule of its kind holds.
 STABLE_STATE: Final = "Stable"
-#: Kind -> its states in the order in which the broker looks at them.
+#: Kind -> its states in the order in which the broker tests them.
 STATES: Final[Mapping[GroupType, tuple[tuple[str, Callable[[Modern], bool]], ...]]] = {
     GroupType.CONSUMER: (("Empty", _empty), ("Assigning", assigning), ("Reconciling", _reconciling)),
     GroupType.SHARE: (("Empty", _empty),),
@@ -323,19 +322,19 @@ STATES: Final[Mapping[GroupType, tuple[tuple[str, Callable[[Modern], bool]], ...
 
 
 def state_of(kind: GroupType, group: Modern) -> str:
-    """The group's state as the broker derives it (``maybeUpdateGroupState``), Dead when it does not exist."""
+    """The group's state as the broker derives it (``maybeUpdateGroupState``); Dead when the group does not exist."""
     if not group.exists:
         return "Dead"
     return next((name for name, holds in STATES[kind] if holds(group)), STABLE_STATE)
 
 
 def settled(group: Modern) -> bool:
-    """Whether no member waits for anything, for all kinds alike: a share group shows Stable meanwhile."""
+    """Whether no member waits for anything. The state does not show this for share groups: it is always Stable."""
     return not assigning(group) and not _reconciling(group)
 
 
 def subscribed_topics(kind: GroupType, group: Modern) -> frozenset[str]:
-    """Topics the group is subscribed to; none when nobody is in it."""
+    """Topics the group is subscribed to; none without members."""
     members = living(group).values()
     if not members:
         return frozenset()

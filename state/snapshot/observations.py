@@ -1,9 +1,7 @@
-"""What a group's state is fed with: records of the log in log order, and runs of folded offset commits.
+"""The input of a group's state: records of the log in log order, runs of folded offset commits, and probes.
 
-Knows the shape of an observation; must not know bytes, where the records were read, or what they mean.
-A run is lossless where it matters: the last value of each topic partition, the first one, how many there
-were, every decrease, and how long the gaps between them were. A run never reaches over another record of its
-group, so order is kept.
+A run keeps what the state needs: the first and the last value of each topic partition, the number of commits, every
+decrease, and the gaps between commits. A run ends before every other record of its group, so that the order is kept.
 """
 
 from __future__ import annotations
@@ -53,9 +51,9 @@ DECREASES = np.dtype(
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a run's rows come to: place in the log and timestamp of the first and of the last commit, how many.
+    """The sum of a run's rows: log offset and timestamp of the first and of the last commit, and their number.
 
-    ``expires``: an offset has an expiry of its own, as only old clients give them.
+    ``expires``: an offset has an expiry of its own; only old clients write such commits.
     """
 
     first_offset: int
@@ -67,7 +65,7 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @classmethod
     def of(cls, rows: npt.NDArray[np.void]) -> Extent:
-        """That of rows of COMMITS; ``fold`` knows it of all its runs at once."""
+        """The extent of rows of COMMITS; ``fold`` computes it for all its runs at once."""
         first, last = rows["first_log_offset"].argmin(), rows["log_offset"].argmax()
         return cls(
             int(rows["first_log_offset"][first]),
@@ -91,12 +89,12 @@ class GroupRecord:
 
     @property
     def first_offset(self) -> int:
-        """Where the observation begins in the log."""
+        """The first log offset."""
         return self.offset
 
     @property
     def last_ms(self) -> int:
-        """When the observation ends."""
+        """The last timestamp."""
         return self.timestamp_ms
 
 
@@ -104,9 +102,9 @@ class GroupRecord:
 class CommitRun:
     """Offset commits of one group with no other record of that group between them, folded.
 
-    ``extent`` is that of the rows; ``topics`` and ``topic_ids`` (16 bytes; absent where the log has none) are
-    tables for them; ``metadata`` has the rows whose last commit carried a non-empty metadata string; ``rhythm``
-    counts the gaps between commits of the same topic partition inside the run.
+    ``extent`` is that of the rows, which index ``topics`` and ``topic_ids`` (16 bytes; absent where the log has
+    none); ``metadata`` has the rows whose last commit has a non-empty metadata string; ``rhythm`` counts the gaps
+    between commits of the same topic partition inside the run.
     """
 
     partition: int
@@ -120,7 +118,7 @@ class CommitRun:
 
     @property
     def first_offset(self) -> int:
-        """Where the run begins in the log."""
+        """The first log offset."""
         return self.extent.first_offset
 
     @property
@@ -130,7 +128,7 @@ class CommitRun:
 
 
 class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
-    """A member of a classic group as DescribeGroups shows it; who has rejoined is not told."""
+    """A member of a classic group as DescribeGroups shows it, which does not show who has rejoined."""
 
     member_id: str
     instance_id: str | None
@@ -139,11 +137,11 @@ class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Probe(msgspec.Struct, frozen=True, array_like=True):
-    """A live answer about one classic group, as the prober has written it down.
+    """A broker's answer about one classic group, as the prober recorded it.
 
-    ``taken_ms`` is when the broker answered, ``state`` in Kafka's spelling (``Dead``: it knows no such group).
-    ``topic``, ``partition`` and ``offset`` say where the answer is recorded; the prober asks every ``interval_ms``,
-    and had last asked everybody ``unseen_ms`` before.
+    ``taken_ms`` is the time of the answer, ``state`` in Kafka's spelling (``Dead``: the broker has no such group).
+    ``topic``, ``partition`` and ``offset`` are the place of the record; the prober asks every ``interval_ms``,
+    and its last complete round was ``unseen_ms`` earlier.
     """
 
     taken_ms: int
@@ -159,10 +157,10 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """What one call of a group's function was given.
+    """The input of one call for a group.
 
-    ``seen_to`` is the last offset of the group's partition that the reader has passed, whatever group it
-    belonged to: a record behind a group's last one proves that the group's last operation is complete.
+    ``seen_to`` is the last offset that was read from the group's partition, of any group: a record behind the
+    group's last one proves that the group's last operation is complete.
     """
 
     items: Sequence[GroupRecord | CommitRun] = ()

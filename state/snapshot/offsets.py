@@ -1,8 +1,7 @@
-"""The committed offsets of one group: a table of 48 bytes a partition beside the topic names.
+"""The committed offsets of one group: a table with 48 bytes for each partition, and the topic names.
 
-Knows the last commit of each topic partition, by log order, since when its offset is the same, and how often
-the group commits; must not know why offsets vanish or when they
-expire. No Python object is made per partition on the way in.
+It has the last commit of each topic partition in log order, the time of the last change of the offset, and how often
+the group commits. Applying commits makes no Python object per partition.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ COMMITTED = np.dtype(
         ("log_offset", "<i8"),
     ]
 )
-#: Beside COMMITTED, row for row: the commit that brought the present offset. ``generation`` is the group's at
-#: that time; -1 where no other offset was seen before it, or the group had none.
+#: For each row of COMMITTED the commit that set the present offset. ``generation`` is that of the group at
+#: that time; -1 where no other offset is known before it, or the group had none.
 MOVED = np.dtype([("since_ms", "<i8"), ("generation", "<i4")])
 _SHARED_WITH_RUN = ("partition", "offset", "leader_epoch", "commit_timestamp_ms", "log_offset")
 
 
 class OffsetsSnapshot(msgspec.Struct, frozen=True, array_like=True):
-    """What a table is written down as; the sparse maps are by key, topic ids by topic index."""
+    """The table in a snapshot; the sparse maps are by key, topic ids by topic index."""
 
     topics: list[str]
     rows: bytes
@@ -49,10 +48,10 @@ class OffsetsSnapshot(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a run did to the table beside moving offsets on.
+    """What a run of commits changed, beside progress.
 
-    ``fallen`` are rows of the run whose first commit was below what was known (``old_offsets``), ``recreated``
-    topics that came with another id than before; ``grown``: a partition had no offset before.
+    ``fallen`` are rows of the run whose first commit was below the known offset (``old_offsets``), ``recreated``
+    topics with another id than before; ``grown``: a partition had no offset before.
     """
 
     fallen: list[int]
@@ -69,7 +68,7 @@ def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray
 class Offsets:
     """The table; ``metadata`` and ``expire_timestamps_ms`` hold only partitions that have such a value.
 
-    ``moved`` goes with ``rows``; ``rhythm`` counts the gaps of all partitions together.
+    ``moved`` has one row for each of ``rows``; ``rhythm`` counts the gaps of all partitions together.
     """
 
     topics: list[str] = field(default_factory=list)
@@ -79,16 +78,16 @@ class Offsets:
     topic_ids: dict[int, bytes] = field(default_factory=dict)
     moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
     rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
-    #: Asked for several times in every call; None when the rows have changed since.
+    #: A cache, because every call needs it several times; None when the rows have changed since.
     _oldest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def apply(self, run: CommitRun, generation: int | None = None) -> Applied:
-        """Take over the last commit of each topic partition of the run, unless a later one is known.
+        """Apply the last commit of each topic partition of the run, unless a later one is known.
 
-        ``generation`` is the group's while these commits were made.
+        ``generation`` is that of the group at the time of these commits.
         """
         recreated = self._recreated(run)
         self._oldest_ms = None
@@ -118,7 +117,7 @@ class Offsets:
     def _find(
         self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """(where each key belongs, which are there, which of those were last committed before ``log_offset``)."""
+        """(place of each key, whether it is in the table, whether its last commit is before ``log_offset``)."""
         known = _keys(self.rows["topic"], self.rows["partition"])
         at = known.searchsorted(keys)
         found = known.take(at, mode="clip") == keys
@@ -129,15 +128,17 @@ class Offsets:
         if not run.topic_ids:
             return frozenset()
         known = {self.topics[place]: topic_id for place, topic_id in self.topic_ids.items()}
-        told = {run.topics[place]: topic_id for place, topic_id in run.topic_ids.items()}
-        return frozenset(topic for topic, topic_id in told.items() if known.get(topic, topic_id) != topic_id)
+        in_run = {run.topics[place]: topic_id for place, topic_id in run.topic_ids.items()}
+        return frozenset(
+            topic for topic, topic_id in in_run.items() if known.get(topic, topic_id) != topic_id
+        )
 
     def _move_on(
         self, run: CommitRun, at: npt.NDArray[np.intp], source: npt.NDArray[np.intp], generation: int
     ) -> tuple[list[int], list[int]]:
-        """Rows of the table follow those of the run: (rows of the run that fell below what was known, that).
+        """Update rows of the table: (rows of the run that began below the known offset, those known offsets).
 
-        What both say together goes into the rhythm: the gap between, and whether offsets moved.
+        The gap between the last known commit and the run's first one is added to the rhythm.
         """
         first_offset, known_offset = run.rows["first_offset"][source], self.rows["offset"][at]
         fresh, fallen = first_offset != known_offset, first_offset < known_offset
@@ -151,7 +152,7 @@ class Offsets:
         since_ms = np.where(inside, changed_ms, first_ms)
         self.moved["since_ms"][at[moved]] = since_ms[moved]
         self.moved["generation"][at[moved]] = generation
-        # Column by column: to gather whole rows costs several times as much.
+        # Column by column: copying whole rows takes several times as long.
         for name in _SHARED_WITH_RUN:
             self.rows[name][at] = run.rows[name][source]
         return source[fallen].tolist(), known_offset[fallen].tolist()
@@ -159,9 +160,9 @@ class Offsets:
     def _insert(
         self, keys: npt.NDArray[np.int64], run: CommitRun, source: npt.NDArray[np.intp], generation: int
     ) -> None:
-        """Rows for topic partitions that had none, from those of the run."""
+        """Add rows for topic partitions that have none."""
         fresh, moved = np.zeros(len(keys), COMMITTED), np.zeros(len(keys), MOVED)
-        # Column by column here, too.
+        # Column by column, as in ``_move_on``.
         for name in _SHARED_WITH_RUN:
             fresh[name] = run.rows[name][source]
         fresh["topic"] = keys >> 32
@@ -170,7 +171,7 @@ class Offsets:
         moved["since_ms"] = np.where(inside, changed_ms, run.rows["first_commit_timestamp_ms"][source])
         moved["generation"] = np.where(inside, generation, -1)
         if not len(self.rows):
-            # The keys are in order.
+            # The keys are sorted already.
             self.rows, self.moved = fresh, moved
             return
         rows, moves = np.concatenate([self.rows, fresh]), np.concatenate([self.moved, moved])
@@ -188,7 +189,7 @@ class Offsets:
         return np.array([index[topic] for topic in run.topics], np.int32)
 
     def _take_sparse(self, run: CommitRun, keys: npt.NDArray[np.int64], source: npt.NDArray[np.intp]) -> None:
-        """What few offsets have, of those that were taken over; ``source`` are their rows in the run."""
+        """Update metadata and expiries, which few offsets have; ``source`` are the applied rows of the run."""
         if self.metadata or self.expire_timestamps_ms:
             for key in keys.tolist():
                 self.metadata.pop(key, None)
@@ -204,10 +205,10 @@ class Offsets:
                 if text := run.metadata.get(place):
                     self.metadata[key] = text
 
-    def remove(self, gone: Iterable[tuple[str, int]]) -> None:
-        """Forget topic partitions; unknown ones are no error (a tombstone may outlive its value)."""
+    def remove(self, removed: Iterable[tuple[str, int]]) -> None:
+        """Remove topic partitions; unknown ones are ignored (compaction may have removed the value of a tombstone)."""
         index = {topic: place for place, topic in enumerate(self.topics)}
-        keys = [(index[topic] << 32) | partition for topic, partition in gone if topic in index]
+        keys = [(index[topic] << 32) | partition for topic, partition in removed if topic in index]
         if not keys:
             return
         self._oldest_ms = None
@@ -235,7 +236,7 @@ class Offsets:
         }
 
     def last_move_ms(self) -> int | None:
-        """When an offset was last committed that differs from the one before it; None without any offset."""
+        """The time of the last commit with another offset than the one before; None without any offset."""
         return int(self.moved["since_ms"].max()) if len(self.moved) else None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -255,7 +256,7 @@ class Offsets:
             }
 
     def own_expiries(self) -> tuple[list[int], list[int]]:
-        """Places of the rows with an expiry of their own, and that time."""
+        """Places of the rows that have their own expiry, and these times."""
         if not self.expire_timestamps_ms:
             return [], []
         keys = np.array(list(self.expire_timestamps_ms), np.int64)
@@ -263,7 +264,7 @@ class Offsets:
         return places, list(self.expire_timestamps_ms.values())
 
     def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
-        """Where in the table these topic partitions are, in the table's order; unknown ones are left out."""
+        """The rows of these topic partitions, in the table's order, without unknown ones."""
         index = {topic: place for place, topic in enumerate(self.topics)}
         keys = [(index[topic] << 32) | partition for topic, partition in wanted if topic in index]
         known = _keys(self.rows["topic"], self.rows["partition"])
@@ -276,13 +277,13 @@ class Offsets:
         return [(self.topics[topic], partition) for topic, partition in pairs]
 
     def oldest_commit_ms(self) -> int:
-        """Of a table that is not empty."""
+        """The time of the oldest commit in a table that is not empty."""
         if self._oldest_ms is None:
             self._oldest_ms = int(np.minimum.reduce(self.rows["commit_timestamp_ms"]))
         return self._oldest_ms
 
     def summary(self) -> dict[str, Any]:
-        """What the document in ``group-states`` says of offsets."""
+        """The offsets in the document in ``group-states``."""
         times = self.rows["commit_timestamp_ms"]
         return {
             "partitions": len(self.rows),
@@ -291,7 +292,7 @@ class Offsets:
         }
 
     def snapshot(self) -> OffsetsSnapshot:
-        """What ``from_snapshot`` takes back."""
+        """The table for ``from_snapshot``."""
         return OffsetsSnapshot(
             self.topics,
             self.rows.tobytes(),
@@ -304,11 +305,11 @@ class Offsets:
 
     @classmethod
     def from_snapshot(cls, snapshot: OffsetsSnapshot) -> Offsets:
-        """The table as it was."""
+        """The table of a snapshot."""
         rows = np.frombuffer(snapshot.rows, COMMITTED).copy()
         moved = np.frombuffer(snapshot.moved, MOVED).copy()
         if len(moved) != len(rows):
-            # An older release did not remember it: it begins with the last commit.
+            # An older release did not keep it: it begins with the last commit.
             moved = np.zeros(len(rows), MOVED)
             moved["since_ms"], moved["generation"] = rows["commit_timestamp_ms"], -1
         return cls(

@@ -1,4 +1,4 @@
-"""Sets of partitions, as lists and as short texts like ``0-3,7``; knows nothing else."""
+"""Sets of partitions, as lists and as short texts like ``0-3,7``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the members of a group did lately, by slot, as the snapshot keeps it."""
+"""What the members of a group did lately, by slot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Mark(msgspec.Struct, array_like=True):
-    """An operation that made generations or changed slots. ``slots``: short hashes of the latter."""
+    """An operation that completed generations or changed slots; ``slots`` are short hashes of those slots."""
 
     at_ms: int
     generations: int
@@ -14,7 +14,7 @@ class Mark(msgspec.Struct, array_like=True):
 
 
 class Takeover(msgspec.Struct, array_like=True, frozen=True):
-    """A static member that came back under a new member id; places are ``client id@host``."""
+    """A static member that came back under a new member id; a place is ``client id@host``."""
 
     at_ms: int
     old_place: str
@@ -22,9 +22,10 @@ class Takeover(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Slot(msgspec.Struct, array_like=True):
-    """A slot and its present or last holder: when it came back under a new member id, and when it was dropped.
+    """A slot and its present or last holder.
 
-    ``left_ms`` is set while nobody holds it. ``idle_rounds`` counts completed rounds without a partition.
+    ``returned_ms``: when a holder came back under a new member id; ``dropped_ms``: when the broker removed a holder;
+    ``left_ms`` is set while the slot has no holder. ``idle_rounds`` counts generations without a partition.
     """
 
     member_id: str
@@ -41,11 +42,10 @@ class Slot(msgspec.Struct, array_like=True):
 
 
 class SlotHistory(msgspec.Struct, array_like=True):
-    """The memory of one group; ``slots`` by a hash of what makes a slot.
+    """The history of one group; ``slots`` are by a hash of instance id, or of client id and host, or of member id.
 
     ``number`` is the last generation or group epoch. ``config_offset`` is that of a Connect group, ``configured``
-    whether the last generation came with another one. ``unsettled`` counts answers of the prober that were
-    not Stable, by minute.
+    whether it changed with the last generation. ``unsettled`` counts probes that did not show Stable, by minute.
     """
 
     slots: dict[str, Slot] = {}

@@ -32,5 +32,5 @@ def test_equal_strings_are_one_object_and_paid_once() -> None:
 
 
 def test_no_limit() -> None:
-    """The shared one never ends."""
+    """The shared object without a limit can be used any number of times."""
     NO_LIMIT.spend(1 << 60, 0)

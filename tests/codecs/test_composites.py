@@ -104,7 +104,7 @@ def test_the_broken_element_is_named() -> None:
 
 @pytest.mark.parametrize("kind", [Nested(Pair), Array(INT32)])
 def test_null_where_none_is_allowed(kind: WireType) -> None:
-    """None is the caller's fault unless declared."""
+    """None raises EncodeError unless the field may be null."""
     with pytest.raises(EncodeError, match="is None"):
         written(kind, None, FLEXIBLE)
 
@@ -118,6 +118,6 @@ def test_equal_strings_of_an_array_are_one_object() -> None:
 
 
 def test_names_as_in_kafkas_schemas() -> None:
-    """What the documentation prints."""
+    """The names that the documentation prints."""
     assert Array(Nested(Pair)).name == "[]Pair"
     assert Array(INT32).name == "[]int32"

@@ -65,7 +65,7 @@ def assignment(version: int, **more: object) -> ConnectAssignment:
     ],
 )
 def test_assignment(expected: ConnectAssignment, data: str) -> None:
-    """The later protocols append what to give up and a delay; version 2 is version 1 by another number."""
+    """The later protocols append revoked tasks and a delay; version 2 is the same as version 1."""
     assert decode_connect_assignment(bytes.fromhex(data)) == expected
     assert encode_connect_assignment(expected).hex() == data
 
@@ -79,5 +79,5 @@ def test_assigned_may_be_null_in_version_0() -> None:
 
 
 def test_an_assignment_is_never_empty() -> None:
-    """Zero bytes are no assignment of Connect's."""
+    """Zero bytes are not an assignment of Connect."""
     assert decode_connect_assignment(b"") == Malformed(None, None, "version", 0, "needs 2 bytes, 0 are left")

@@ -1,21 +1,29 @@
-"""Adds what this commit keeps of a few groups: ``cd tests && python -m golden.refresh_stored_states``.
+"""Adds this commit's states of a few groups to stored_states.json.
 
-The file is stored_states.json. Run it for a release, or before a change of what is kept. It only ever adds: every
-later commit has to go on from the states of all earlier ones. Histories that the file has are taken from there, so
-that it also runs on the code of an earlier commit (then name it); ``--histories-only`` adds those that are missing.
+Run ``cd tests && python -m golden.refresh_stored_states`` for a release, and before the layout of snapshots changes. It
+only adds, because every later commit must continue from the states of all earlier ones.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from support.job.stored_states import CONTEXT, FILE, Raw, lived, load, part
+from groupreplay.codecs import encode_key, encode_value
+from groupreplay.streaming.contract.probe_messages import (
+    GroupAnswer,
+    HeartbeatMessage,
+    RoundSummary,
+    encode_message,
+)
+from support.histories.builders import asked_for, commit, emptied, generation, gone, member, no_offset, placed
+from support.histories.modern_coordinator import life_cut_inside_a_rebalance
+from support.histories.raw_records import commit as raw_commit
+from support.job.stored_states import CONTEXT, FILE, Raw, load, part, replay_half
 
 HERE = Path(__file__).parent
 
@@ -23,12 +31,7 @@ MINUTE = 60_000
 
 
 def histories() -> dict[str, Any]:
-    """Each is cut where something is under way."""
-    from groupreplay.streaming.contract.probe_messages import GroupAnswer, HeartbeatMessage, RoundSummary
-    from support.histories.builders import asked_for, commit, emptied, generation, gone, member, no_offset
-    from support.histories.modern_coordinator import life_cut_inside_a_rebalance
-    from support.histories.raw_records import commit as raw_commit
-
+    """Histories that are each divided at a moment when something is in progress."""
     one, two, three = member("one", [0, 1]), member("two", [2]), member("three", [3])
     rounds = [asked_for(at=MINUTE), generation(1, one, at=2 * MINUTE), generation(2, one, two, at=3 * MINUTE)]
     commits = [commit("t", n, 10 * turn, at=(3 + turn) * MINUTE) for turn in range(4) for n in range(4)]
@@ -92,10 +95,7 @@ def histories() -> dict[str, Any]:
 
 
 def _group(before: Sequence[Any], after: Sequence[Any], *, probes: Sequence[Any] = (), split: int = 0) -> Any:
-    """The history of a group whose answers are cut at ``split``."""
-    from groupreplay.codecs import encode_key, encode_value
-    from support.histories.builders import placed
-
+    """The history of a group; its probes are divided at ``split``."""
     raws = [
         Raw(
             0, raw.offset, raw.at, encode_key(raw.key), None if raw.value is None else encode_value(raw.value)
@@ -112,7 +112,6 @@ def _group(before: Sequence[Any], after: Sequence[Any], *, probes: Sequence[Any]
 
 
 def _messages(messages: Sequence[Any], *, first: int = 0) -> list[Raw]:
-    from groupreplay.streaming.contract.probe_messages import encode_message
 
     return [Raw(0, place, 0, *encode_message(one)) for place, one in enumerate(messages, first)]
 
@@ -120,21 +119,18 @@ def _messages(messages: Sequence[Any], *, first: int = 0) -> list[Raw]:
 def main() -> None:
     """Adds to the file."""
     stored = load()
-    if not stored["histories"] or sys.argv[1:] == ["--histories-only"]:
-        stored["histories"] = {**histories(), **stored["histories"]}
-    if sys.argv[1:] != ["--histories-only"]:
-        commit = sys.argv[1] if sys.argv[1:] else _commit()
-        states = stored["states"].setdefault(commit, {})
-        for name, history in stored["histories"].items():
-            blob, _ = lived(history["key"], None, history["before"])
-            if blob is not None:
-                states.setdefault(name, b64encode(blob).decode())
+    stored["histories"] = {**histories(), **stored["histories"]}
+    states = stored["states"].setdefault(_commit(), {})
+    for name, history in stored["histories"].items():
+        blob, _ = replay_half(history["key"], None, history["before"])
+        if blob is not None:
+            states.setdefault(name, b64encode(blob).decode())
     FILE.write_text(json.dumps(stored, indent=0) + "\n")
 
 
 def _commit() -> str:
-    asked = ["git", "describe", "--always", "--tags"]
-    return subprocess.run(asked, cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
+    command = ["git", "describe", "--always", "--tags"]
+    return subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

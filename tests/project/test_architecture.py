@@ -1,110 +1,212 @@
-"""What the rooms may not know, checked in clean interpreters and in the source itself."""
+"""Rules of the source tree; each check is first shown to find an offence that was planted in a small tree."""
 
 from __future__ import annotations
 
-import ast
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from support.paths import ROOT
+from support.tools import source_checks as checks
 
-HEAVY = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "rich", "click")
-CLOCKS = {
-    ("time", "time"),
-    ("time", "monotonic"),
-    ("time", "time_ns"),
-    ("datetime", "now"),
-    ("date", "today"),
-}
-#: Modules that are declarations or the inside of another one -> the test file that covers them.
+Check = Callable[[Path], list[str]]
+
+#: Modules that only declare, or are part of another module -> the test file that covers them.
 COVERED_BY = {
-    "state/catalogue.py": "state/test_envelope.py",
-    "state/client_acts.py": "state/test_client_scripts.py",
-    "state/conditions.py": "state/test_alarms.py",
-    "state/context.py": "state/test_group.py",
-    "state/coordinator_books.py": "state/test_coordinator.py",
-    "state/coordinator_classic.py": "state/test_coordinator.py",
-    "state/coordinator_consumer_records.py": "state/test_coordinator_consumer.py",
-    "state/coordinator_requests.py": "state/test_coordinator.py",
-    "state/document.py": "state/test_group.py",
-    "state/events.py": "state/test_envelope.py",
-    "state/observations.py": "state/test_group.py",
-    "state/offset_events.py": "state/test_losses.py",
-    "state/probing.py": "state/test_rebalances.py",
-    "state/report.py": "state/test_classic.py",
-    "state/rounds.py": "state/test_classic.py",
-    "state/saved.py": "state/test_group.py",
-    "state/schemas.py": "state/test_envelope.py",
-    "state/simulated_client.py": "state/test_simulation.py",
-    "state/simulated_consumer.py": "state/test_simulation.py",
-    "state/simulated_group.py": "state/test_simulation.py",
-    "state/suspects.py": "state/test_rebalances.py",
-    "streaming/query.py": "integration/test_run_written_log.py",
-    "streaming/run.py": "integration/test_run_live.py",
-    "streaming/simulation_topic.py": "integration/test_simulate_topic.py",
+    "state/conditions/conditions.py": "tests/state/conditions/test_tracker.py",
+    "state/conditions/suspects.py": "tests/state/conditions/test_rebalances.py",
+    "state/events/event.py": "tests/state/output/test_envelope.py",
+    "state/events/group_events.py": "tests/state/output/test_envelope.py",
+    "state/events/offset_events.py": "tests/state/replay/test_losses.py",
+    "state/model/books.py": "tests/state/model/test_coordinator.py",
+    "state/model/classic_protocol.py": "tests/state/model/test_classic_group.py",
+    "state/model/consumer_records.py": "tests/state/model/test_consumer_group.py",
+    "state/model/requests.py": "tests/state/model/test_coordinator.py",
+    "state/output/catalogue.py": "tests/state/output/test_envelope.py",
+    "state/output/schemas.py": "tests/state/output/test_envelope.py",
+    "state/policy/context.py": "tests/state/test_group.py",
+    "state/replay/generation_diff.py": "tests/state/replay/test_classic.py",
+    "state/replay/probing.py": "tests/state/conditions/test_rebalances.py",
+    "state/replay/report.py": "tests/state/replay/test_classic.py",
+    "state/simulation/acts.py": "tests/state/simulation/test_scripts.py",
+    "state/simulation/client.py": "tests/state/simulation/test_simulation.py",
+    "state/simulation/consumer.py": "tests/state/simulation/test_simulation.py",
+    "state/simulation/group.py": "tests/state/simulation/test_simulation.py",
+    "state/snapshot/conditions.py": "tests/state/conditions/test_tracker.py",
+    "state/snapshot/group_snapshot.py": "tests/state/test_group.py",
+    "state/snapshot/group_state.py": "tests/state/test_group.py",
+    "state/snapshot/log_position.py": "tests/state/test_group.py",
+    "state/snapshot/losses.py": "tests/state/replay/test_losses.py",
+    "state/snapshot/observations.py": "tests/state/test_group.py",
+    "state/snapshot/slot_history.py": "tests/state/replay/test_slot_history.py",
+    "state/snapshot/version_1.py": "tests/streaming/engine/test_stored_states.py",
+    "streaming/contract/output.py": "tests/streaming/engine/test_advance.py",
+    "streaming/inspection/describe_columns.py": "tests/streaming/inspection/test_describe.py",
+    "streaming/job/run.py": "tests/integration/run/test_run_live.py",
+    "streaming/simulate/topics.py": "tests/integration/commands/test_simulate_topic.py",
+    "streaming/spark/operator.py": "tests/streaming/spark/test_query.py",
 }
 
+#: What each check finds in the tree today. Nothing may be added, and what was put right must be removed.
+TODAY: dict[Check, list[str]] = {
+    checks.imported_packages: [],
+    checks.loaded_packages: [],
+    checks.clocks_read: [],
+    checks.modules_without_docstring: [],
+    checks.modules_without_test: [*COVERED_BY],
+    checks.tests_without_module: [
+        "tests/state/conditions/test_scenarios.py",
+        "tests/state/model/test_coordinator_move.py",
+        "tests/state/replay/test_modern_diff_departures.py",
+        "tests/streaming/engine/test_simulated_alarms.py",
+        "tests/streaming/engine/test_stored_states.py",
+        "tests/streaming/inspection/test_expiry_flags.py",
+    ],
+    checks.crowded_packages: [],
+    checks.long_modules: [
+        "state/group.py",
+        "state/replay/modern_diff.py",
+        "tests/state/conditions/test_scenarios.py",
+        "tests/state/model/test_coordinator.py",
+        "tests/state/replay/test_classic.py",
+        "tests/state/replay/test_modern_diff.py",
+    ],
+    checks.long_functions: [
+        "state/output/schemas.py event_schema",
+        "state/replay/classic.py _completed",
+        "state/replay/losses.py report_tombstones",
+        "state/replay/modern_diff.py _completed",
+        "streaming/job/run.py run",
+        "streaming/local/broker.py __init__",
+        "streaming/local/ivy.py retrieve",
+        "tests/golden/refresh_stored_states.py histories",
+        "tests/support/histories/builders.py _run",
+        "tests/support/histories/other_kinds.py streams_group",
+    ],
+    checks.repeated_class_names: [
+        "BadRecords: state/job/bad_records.py, streaming/sinks/topics_snapshot.py",
+        "ClassicProtocol: codecs/consumer.py, state/model/classic_protocol.py",
+        "Event: state/events/event.py, streaming/sinks/topics_snapshot.py",
+        "Group: state/group.py, state/model/offsets.py",
+        "Heartbeat: state/model/requests.py, streaming/job/heartbeat.py",
+        "OffsetsSummary: state/events/offset_events.py, streaming/sinks/topics_snapshot.py",
+        "Plan: codecs/schema.py, state/simulation/simulation.py",
+        "Rules: state/policy/rules.py, streaming/sinks/topics_snapshot.py",
+    ],
+    checks.old_names: [
+        "state/conditions/ownership.py _told",
+        "state/conditions/tracker.py _said",
+        "state/conditions/tracker.py told",
+        "state/group.py _look",
+        "state/job/job_watch.py _Saved",
+        "state/job/job_watch.py _look",
+        "state/model/consumer_protocol.py look",
+        "state/model/rebalance.py look",
+        "state/simulation/group.py _told",
+        "streaming/exporter/server.py look",
+    ],
+    checks.stale_paths: [
+        "docs/design.md names tests/test_architecture.py",
+        "docs/performance.md names streaming/allocator.py",
+        "docs/performance.md names streaming/group_worker.py",
+        "docs/performance.md names streaming/query.py",
+        "docs/performance.md names streaming/session.py",
+        "docs/scaling.md names streaming/session.py",
+        "docs/scaling.md names streaming/source.py",
+    ],
+}
 
-@pytest.mark.parametrize("room", ["codecs", "state"])
-def test_a_room_loads_nothing_heavy(room: str) -> None:
-    """Importing it in a clean interpreter loads no Spark, no frames, no Kafka client, no terminal."""
-    script = f"import sys, groupreplay.{room}; print([name for name in {HEAVY!r} if name in sys.modules])"
-    run = subprocess.run(
-        [sys.executable, "-P" if sys.version_info >= (3, 11) else "-I", "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT / "docs",
-    )
-    assert run.stdout.strip() == "[]"
+LONG_MODULE = '"""A list."""\n' + "1\n" * 400
+LONG_FUNCTION = '"""A function."""\ndef long():\n' + "    1\n" * 40
+#: (check, planted files, what the check must find)
+PLANTED: list[tuple[Check, dict[str, str], list[str]]] = [
+    (
+        checks.imported_packages,
+        {
+            "codecs/a.py": "def f():\n    import numpy.linalg",
+            "state/deep/b.py": "from numpy import array; import click",
+        },
+        ["codecs/a.py imports numpy", "state/deep/b.py imports click"],
+    ),
+    (
+        checks.loaded_packages,
+        {"codecs/deep/__init__.py": "", "codecs/deep/a.py": "__import__('click')"},
+        ["codecs loads click"],
+    ),
+    (
+        checks.clocks_read,
+        {"state/deep/a.py": "import time as t\nnow = t.monotonic"},
+        ["state/deep/a.py reads time.monotonic"],
+    ),
+    (checks.clocks_read, {"state/a.py": "from time import time\ntime()"}, ["state/a.py reads time.time"]),
+    (
+        checks.clocks_read,
+        {
+            "codecs/a.py": "import datetime\nfrom datetime import datetime as dt\ndt.now(); datetime.date.today()"
+        },
+        ["codecs/a.py reads datetime.date.today", "codecs/a.py reads datetime.datetime.now"],
+    ),
+    (checks.modules_without_docstring, {"streaming/deep/a.py": "A = 1"}, ["streaming/deep/a.py"]),
+    (checks.modules_without_test, {"state/deep/a.py": "", "tests/state/test_a.py": ""}, ["state/deep/a.py"]),
+    (
+        checks.tests_without_module,
+        {"state/a.py": "", "tests/state/deep/test_a.py": ""},
+        ["tests/state/deep/test_a.py"],
+    ),
+    (checks.crowded_packages, {f"tests/deep/m{number}.py": "" for number in range(16)}, ["tests/deep"]),
+    (checks.long_modules, {"benchmarks/a.py": LONG_MODULE}, ["benchmarks/a.py"]),
+    (checks.long_functions, {"tests/support/deep/a.py": LONG_FUNCTION}, ["tests/support/deep/a.py long"]),
+    (
+        checks.repeated_class_names,
+        {"codecs/deep/a.py": "class A: ...", "state/b.py": "def f():\n    class A: ..."},
+        ["A: codecs/deep/a.py, state/b.py"],
+    ),
+    (
+        checks.stale_paths,
+        {
+            "docs/a.md": "[a](state/a.py) [b](https://x.org/state/b.py)",
+            "state/deep/a.py": "# docs/a.md, docs/b.md",
+        },
+        ["docs/a.md names state/a.py", "state/deep/a.py names docs/b.md"],
+    ),
+    (checks.old_names, {"state/deep/a.py": "class Saved: ..."}, ["state/deep/a.py Saved"]),
+]
 
 
-def test_codecs_load_only_the_standard_library() -> None:
-    """Bytes to records and back needs no package at all."""
-    script = (
-        "import sys; before = set(sys.modules); import groupreplay.codecs; "
-        "print(sorted({name.split('.')[0] for name in set(sys.modules) - before} "
-        "- set(sys.stdlib_module_names) - {'groupreplay'}))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT / "docs"
-    )
-    assert run.stdout.strip() == "[]"
+@pytest.mark.parametrize(("check", "files", "found"), PLANTED)
+def test_a_planted_offence_is_found(
+    tmp_path: Path, check: Check, files: dict[str, str], found: list[str]
+) -> None:
+    """Nothing is found in a tree without offences; with the planted files, exactly these."""
+    (tmp_path / "src" / "groupreplay").mkdir(parents=True)
+    (tmp_path / "src" / "groupreplay" / "__init__.py").touch()
+    for room in checks.ROOMS:
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").write_text('"""A room."""')
+        (tmp_path / "src" / "groupreplay" / room).symlink_to(tmp_path / room)
+    assert check(tmp_path) == []
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    assert check(tmp_path) == found
 
 
-@pytest.mark.parametrize(
-    "path", sorted([*ROOT.glob("codecs/*.py"), *ROOT.glob("state/*.py")]), ids=lambda p: p.name
-)
-def test_no_clock_is_read(path: Path) -> None:
-    """Time is an argument in ``codecs`` and ``state``, always."""
-    calls = {
-        (node.func.value.id, node.func.attr)
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
+@pytest.mark.parametrize("check", TODAY, ids=lambda check: check.__name__)
+def test_the_tree_keeps_the_rules(check: Check) -> None:
+    """The check finds what is listed in ``TODAY``: no new offence, and no entry that is out of date."""
+    found, listed = set(check(ROOT)), set(TODAY[check])
+    assert {"new": found - listed, "put right, to be removed": listed - found} == {
+        "new": set(),
+        "put right, to be removed": set(),
     }
-    assert calls & CLOCKS == set()
 
 
-@pytest.mark.parametrize("room", ["codecs", "state", "streaming"])
-def test_every_module_says_what_it_knows(room: str) -> None:
-    """A module begins with a docstring; most say what they must not know as well."""
-    for path in (ROOT / room).glob("*.py"):
-        assert ast.get_docstring(ast.parse(path.read_text())), path.name
+def test_every_check_is_shown_to_fail() -> None:
+    """Each check that the tree passes has a planted offence."""
+    assert {check for check, _, _ in PLANTED} == set(TODAY)
 
 
-def test_every_module_has_its_test_file() -> None:
-    """The tree of tests mirrors the code, file for file."""
-    excused = {"__init__.py", "__main__.py"}
-    modules = [
-        f"{room}/{path.name}"
-        for room in ("codecs", "state", "streaming")
-        for path in sorted((ROOT / room).glob("*.py"))
-        if path.name not in excused
-    ]
-    tests = {module: COVERED_BY.get(module, module.replace("/", "/test_")) for module in modules}
-    assert [module for module, test in tests.items() if not (ROOT / "tests" / test).exists()] == []
+def test_covering_test_files_exist() -> None:
+    """Each test file that stands in for another one is there."""
+    assert [path for path in COVERED_BY.values() if not (ROOT / path).is_file()] == []

@@ -1,4 +1,4 @@
-"""docker-compose.yml and deploy/Dockerfile, checked without a Docker engine."""
+"""Checks of docker-compose.yml and deploy/Dockerfile that need no Docker engine."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ BROKER_PREFIX = "KAFKA_"
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    """The file as Docker would see it, with the extensions merged in by YAML."""
+    """The content of docker-compose.yml, with YAML's merges applied."""
     content: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
     return content
 
 
 @pytest.fixture(scope="module")
 def broker_environment(compose: dict[str, Any]) -> dict[str, str]:
-    """What the broker's container is told."""
+    """The environment of the broker's container."""
     environment: dict[str, str] = compose["services"]["broker"]["environment"]
     return environment
 
 
 def server_properties(environment: dict[str, str]) -> dict[str, str]:
-    """What Kafka's image makes of its environment: ``_`` is ``.``, ``__`` is ``_``, ``___`` is ``-``."""
-    marks = {"___": "-", "__": "_", "_": "."}
+    """The settings that Kafka's image derives from the environment: ``_`` is ``.``, ``__`` ``_``, ``___`` ``-``."""
+    separators = {"___": "-", "__": "_", "_": "."}
     return {
-        re.sub("_{1,3}", lambda found: marks[found[0]], name.removeprefix(BROKER_PREFIX).lower()): value
+        re.sub("_{1,3}", lambda found: separators[found[0]], name.removeprefix(BROKER_PREFIX).lower()): value
         for name, value in environment.items()
         if name.startswith(BROKER_PREFIX)
     }
@@ -55,7 +55,7 @@ def endpoints(text: str) -> dict[str, tuple[str, str]]:
 
 
 def images(compose: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every image that is pulled or built on, with where it is named."""
+    """Every image that is pulled or is a base, with the place that names it."""
     for name, service in compose["services"].items():
         yield f"service {name}", service["image"]
     for line in DOCKERFILE.read_text(encoding="utf-8").splitlines():
@@ -63,13 +63,13 @@ def images(compose: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "Dockerfile", line.split()[1]
 
 
-def test_follows_the_compose_specification(compose: dict[str, Any]) -> None:
-    """The file is valid by the schema of the Compose specification."""
+def test_the_file_follows_the_compose_specification(compose: dict[str, Any]) -> None:
+    """The file is valid according to the schema of the Compose specification."""
     jsonschema.validate(compose, get_builtin_schema("vendor.compose-spec"))
 
 
-def test_the_schema_would_object(compose: dict[str, Any]) -> None:
-    """A misspelt key is refused, so the check above can fail."""
+def test_the_schema_rejects_a_misspelt_key(compose: dict[str, Any]) -> None:
+    """The schema rejects a misspelt key, so the test above can fail."""
     services = {"broker": {**compose["services"]["broker"], "enviroment": {}}}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"services": services}, get_builtin_schema("vendor.compose-spec"))
@@ -85,8 +85,8 @@ def test_every_image_is_pinned(compose: dict[str, Any]) -> None:
     assert loose == []
 
 
-def test_waits_only_for_what_can_come_true(compose: dict[str, Any]) -> None:
-    """A service that is waited for until it is healthy has a health check; one until it is done, ends."""
+def test_services_wait_for_reachable_conditions(compose: dict[str, Any]) -> None:
+    """A service that must be healthy has a health check; a service that must complete is not restarted."""
     services = compose["services"]
     waits = [
         (name, other, wait["condition"])
@@ -108,14 +108,14 @@ def test_waits_only_for_what_can_come_true(compose: dict[str, Any]) -> None:
 
 
 def test_ports_are_open_on_this_machine_only(compose: dict[str, Any]) -> None:
-    """No published port can be reached from another machine: the listeners have no security."""
+    """Published ports are bound to the loopback address, because the listeners have no security."""
     ports = [port for service in compose["services"].values() for port in service.get("ports", [])]
     assert ports
     assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
 
 
-def test_containers_have_no_rights_to_spare(compose: dict[str, Any]) -> None:
-    """Every container drops all capabilities and cannot get new ones; ours cannot write to their image."""
+def test_containers_have_few_rights(compose: dict[str, Any]) -> None:
+    """Every container drops all capabilities and cannot gain new ones; our containers have a read-only image."""
     for name, service in compose["services"].items():
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
@@ -125,7 +125,7 @@ def test_containers_have_no_rights_to_spare(compose: dict[str, Any]) -> None:
 
 
 def test_volumes_and_mounts_exist(compose: dict[str, Any]) -> None:
-    """Each volume is declared, each mounted or built file is there, nothing declared is unused."""
+    """Each used volume is declared and the reverse; each mounted or built file exists."""
     named = set()
     for service in compose["services"].values():
         for volume in service.get("volumes", []):
@@ -139,14 +139,14 @@ def test_volumes_and_mounts_exist(compose: dict[str, Any]) -> None:
     assert named == set(compose["volumes"])
 
 
-def test_holds_no_secret(compose: dict[str, Any]) -> None:
-    """Nothing in the file looks like a password, a token or a key."""
+def test_there_is_no_secret(compose: dict[str, Any]) -> None:
+    """Neither file contains the name of a password, a token or a key."""
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8") + DOCKERFILE.read_text(encoding="utf-8")
     assert re.findall(r"(?i)password|passwd|secret|token|jaas|private.key", text) == []
 
 
 def test_listeners_agree(compose: dict[str, Any], broker_environment: dict[str, str]) -> None:
-    """Each listener has a protocol, each client one is advertised on its own port, and clients use those."""
+    """Each listener has a protocol; client listeners are advertised on their own ports, which clients use."""
     properties = server_properties(broker_environment)
     listeners, advertised = endpoints(properties["listeners"]), endpoints(properties["advertised.listeners"])
     controllers = {properties["controller.listener.names"]}
@@ -174,8 +174,8 @@ def test_listeners_agree(compose: dict[str, Any], broker_environment: dict[str, 
 
 
 @pytest.mark.parametrize(("service", "name"), [("job", "run"), ("exporter", "export")])
-def test_the_program_takes_its_commands(compose: dict[str, Any], service: str, name: str) -> None:
-    """The flags of our services are flags of their commands."""
+def test_the_commands_are_valid(compose: dict[str, Any], service: str, name: str) -> None:
+    """The flags of our services are valid for their commands."""
     from groupreplay.streaming.cli.program import cli
 
     named, *flags = compose["services"][service]["command"]
@@ -185,8 +185,8 @@ def test_the_program_takes_its_commands(compose: dict[str, Any], service: str, n
     command.make_context(name, flags)
 
 
-def test_the_monitoring_finds_itself(compose: dict[str, Any]) -> None:
-    """Grafana asks Prometheus, Prometheus the exporter, each where it listens; and all of it is what is tested."""
+def test_the_monitoring_services_find_each_other(compose: dict[str, Any]) -> None:
+    """Grafana has Prometheus's address, Prometheus has the exporter's, and they mount the files in ``deploy``."""
     services = compose["services"]
     exporter, prometheus, grafana = (services[name] for name in ("exporter", "prometheus", "grafana"))
     listen = exporter["command"][exporter["command"].index("--listen") + 1]
@@ -209,8 +209,8 @@ def test_the_monitoring_finds_itself(compose: dict[str, Any]) -> None:
     assert (ROOT / shown).samefile(ROOT / "deploy" / "grafana" / "groupreplay.json")
 
 
-def test_nobody_can_log_in(compose: dict[str, Any]) -> None:
-    """Grafana's image has a well-known login; looking needs none, and there is no way to use it."""
+def test_grafana_has_no_login(compose: dict[str, Any]) -> None:
+    """Anonymous users may view; the image's well-known login is disabled."""
     environment = compose["services"]["grafana"]["environment"]
     assert {name: environment[name] for name in environment if name.startswith("GF_AUTH_")} == {
         "GF_AUTH_ANONYMOUS_ENABLED": "true",
@@ -221,15 +221,15 @@ def test_nobody_can_log_in(compose: dict[str, Any]) -> None:
 
 
 def test_the_checkpoint_outlives_the_container(compose: dict[str, Any]) -> None:
-    """The checkpoint lies on the job's volume."""
+    """The checkpoint is on the job's volume."""
     job = compose["services"]["job"]
     checkpoint = job["command"][job["command"].index("--checkpoint") + 1]
     mounts = [volume.split(":")[1] for volume in job["volumes"]]
     assert [mount for mount in mounts if checkpoint.startswith(f"{mount}/")] == ["/var/lib/groupreplay"]
 
 
-def test_the_members_module_takes_its_command(compose: dict[str, Any]) -> None:
-    """The command of the demo's members is one that the scenario's program knows."""
+def test_the_members_command_is_valid(compose: dict[str, Any]) -> None:
+    """The command of the demo's members is valid for the scenario's program."""
     import sys
 
     members = compose["services"]["members"]
@@ -240,14 +240,14 @@ def test_the_members_module_takes_its_command(compose: dict[str, Any]) -> None:
 
 
 def dockerfile_instructions() -> list[list[str]]:
-    """The instructions as words, continued lines joined, comments dropped."""
+    """The instructions as words, without comments and continuation characters."""
     lines = [line for line in DOCKERFILE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     joined = "\n".join(lines).replace("\\\n", " ")
     return [[line.split()[0], *shlex.split(line)[1:]] for line in joined.splitlines() if line.strip()]
 
 
-def test_the_image_copies_what_the_wheel_is_made_of() -> None:
-    """Every copied path exists and is shown to the builder, and every room of the package is copied."""
+def test_the_image_copies_the_sources_of_the_wheel() -> None:
+    """Every copied path exists and is not ignored, and every folder of the package is copied."""
     copied = [
         source
         for name, *words in dockerfile_instructions()
@@ -255,19 +255,19 @@ def test_the_image_copies_what_the_wheel_is_made_of() -> None:
         for source in words[:-1]
     ]
     assert [path for path in copied if not (ROOT / path).exists()] == []
-    shown = {
+    included = {
         line[1:]
         for line in (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
         if line.startswith("!")
     }
-    assert set(copied) == shown
+    assert set(copied) == included
     links = [path for path in (ROOT / "src" / "groupreplay").iterdir() if path.is_symlink()]
     assert {path.resolve().relative_to(ROOT).as_posix() for path in links} == {"codecs", "state", "streaming"}
     assert {"src", "codecs", "state", "streaming"} <= set(copied)
 
 
-def test_the_image_runs_as_nobody_special() -> None:
-    """The last user is not root, and commands are given as lists, so that signals reach the program."""
+def test_the_image_does_not_run_as_root() -> None:
+    """The last user is not root, and commands are lists, so that signals reach the program."""
     instructions = dockerfile_instructions()
     users = [words[0] for name, *words in instructions if name == "USER"]
     assert users[-1] not in {"root", "0"}
@@ -284,10 +284,10 @@ def test_the_image_has_the_version_of_the_package(compose: dict[str, Any]) -> No
 
 
 @pytest.mark.broker
-def test_kafkas_launcher_takes_the_environment(broker_environment: dict[str, str], tmp_path: Path) -> None:
-    """The program that Kafka's image starts with makes a valid configuration of it and formats the storage.
+def test_kafkas_launcher_accepts_the_environment(broker_environment: dict[str, str], tmp_path: Path) -> None:
+    """The entry point of Kafka's image writes a valid configuration and formats the storage.
 
-    Only the data folder is another one. The version is the one that the image is pinned to.
+    Only the data folder is different. The version is that of the pinned image.
     """
     from groupreplay.streaming.local.jars import jar_paths
     from groupreplay.streaming.local.java import find_java
@@ -295,7 +295,7 @@ def test_kafkas_launcher_takes_the_environment(broker_environment: dict[str, str
     defaults, mounted, final = (tmp_path / name for name in ("defaults", "mounted", "final"))
     for folder in (defaults, mounted, final):
         folder.mkdir()
-    # These are in the image; which settings they hold does not matter once one is given in the environment.
+    # The image has these files; their content is ignored when the environment has settings.
     for name in ("server.properties", "log4j2.yaml", "tools-log4j2.yaml"):
         (defaults / name).touch()
     environment = {**broker_environment, "KAFKA_LOG_DIRS": str(tmp_path / "data")}
@@ -313,14 +313,14 @@ def test_kafkas_launcher_takes_the_environment(broker_environment: dict[str, str
 
 @pytest.mark.broker
 def test_asking_about_a_group_creates_the_offsets_topic(compose: dict[str, Any]) -> None:
-    """The one-shot service ends well on a new broker, and leaves the topic and no group behind."""
+    """On a new broker the one-shot service succeeds, creates the topic, and creates no group."""
     from confluent_kafka.admin import AdminClient
 
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.local.jars import jar_paths
     from groupreplay.streaming.local.java import find_java
 
-    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"  # what the script in the image starts
+    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"  # the class that the script in the image starts
     with EmbeddedBroker(wait_for_coordinator=False) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         before = set(admin.list_topics(timeout=10).topics)
@@ -335,7 +335,7 @@ def test_asking_about_a_group_creates_the_offsets_topic(compose: dict[str, Any])
 
 @pytest.mark.broker
 def test_every_setting_is_known(broker_environment: dict[str, str], compose: dict[str, Any]) -> None:
-    """Each KAFKA_ name is a setting that the pinned Kafka declares; unknown ones it would ignore."""
+    """Each KAFKA_ name is a setting that the pinned Kafka declares; Kafka would ignore unknown ones."""
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
     from groupreplay.streaming.local.jars import jar_paths

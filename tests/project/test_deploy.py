@@ -1,4 +1,4 @@
-"""The systemd unit: what systemd says of it, and what it must not hold."""
+"""The systemd unit is valid, restricted, and contains no secret."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ UNIT = ROOT / "deploy" / "groupreplay.service"
 
 
 def settings() -> dict[str, str]:
-    """The unit's settings; each stands once."""
+    """The unit's settings, none of which is repeated."""
     pairs = re.findall(r"^(\w+)=(.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(pairs) == len(dict(pairs))
     return dict(pairs)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
-def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    """systemd-analyze finds no unknown setting and no wrong value."""
-    # It looks for the program, too, which is not installed where tests run.
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    """systemd-analyze reports no unknown setting and no invalid value."""
+    # systemd-analyze also checks that the program exists, and it is not installed where tests run.
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("/opt/groupreplay/bin/groupreplay", "/bin/true"))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False
     )
-    said = [line for line in (done.stdout + done.stderr).splitlines() if UNIT.name in line]
-    assert said == []
+    complaints = [line for line in (done.stdout + done.stderr).splitlines() if UNIT.name in line]
+    assert complaints == []
 
 
-def test_the_unit_starts_a_command_that_there_is(tmp_path: Path) -> None:
-    """Its command line is understood: with a configuration that names no checkpoint only that is missing."""
+def test_the_unit_starts_a_valid_command(tmp_path: Path) -> None:
+    """The command line is valid: with a configuration without a checkpoint, only that option is missing."""
     program, *words = settings()["ExecStart"].split()
     config = tmp_path / "config.toml"
     config.write_text('bootstrap-server = "127.0.0.1:1"\n')
@@ -46,17 +46,17 @@ def test_the_unit_starts_a_command_that_there_is(tmp_path: Path) -> None:
     assert (result.exit_code, "Missing option '--checkpoint'" in result.stderr) == (ExitCode.USAGE, True)
 
 
-def test_failures_that_stay_are_not_tried_again() -> None:
-    """Usage, rights and data: the same exit codes as the program's own."""
-    stay = {ExitCode.USAGE, ExitCode.AUTHORISATION, ExitCode.DATA}
+def test_permanent_failures_are_not_retried() -> None:
+    """The unit lists the program's exit codes for usage, authorisation and data."""
+    permanent = {ExitCode.USAGE, ExitCode.AUTHORISATION, ExitCode.DATA}
     found = settings()
     assert found["Restart"] == "on-failure"
-    assert {int(code) for code in found["RestartPreventExitStatus"].split()} == stay
+    assert {int(code) for code in found["RestartPreventExitStatus"].split()} == permanent
     assert found["SuccessExitStatus"] == "143"
 
 
-def test_the_unit_is_locked_up_and_holds_no_secret() -> None:
-    """What systemd offers to take away is taken away; the login comes as a credential."""
+def test_the_unit_is_restricted_and_holds_no_secret() -> None:
+    """The unit uses systemd's restrictions, and the login is a credential."""
     found = settings()
     for name in ("NoNewPrivileges", "PrivateTmp", "PrivateDevices", "ProtectHome", "DynamicUser"):
         assert found[name] == "yes"

@@ -1,4 +1,4 @@
-"""Docs and code agree: the event table of the README, links, and what may not be in a text."""
+"""Facts in the docs: the runbook's sections, links and anchors, and what no text may contain."""
 
 from __future__ import annotations
 
@@ -18,32 +18,25 @@ from groupreplay.state.conditions.conditions import (
     StuckReason,
 )
 from groupreplay.state.conditions.tracker import runbook_section
-from groupreplay.state.output.catalogue import EVENTS
 from support.paths import ROOT
-
-
-def test_the_readme_lists_every_event() -> None:
-    """And none that does not exist."""
-    text = (ROOT / "README.md").read_text()
-    section = text.split("\n## Events\n")[1].split("\n## ")[0]
-    named = re.findall(r"^\| `([a-z_.]+)` \|", section, re.MULTILINE)
-    assert sorted(named) == sorted(fact.NAME for fact in EVENTS)
-
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
 
 
+def anchors(page: str, level: str = "#+") -> list[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(rf"^{level} (.*)$", page, re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
 def test_the_runbook_has_a_section_for_each_condition() -> None:
-    """At the place that its events point to, in the order of the docs, and for nothing else."""
-    headings = re.findall(r"^## (.*)$", RUNBOOK, re.MULTILINE)
-    # What GitHub and others make of a heading.
-    anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
-    assert anchors == [runbook_section(kind.NAME) for kind in CONDITIONS]
+    """The sections have the anchors that events link to, in the order of the docs; there are no others."""
+    assert anchors(RUNBOOK, "##") == [runbook_section(kind.NAME) for kind in CONDITIONS]
 
 
 @pytest.mark.parametrize("kind", CONDITIONS, ids=lambda kind: kind.NAME)
-def test_each_section_helps(kind: type[Condition]) -> None:
-    """What it means, what to do first, how to confirm; every reason that the event may give is told."""
+def test_each_runbook_section_is_complete(kind: type[Condition]) -> None:
+    """It has the meaning, the first action and the confirmation, and names every reason that the event may give."""
     section = RUNBOOK.partition(f"**`{kind.NAME}` means:**")[2].partition("\n## ")[0]
     assert [part for part in ("**First", "**Confirm:**") if part not in section] == []
     reasons = {RebalanceStuck: get_args(StuckReason), JobBlind: get_args(BlindReason)}.get(kind, ())
@@ -51,7 +44,7 @@ def test_each_section_helps(kind: type[Condition]) -> None:
 
 
 def tracked() -> list[Path]:
-    """The texts of the project."""
+    """The text files of the project that git tracks."""
     suffixes = {".py", ".md", ".toml", ".yml", ".yaml", ".json", ".sh", ""}
     names = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -60,8 +53,8 @@ def tracked() -> list[Path]:
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
-def test_links_lead_somewhere() -> None:
-    """Every relative link of every page names a file that is there."""
+def test_linked_files_exist() -> None:
+    """Every relative link of every page names an existing file."""
     broken = [
         (page.name, target)
         for page in tracked()
@@ -73,8 +66,21 @@ def test_links_lead_somewhere() -> None:
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
+def test_anchors_exist() -> None:
+    """Every anchor that a link names is a heading of its page."""
+    broken = [
+        (page.name, target, anchor)
+        for page in tracked()
+        if page.suffix == ".md"
+        for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text())
+        if anchor not in anchors((page.parent / target if target else page).read_text())
+    ]
+    assert broken == []
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
 def test_no_registry_and_no_machine_is_named() -> None:
-    """Clients know their registries by themselves; a path of somebody's machine helps nobody."""
+    """No text contains the address of a package registry or a path of one developer's machine."""
     forbidden = re.compile(
         "|".join(
             [

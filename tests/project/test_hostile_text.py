@@ -1,4 +1,4 @@
-"""Names that strangers chose, through everything that prints them: no terminal, sheet or log reader is harmed."""
+"""Hostile text from records in every output: it harms no terminal, spreadsheet or log reader."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from support.histories.raw_records import Raw
 from support.job.captures import CLUSTER_ID, invoke, raw, write_capture
 
 AT = 1_767_225_600_000
-#: What a terminal, a pager, a spreadsheet, a log reader, a markup language or a formatter would act on.
+#: Text that a terminal, a pager, a spreadsheet, a log reader, a markup language or a formatter would interpret.
 NAMES = {
     "colour": "a\x1b[31mred\x1b[0m",
     "title": "\x1b]0;pwned\x07",
@@ -54,7 +54,7 @@ NAMES = {
     "markup": "[red]x[/red]<b>&amp;",
     "escapes": '\\u{1b}","x":{"%s{0}\\n',
 }
-#: The longest group id that a broker was seen to take, near enough; every other character has to be escaped.
+#: About the longest group id that a broker accepts; every other character has to be escaped.
 LONG = "x\x1b" * 15_000
 BENIGN = {kind: f"name-{number}" for number, kind in enumerate(NAMES)}
 FORMATS = ("table", "json", "jsonl", "csv")
@@ -73,7 +73,7 @@ COMMANDS_OF_A_CAPTURE = [
 
 
 def classic(name: str) -> list[Record]:
-    """A group in which every text is this one: rebalances, a commit, a commit below it."""
+    """A classic group in which every text is ``name``: rebalances, a commit, a commit of a lower offset."""
     evil = member(name, [0], topic=name, instance_id=name, client_id=name, host=name)
     other = member(name + "2", [1], topic=name, client_id=name, host=name)
     return [
@@ -86,7 +86,7 @@ def classic(name: str) -> list[Record]:
 
 
 def modern(name: str) -> list[Record]:
-    """A group of KIP-848 with such members, one of which blocks the others."""
+    """A KIP-848 group with such names, in which one member blocks the others."""
     first, second = name, name + "2"
     return [
         *first_join(first, at=AT, client_id=name, instance_id=name, topics=(name,), regex=name),
@@ -101,7 +101,7 @@ def modern(name: str) -> list[Record]:
 
 
 def rows_of(names: Mapping[str, str]) -> list[Raw]:
-    """Two groups for each name, each in a partition of its own, and a record that is none."""
+    """Two groups for each name, each in a partition of its own, and a malformed record."""
     kinds: Sequence[tuple[Callable[[str], list[Record]], str]] = ((classic, ""), (modern, "-2"))
     lives = [(build(name), name + suffix) for name in names.values() for build, suffix in kinds]
     rows = [
@@ -113,7 +113,7 @@ def rows_of(names: Mapping[str, str]) -> list[Raw]:
 
 
 def renamed(key: bytes | None, group: str) -> bytes:
-    """The key of the same record of another group."""
+    """The key of the same record, for another group."""
     decoded = decode_key(key or b"")
     assert not isinstance(decoded, Skipped | Malformed)
     return encode_key(replace(decoded, group=group))
@@ -121,7 +121,7 @@ def renamed(key: bytes | None, group: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The hostile capture, and one that differs in nothing but the names."""
+    """A capture with hostile names, and one that differs only in the names."""
     folder = tmp_path_factory.mktemp("captures")
     return (
         write_capture(folder / "hostile.parquet", rows_of(NAMES)),
@@ -130,7 +130,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def harmful(text: str) -> set[str]:
-    """Characters that do more than to stand there."""
+    """The characters that are not plain visible text."""
     return {
         char
         for char in text
@@ -139,8 +139,8 @@ def harmful(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("words", COMMANDS_OF_A_CAPTURE, ids=" ".join)
-def test_no_command_lets_hostile_text_through(captures: tuple[Path, Path], words: list[str]) -> None:
-    """Nothing but visible characters, and not a line more than for names that mean no harm."""
+def test_no_command_prints_hostile_text(captures: tuple[Path, Path], words: list[str]) -> None:
+    """Output has only visible characters, and as many lines as with harmless names."""
     hostile, benign = (invoke(*words, "--from-file", one) for one in captures)
     assert hostile.exit_code == benign.exit_code
     assert harmful(hostile.stdout + hostile.stderr) == set()
@@ -152,7 +152,7 @@ def test_no_command_lets_hostile_text_through(captures: tuple[Path, Path], words
 @pytest.mark.parametrize("output", FORMATS)
 @pytest.mark.parametrize("words", [["list"], ["describe", "--all-groups", "--history"]], ids=" ".join)
 def test_a_group_id_of_30_000_bytes(tmp_path: Path, words: list[str], output: str) -> None:
-    """Tables cut it, CSV and JSON hold all of it that the documents and events hold; nothing breaks."""
+    """Tables truncate it; JSON has all of it; no format fails."""
     life = [row._replace(key=renamed(row.key, LONG)) for row in raw([asked_for(at=AT)])]
     result = invoke(*words, "-o", output, "--from-file", write_capture(tmp_path / "long.parquet", life))
     assert (result.exit_code, harmful(result.stdout)) == (0, set())
@@ -169,8 +169,8 @@ def test_a_group_id_of_30_000_bytes(tmp_path: Path, words: list[str], output: st
     [["list"], ["describe", "--all-groups", "--state"], ["describe", "--all-groups", "--history"]],
     ids=" ".join,
 )
-def test_json_gives_back_the_exact_names(captures: tuple[Path, Path], words: list[str]) -> None:
-    """Escaped for a terminal, and the same text for a program, every character of it."""
+def test_json_has_the_exact_names(captures: tuple[Path, Path], words: list[str]) -> None:
+    """JSON is escaped for the terminal, and a parser gets every character of the names."""
     names = {name + suffix for name in NAMES.values() for suffix in ("", "-2")}
     for output in ("json", "jsonl"):
         text = invoke(*words, "-o", output, "--from-file", captures[0]).stdout
@@ -178,8 +178,8 @@ def test_json_gives_back_the_exact_names(captures: tuple[Path, Path], words: lis
         assert {one.get("group_id") for one in found} == names
 
 
-def test_csv_cells_are_no_formulas(captures: tuple[Path, Path]) -> None:
-    """No cell of any table begins as a spreadsheet's formula does."""
+def test_csv_cells_are_not_formulas(captures: tuple[Path, Path]) -> None:
+    """No cell begins like a formula of a spreadsheet."""
     for words in (words for words in COMMANDS_OF_A_CAPTURE if "csv" in words):
         text = invoke(*words, "--from-file", captures[0]).stdout
         cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
@@ -188,8 +188,8 @@ def test_csv_cells_are_no_formulas(captures: tuple[Path, Path]) -> None:
         assert "'=HYPERLINK(1)" in cells, words
 
 
-def test_events_are_whole_and_bounded(captures: tuple[Path, Path]) -> None:
-    """Each event is JSON with the exact name, of bounded size; its subject, which others show, is harmless."""
+def test_events_are_complete_and_bounded(captures: tuple[Path, Path]) -> None:
+    """Each event is JSON of bounded size with the exact name; its subject, which other tools display, is harmless."""
     lines = invoke("replay", "--member-events", "-o", "jsonl", "--from-file", captures[0]).stdout.splitlines()
     events = list(map(json.loads, lines))
     assert all(len(json.dumps(one, ensure_ascii=False).encode()) <= MAX_BYTES for one in events)
@@ -204,7 +204,7 @@ def test_events_are_whole_and_bounded(captures: tuple[Path, Path]) -> None:
 def test_the_live_view_is_harmless(
     captures: tuple[Path, Path], capsys: pytest.CaptureFixture[str], colour: bool
 ) -> None:
-    """``events --follow`` and the demo print a line for each event, and nothing that acts."""
+    """``events --follow`` and the demo print one harmless line for each event."""
     lines = invoke("replay", "-o", "jsonl", "--from-file", captures[0]).stdout.splitlines()
     screen = Screen(colour=colour)
     for line in lines:
@@ -215,9 +215,9 @@ def test_the_live_view_is_harmless(
 
 
 @pytest.mark.parametrize("output", FORMATS)
-def test_answers_of_brokers(capsys: pytest.CaptureFixture[str], output: str) -> None:
-    """What ``probe --once`` prints of groups that are rebalancing now."""
-    answers = [
+def test_probe_results(capsys: pytest.CaptureFixture[str], output: str) -> None:
+    """``probe --once`` prints rebalancing groups with hostile names harmlessly."""
+    results = [
         GroupAnswer(
             cluster_id=CLUSTER_ID,
             group_id=name,
@@ -230,8 +230,8 @@ def test_answers_of_brokers(capsys: pytest.CaptureFixture[str], output: str) -> 
         )
         for name in NAMES.values()
     ]
-    table = service.round_table(answers)
-    show(table, [{"group_id": one.group_id} for one in answers], output, colour=False)
+    table = service.round_table(results)
+    show(table, [{"group_id": one.group_id} for one in results], output, colour=False)
     printed = capsys.readouterr().out
     assert harmful(printed) == set()
     assert printed.count("\n") == {"json": 3 * len(NAMES) + 2, "jsonl": len(NAMES)}.get(
@@ -240,8 +240,8 @@ def test_answers_of_brokers(capsys: pytest.CaptureFixture[str], output: str) -> 
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_names_that_are_asked_for(captures: tuple[Path, Path], name: str) -> None:
-    """A name typed on the command line comes back in answers and errors as harmless as one from a record."""
+def test_names_on_the_command_line(captures: tuple[Path, Path], name: str) -> None:
+    """A hostile name on the command line is harmless in output and errors."""
     for words in (["coordinator", "--", name], ["describe", "--from-file", captures[1], "--group=" + name]):
         result = invoke(*words)
         assert harmful(result.stdout + result.stderr) == set()
@@ -249,7 +249,7 @@ def test_names_that_are_asked_for(captures: tuple[Path, Path], name: str) -> Non
 
 
 def test_no_flag_takes_a_secret() -> None:
-    """Passwords and keys come from files: a command line is seen by everybody on the machine."""
+    """Passwords and keys come from files, because every user of the machine can read command lines."""
     context = click.Context(cli)
     flags = [
         (name, option)

@@ -1,4 +1,4 @@
-"""Alerts and dashboard: what they ask for is what the exporter says, and each alert fires when it should."""
+"""Alerts and dashboard use only metrics that the exporter has, and each alert fires when it should."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from groupreplay.streaming.job.heartbeat import JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck
+from support.paths import ROOT
 from support.tools.monitoring_files import (
     GRAFANA,
     PROMETHEUS,
-    ROOT,
     RULES,
     RULES_TEST,
     alerts,
@@ -34,14 +34,14 @@ from support.tools.prometheus_tools import promtool
 
 
 @pytest.fixture(scope="module")
-def said() -> dict[str, set[str]]:
-    """What the exporter really says about a job with something of everything: labels by metric."""
+def exported() -> dict[str, set[str]]:
+    """The exporter's output for a job that has a value for every metric: labels by metric."""
     picture = TopicsSnapshot()
-    (calm, told), (sick, alarmed) = stable(), stuck(for_ms=700_000)
+    (calm, calm_report), (sick, sick_report) = stable(), stuck(for_ms=700_000)
     expiring = {**msgspec.json.decode(document(calm)), "offsets": {"next_expiry_ms": START}}
     picture.take_state(b"calm", msgspec.json.encode(expiring))
     picture.take_state(b"sick", document(sick, "sick"))
-    for value in [*events(told, "calm"), *events(alarmed, "sick")]:
+    for value in [*events(calm_report, "calm"), *events(sick_report, "sick")]:
         picture.take_event(value, START)
     picture.take_job(JOB_KEY, job_document(SINCE_MS))
     blind = [{"condition": "job.blind", "severity": "ERROR", "what": "no_rights"}]
@@ -53,13 +53,13 @@ def said() -> dict[str, set[str]]:
     }
 
 
-def test_the_exporter_can_say_everything(said: dict[str, set[str]]) -> None:
-    """Every metric of the table, with its labels: so what is asked for below is held against real output."""
-    assert said == {meter.name: set(meter.labels) for meter in METERS}
+def test_the_exporter_has_every_metric(exported: dict[str, set[str]]) -> None:
+    """The output has every metric of the table with its labels, so the tests below compare with real output."""
+    assert exported == {meter.name: set(meter.labels) for meter in METERS}
 
 
-def asked_for(query: str) -> Iterator[tuple[str, str]]:
-    """(metric, label) of each matcher of a query, and (metric, "") of each metric."""
+def used_in(query: str) -> Iterator[tuple[str, str]]:
+    """(metric, label) of each matcher in a query, and (metric, "") of each metric."""
     for name, matchers in re.findall(r"\b((?:kafka|groupreplay)_[a-z_]+)\b(?:\{([^}]*)\})?", query):
         yield name, ""
         for label in re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers):
@@ -67,36 +67,36 @@ def asked_for(query: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("where", "query"), queries().items(), ids=queries())
-def test_queries_ask_for_what_there_is(where: str, query: str, said: dict[str, set[str]]) -> None:
-    """Each metric exists and has the labels that it is chosen, grouped, and shown by."""
-    found = list(asked_for(query))
+def test_queries_use_existing_metrics(where: str, query: str, exported: dict[str, set[str]]) -> None:
+    """Each metric exists and has the labels by which the query selects and groups it."""
+    found = list(used_in(query))
     assert found, where
     assert [
-        (name, label) for name, label in found if name not in said or label not in {"", *said[name]}
+        (name, label) for name, label in found if name not in exported or label not in {"", *exported[name]}
     ] == []
-    known = set().union(*(said[name] for name, _ in found))
+    known = set().union(*(exported[name] for name, _ in found))
     grouped = re.findall(r"\b(?:by|on|ignoring|without)\s*\(([^)]*)\)", query)
     assert {label.strip() for labels in grouped for label in labels.split(",")} <= known
 
 
-def test_conditions_that_are_asked_for_exist() -> None:
-    """A misspelt name would be an alert that never fires."""
+def test_conditions_in_queries_exist() -> None:
+    """Every condition in a query exists; an alert with a misspelt name would never fire."""
     known = {kind.NAME for kind in CONDITIONS} | {WEDGED}
-    asked = {name for query in queries().values() for name in re.findall(r'condition!?="([^"]*)"', query)}
-    assert len(asked) > 7
-    assert asked - known == set()
+    used = {name for query in queries().values() for name in re.findall(r'condition!?="([^"]*)"', query)}
+    assert len(used) > 7
+    assert used - known == set()
 
 
 def test_every_query_can_be_parsed(tmp_path: Path) -> None:
-    """By Prometheus: each query of the dashboard as a rule."""
+    """Prometheus parses each query, written as a rule."""
     rules = [{"record": f"q:{number}", "expr": query} for number, query in enumerate(queries().values())]
     path = tmp_path / "queries.yml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
     assert f"{len(rules)} rules found" in promtool("check", "rules", path)
 
 
-def test_a_broken_query_would_be_refused(tmp_path: Path) -> None:
-    """So the test above can fail."""
+def test_a_broken_query_is_rejected(tmp_path: Path) -> None:
+    """Promtool rejects a broken query, so the test above can fail."""
     path = tmp_path / "queries.yml"
     path.write_text(
         yaml.safe_dump({"groups": [{"name": "x", "rules": [{"record": "q:1", "expr": "sum(by)("}]}]})
@@ -106,13 +106,13 @@ def test_a_broken_query_would_be_refused(tmp_path: Path) -> None:
 
 
 def test_the_rules_are_valid() -> None:
-    """And so is the configuration that loads them."""
+    """The rules and the configuration that loads them are valid."""
     assert f"{len(alerts())} rules found" in promtool("check", "rules", RULES)
     assert "SUCCESS" in promtool("check", "config", PROMETHEUS / "prometheus.yml")
 
 
-def test_each_alert_fires_and_does_not() -> None:
-    """By promtool, on series that are written down beside the rules; every alert has both cases."""
+def test_each_alert_fires_only_when_it_should() -> None:
+    """Promtool's tests pass, and they have a case with and a case without each alert."""
     assert "SUCCESS" in promtool("test", "rules", RULES_TEST)
     cases: dict[str, set[bool]] = {}
     for test in yaml.safe_load(RULES_TEST.read_text())["tests"]:
@@ -121,8 +121,8 @@ def test_each_alert_fires_and_does_not() -> None:
     assert cases == {rule["alert"]: {True, False} for rule in alerts()}
 
 
-def test_each_alert_says_what_to_do() -> None:
-    """A summary, a description, a severity, and the address of a section that the runbook has."""
+def test_each_alert_has_its_annotations() -> None:
+    """A summary, a description, a severity, and the address of an existing section of the runbook."""
     headings = re.findall(r"^##+ (.*)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
     anchors = {heading.lower().replace(" ", "-") for heading in headings}
     for rule in alerts():
@@ -132,15 +132,15 @@ def test_each_alert_says_what_to_do() -> None:
         assert anchor in anchors, rule["alert"]
 
 
-def test_the_page_lists_them() -> None:
-    """Every alert in its order, and the table of metrics as the code has it (``make docs`` writes it)."""
+def test_the_page_lists_alerts_and_metrics() -> None:
+    """The page has every alert in order, and the table of metrics that ``make docs`` writes."""
     page = (ROOT / "docs" / "monitoring.md").read_text()
     assert re.findall(r"^\| `([A-Z]\w+)` \|", page, re.MULTILINE) == [rule["alert"] for rule in alerts()]
     assert metrics_table() in page
 
 
-def test_the_dashboard_is_whole() -> None:
-    """Ids are unique, no panel lies on another, every query is asked of the chosen data source."""
+def test_the_dashboard_is_valid() -> None:
+    """Ids are unique, panels do not overlap, and every query uses the selected data source."""
     panels = dashboard()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     cells: set[tuple[int, int]] = set()
@@ -153,9 +153,9 @@ def test_the_dashboard_is_whole() -> None:
     assert {target["datasource"]["uid"] for _, target in targets()} == {"${datasource}"}
 
 
-def test_the_dashboard_shows_what_it_should(said: dict[str, set[str]]) -> None:
-    """States, rebalances, progress, conditions, expiry, events, the job; legends name labels that there are."""
-    shown = {name for _, target in targets() for name, _ in asked_for(target["expr"])}
+def test_the_dashboard_shows_the_main_metrics(exported: dict[str, set[str]]) -> None:
+    """It has states, rebalances, conditions, expiry, events and the job; labels in legends exist."""
+    shown = {name for _, target in targets() for name, _ in used_in(target["expr"])}
     wanted = {
         "group_state",
         "rebalances_total",
@@ -167,23 +167,23 @@ def test_the_dashboard_shows_what_it_should(said: dict[str, set[str]]) -> None:
     assert {f"kafka_consumergroup_{name}" for name in wanted} - shown == set()
     assert {"groupreplay_events_total", "groupreplay_job_up", "groupreplay_lag_offsets"} - shown == set()
     for panel, target in targets():
-        labels = set().union(*(said[name] for name, _ in asked_for(target["expr"])))
+        labels = set().union(*(exported[name] for name, _ in used_in(target["expr"])))
         assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= labels, panel["title"]
 
 
-def test_variables_are_declared(said: dict[str, set[str]]) -> None:
-    """Every variable of a query is one of the dashboard's or of Grafana's own."""
+def test_variables_are_declared(exported: dict[str, set[str]]) -> None:
+    """Every variable in a query belongs to the dashboard or to Grafana."""
     variables = {one["name"]: one for one in dashboard()["templating"]["list"]}
     text = json.dumps(dashboard()["panels"])
     used = {name for name in re.findall(r"\$\{?(\w+)", text) if not name.startswith("__")}
     assert used <= set(variables)
     for name in ("cluster", "group"):
         (found,) = re.findall(r"label_values\(([a-z_]+)(?:\{.*\})?, (\w+)\)", variables[name]["definition"])
-        assert found[1] in said[found[0]]
+        assert found[1] in exported[found[0]]
 
 
-def test_provisioning_finds_them() -> None:
-    """Grafana is told of the data source of that type, and of a folder."""
+def test_provisioning_is_complete() -> None:
+    """It has the default data source and a folder of dashboards."""
     (source,) = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yml").read_text())[
         "datasources"
     ]

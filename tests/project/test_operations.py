@@ -1,4 +1,4 @@
-"""docs/operations.md says what is true, and what stands in its blocks works."""
+"""Facts in docs/operations.md agree with the code, and its code blocks work."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SHELL = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 
 
 def parsed(words: list[str]) -> click.Context:
-    """A command line of the program, as far as it goes without running it."""
+    """Parses a command line of the program without running it."""
     command = cli.get_command(click.Context(cli), words[0])
     assert command is not None
     return command.make_context(words[0], words[1:])
 
 
-def test_every_check_is_explained() -> None:
-    """The table under "check" has a row for each, in the order in which they are printed or near it."""
+def test_every_check_has_a_row() -> None:
+    """The table under "check" has a row for each check."""
     section = PAGE.partition("\n## Before the first start: check\n")[2].partition("\n## ")[0]
     rows = "\n".join(re.findall(r"^\| (.*?) \|", section, re.MULTILINE))
     others = {"rights": "each right", "sink rights": "each right", "output topics": "each output topic"}
@@ -39,14 +39,14 @@ def test_every_check_is_explained() -> None:
     assert missing == []
 
 
-def test_its_own_commands_are_taken() -> None:
-    """Each line that begins with the program's name has known flags with values of the right kind."""
+def test_commands_are_valid() -> None:
+    """Each command line of the program has known flags and valid values."""
     lines = [line for block in SHELL for line in block.splitlines() if line.startswith("groupreplay ")]
     assert [parsed(shlex.split(line)[1:]).info_name for line in lines] == ["check"]
 
 
 def test_the_submitted_job() -> None:
-    """The recipe for a cluster names the connector of this release, the secrets of ours, and a command that is one."""
+    """The spark-submit recipe has the connector's version, the settings of our session, and a valid command."""
     (block,) = [one for one in SHELL if one.startswith("spark-submit")]
     words = shlex.split(block.replace("\\\n", " "))
     assert words[words.index("--packages") + 1] == connector_coordinate()
@@ -58,7 +58,7 @@ def test_the_submitted_job() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell")
 def test_the_submitted_program(tmp_path: Path) -> None:
-    """The two lines that prepare a submission make a program that is ours."""
+    """The lines that prepare a submission create a file that runs this program."""
     (block,) = [one for one in SHELL if "job.py" in one and "spark-submit" not in one]
     (tmp_path / "groupreplay-0-py3-none-any.whl").write_bytes(b"")
     subprocess.run(["sh", "-ec", block], cwd=tmp_path, check=True)
@@ -70,7 +70,7 @@ def test_the_submitted_program(tmp_path: Path) -> None:
 
 
 def test_the_configuration_of_the_service(tmp_path: Path) -> None:
-    """It is taken as it stands: all that is missing here is the credential that systemd would hand over."""
+    """The configuration is valid: only the credential that systemd provides is missing here."""
     (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     config = tmp_path / "config.toml"
     config.write_text(block)

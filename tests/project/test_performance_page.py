@@ -1,4 +1,4 @@
-"""The commands of the pages on performance and scaling can be typed as they stand there."""
+"""The commands on the pages about performance and scaling are valid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMAND = re.compile(r"^(?:/tmp/)?(?:\.venv/bin/)?python benchmarks/(\w+\.py)(.
 
 
 def test_each_benchmark_is_on_the_page() -> None:
-    """With the command that runs it; what only others import has none."""
+    """The page has the command of each benchmark that is a program."""
     named = {script for script, _ in _COMMAND.findall(PAGES["performance.md"])}
     scripts = {path.name for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()}
     assert named == scripts
@@ -22,7 +22,7 @@ def test_each_benchmark_is_on_the_page() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_flags_of_benchmarks_exist(page: str) -> None:
-    """Each one is declared in the script that it is given to."""
+    """Each flag is declared in the script that gets it."""
     for script, rest in _COMMAND.findall(PAGES[page]):
         source = (ROOT / "benchmarks" / script).read_text()
         own, _, of_run = rest.partition(" -- ")
@@ -33,7 +33,7 @@ def test_the_flags_of_benchmarks_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_exists(page: str) -> None:
-    """Flags in the text belong to a benchmark or to ``groupreplay run``; those of spark-submit stand before it."""
+    """Flags in the text belong to a benchmark or to ``groupreplay run``, except those of spark-submit."""
     text = re.sub(r"spark-submit --.*?job\.py", "", PAGES[page], flags=re.DOTALL)
     scripts = "".join(path.read_text() for path in (ROOT / "benchmarks").glob("*.py"))
     known = {name for parameter in run.params for name in parameter.opts}
@@ -41,8 +41,8 @@ def test_every_flag_exists(page: str) -> None:
     assert [flag for flag in sorted(flags) if f'"{flag}"' not in scripts] == []
 
 
-def test_make_bench_is_what_the_page_says() -> None:
-    """The command of the page runs the one benchmark with the flags it is given."""
+def test_make_bench_runs_the_command_of_the_page() -> None:
+    """``make bench`` passes its flags to the benchmark, and the page names existing shapes."""
     makefile = (ROOT / "Makefile").read_text()
     assert "$(BIN)/python benchmarks/bench.py $(ARGS)" in makefile.split("\nbench:")[1].split("\n\n")[0]
     shapes = (ROOT / "benchmarks" / "shapes.py").read_text()

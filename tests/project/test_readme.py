@@ -1,4 +1,4 @@
-"""README.md, CONTRIBUTING.md and CHANGELOG.md say what is true."""
+"""Facts in README.md, CONTRIBUTING.md and CHANGELOG.md agree with the code."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def commands() -> list[str]:
 
 
 def test_the_event_table_is_complete() -> None:
-    """The table names every event once, in the order of docs/events.md, and nothing else."""
+    """The table has exactly the events, in the order of docs/events.md."""
     section = README.partition("\n## Events\n")[2].partition("\n## ")[0]
     assert [fact.NAME for fact in EVENTS] == re.findall(r"^\| `([a-z_.]+)` \|", section, re.MULTILINE)
 
 
 def test_the_topic_table_is_complete() -> None:
-    """The table of topics names those that the job writes by default."""
+    """The table has exactly the topics that the job writes by default."""
     from dataclasses import astuple
 
     from groupreplay.streaming.config.settings import TopicNames
@@ -43,8 +43,8 @@ def test_the_topic_table_is_complete() -> None:
 
 
 @pytest.mark.parametrize("line", commands())
-def test_commands_are_taken(line: str) -> None:
-    """Each command line of the README has a known command and known flags with values of the right kind."""
+def test_commands_are_valid(line: str) -> None:
+    """Each command line of the README has a known command, known flags and valid values."""
     _, name, *flags = shlex.split(line)
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
@@ -52,7 +52,7 @@ def test_commands_are_taken(line: str) -> None:
 
 
 def test_flags_in_the_text_exist() -> None:
-    """Every flag that a sentence names is a flag of some command, or of the tool the sentence is about."""
+    """Every flag in the text belongs to a command, or to spark-submit."""
     named = set(re.findall(r"`(--[a-z-]+)`", README))
     known = {
         flag
@@ -64,16 +64,8 @@ def test_flags_in_the_text_exist() -> None:
     assert named - known == spark_submits_own
 
 
-def test_links_lead_somewhere() -> None:
-    """Every link to a file of the repository has its file."""
-    links = re.findall(r"\]\(([^)]+)\)", README + CONTRIBUTING + CHANGELOG)
-    files = [link for link in links if "://" not in link]
-    assert files
-    assert [link for link in files if not (ROOT / link).exists()] == []
-
-
 def test_make_targets_exist() -> None:
-    """Every `make` target that is named is one."""
+    """Every ``make`` target in the text is in the Makefile."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     named = set(re.findall(r"(?:`|^)make ([a-z-]+)", README + CONTRIBUTING, re.MULTILINE))
@@ -81,24 +73,24 @@ def test_make_targets_exist() -> None:
     assert named - targets == set()
 
 
-def test_the_sample_is_of_this_release() -> None:
-    """The lines of the sample have the form, and the names of events, that the timeline prints."""
+def test_the_sample_output_is_current() -> None:
+    """The lines of the sample have the form of printed events, with existing event names."""
     sample = README.partition("```text\n")[2].partition("```")[0]
-    told = re.findall(r"^(\S+)  (INFO|WARN|ERROR) +(\S+) +([a-z]+ [a-z_]+): (.*)$", sample, re.MULTILINE)
-    assert len(told) > 5
-    for time, severity, group, name, words in told:
+    lines = re.findall(r"^(\S+)  (INFO|WARN|ERROR) +(\S+) +([a-z]+ [a-z_]+): (.*)$", sample, re.MULTILINE)
+    assert len(lines) > 5
+    for time, severity, group, name, words in lines:
         assert name.replace(" ", ".") in {fact.NAME for fact in EVENTS}
         line = Line(time=time, severity=severity, group=group, words=f"{name}: {words}")
         assert line.plain() in sample
 
 
-def test_pages_are_short() -> None:
-    """CONTRIBUTING is one page."""
+def test_contributing_is_short() -> None:
+    """CONTRIBUTING has at most one page."""
     assert len(CONTRIBUTING.splitlines()) <= 66
 
 
-def test_the_changelog_knows_this_version() -> None:
-    """There is a section for what comes next, or one for the version that this is."""
+def test_the_changelog_has_this_version() -> None:
+    """There is a section for unreleased changes or for the current version."""
     assert re.search(rf"^## \[(Unreleased|{re.escape(groupreplay.__version__)})\]", CHANGELOG, re.MULTILINE)
 
 

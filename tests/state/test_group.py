@@ -37,7 +37,7 @@ def opened() -> tuple[Group, list[Raw]]:
 
 
 def test_an_operation_stays_open_until_its_end_is_seen() -> None:
-    """A tombstone may be the first half of a conversion: nothing is said, and a deadline is set."""
+    """A tombstone may be the first half of a conversion: no event is emitted, and a deadline is set."""
     group, _ = opened()
     assert (group.next_deadline_ms(), group.describe()["state"]) == (9_001, "Empty")
 
@@ -66,14 +66,14 @@ def test_a_later_record_of_the_group_closes_an_operation() -> None:
 
 
 def test_a_group_record_ends_its_operation() -> None:
-    """A classic record is a full picture: no timer is needed for what comes first."""
+    """A classic record holds the whole group: it ends its operation without a timer."""
     group = Group(GROUP, CONTEXT)
     assert names(group.apply(observed(placed([asked_for(at=5)])), 0)) == ["group.created"]
     assert group.next_deadline_ms() is None
 
 
 def test_deadlines_are_served_with_data_in_every_call() -> None:
-    """A group that is busy all the time has its deadlines served in the same calls."""
+    """A group with records in every call has its due work done in the same calls."""
     records = placed([commit("t", 0, 1, at=1_000), no_offset("t", 0, at=2_000)])
     group = Group(GROUP, CONTEXT)
     group.apply(observed(records), now_ms=0)
@@ -90,7 +90,7 @@ def test_an_untouched_group_need_not_be_written() -> None:
 
 
 def test_a_recreated_topic_is_another_era() -> None:
-    """Offsets start again: the guard of the old life must not swallow the new one, nor may ids collide."""
+    """Offsets start again: new records below the last offset are applied, and ids do not collide."""
     group, _ = replay([asked_for(at=1)])
     era = replace(CONTEXT, era="era-2")
     again = Group.from_snapshot(GROUP, era, group.snapshot())
@@ -100,7 +100,7 @@ def test_a_recreated_topic_is_another_era() -> None:
 
 
 def test_a_document_is_taken_when_something_changed() -> None:
-    """A commit's time alone is no reason to write it again; a new partition, a member or a state is."""
+    """The time of a commit alone does not change the document; a new partition, a member or a state does."""
     group = Group(GROUP, CONTEXT)
     history = placed(
         [
@@ -122,14 +122,14 @@ def test_a_document_is_taken_when_something_changed() -> None:
 
 
 def test_the_document_survives_a_restart() -> None:
-    """What was taken is remembered in the snapshot, so a restart writes nothing again."""
+    """The snapshot has a digest of the last document, so that a restart does not write it again."""
     group, _ = replay([asked_for(at=1)])
     assert group.take_document() is not None
     assert Group.from_snapshot(GROUP, CONTEXT, group.snapshot()).take_document() is None
 
 
 def test_a_deleted_group_takes_its_document_away_once() -> None:
-    """Only a group that had a document gets a tombstone; then nothing is left to remember."""
+    """Only a group that had a document gets a tombstone; then nothing must be kept."""
     group, _ = opened()
     group.take_document()
     group.expire(9_001)
@@ -185,7 +185,7 @@ def test_the_document_in_full() -> None:
 
 
 def test_a_group_of_a_newer_kind_is_not_taken_for_a_simple_one() -> None:
-    """Its commits look like those of a simple group; its own records tell."""
+    """Its commits are like those of a simple group; its own records show its kind."""
     key = decode_key(CONSUMER_GROUP_KEY)
     history = placed([Raw(key, decode_value(key, CONSUMER_GROUP_EPOCH_5), at=5), commit("t", 0, 1, at=6)])
     group = Group(GROUP, CONTEXT)

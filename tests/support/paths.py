@@ -1,4 +1,4 @@
-"""The root of the checkout."""
+"""Paths in the checkout."""
 
 from __future__ import annotations
 

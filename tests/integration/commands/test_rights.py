@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
 DEADLINE_SECONDS = 240.0
 TOPICS = TopicNames()
 OUTPUT_TOPICS = (TOPICS.events, TOPICS.states, TOPICS.dead_letters, TOPICS.job, TOPICS.probes)
-#: The rights of the README (tests/streaming/test_rights.py compares them), each once.
+#: The rights of the README (tests/streaming/kafka/test_rights.py compares them), each once.
 RIGHTS = list(dict.fromkeys([*source_rights(probe=True, ask_retention=True), *sink_rights(TOPICS), CREATE]))
 #: Describe comes with Read and with Write.
 CONTAINED = [

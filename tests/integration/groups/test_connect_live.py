@@ -1,6 +1,6 @@
-"""A Connect cluster that is deployed anew, worker by worker, and one worker that is killed: nothing is alarming.
+"""A rolling restart of a Connect cluster and one killed worker cause no event of WARN or above.
 
-Two groups are watched: that of the workers, whose blobs are Connect's own, and that of the tasks of a sink.
+There are two groups: that of the workers, with Connect's own metadata format, and that of the tasks of a sink.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 240.0
 
 
 def test_a_rolling_deployment_of_connect(broker: EmbeddedBroker, tmp_path: Path) -> None:
-    """Three restarts in an orderly way and one SIGKILL; both groups rebalance each time, and nothing is said."""
+    """Three clean restarts and one SIGKILL: both groups rebalance each time without a warning."""
     with EmbeddedBroker() as watched:
         servers, sink = watched.bootstrap_servers, broker.bootstrap_servers
         create_topics(AdminClient({"bootstrap.servers": servers}), {TOPIC: PARTITIONS})
@@ -35,19 +35,21 @@ def test_a_rolling_deployment_of_connect(broker: EmbeddedBroker, tmp_path: Path)
             Workers(servers, GROUP, tmp_path) as workers,
         ):
             workers.start(*NAMES)
-            wait_until(workers.at_work, PATIENCE_SECONDS, pause=0.5)
-            wait_until(lambda: workers.tell(SINK, file_sink(tmp_path)), PATIENCE_SECONDS, pause=1.0)
-            wait_until(lambda: workers.at_work(SINK, TASKS), PATIENCE_SECONDS, pause=0.5)
+            wait_until(workers.are_assigned, PATIENCE_SECONDS, pause=0.5)
+            wait_until(
+                lambda: workers.create_connector(SINK, file_sink(tmp_path)), PATIENCE_SECONDS, pause=1.0
+            )
+            wait_until(lambda: workers.are_assigned(SINK, TASKS), PATIENCE_SECONDS, pause=0.5)
             for name, end in [*((one, workers.stop) for one in NAMES), (NAMES[0], workers.kill)]:
                 end(name)
-                wait_until(workers.at_work, PATIENCE_SECONDS, pause=0.5)
+                wait_until(workers.are_assigned, PATIENCE_SECONDS, pause=0.5)
                 workers.start(name)
-                wait_until(lambda: workers.at_work(SINK, TASKS), PATIENCE_SECONDS, pause=0.5)
-            heard = watch.replay("--member-events")
-    assert heard.severe() == []
+                wait_until(lambda: workers.are_assigned(SINK, TASKS), PATIENCE_SECONDS, pause=0.5)
+            events = watch.replay("--member-events")
+    assert events.severe() == []
     for group in (GROUP, f"connect-{SINK}"):
-        assert heard.counts(group)["rebalance.completed"] >= 5
-        assert {name for name, _, _ in heard.alarms(group)} <= {"owner.silent"}
+        assert events.counts(group)["rebalance.completed"] >= 5
+        assert {name for name, _, _ in events.alarms(group)} <= {"owner.silent"}
 
 
 def file_sink(folder: Path) -> dict[str, str]:

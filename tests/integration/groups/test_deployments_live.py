@@ -1,7 +1,7 @@
-"""What operators do every day, with real clients on a real broker: nothing of WARN or above, with the defaults.
+"""Usual deployments of real clients on a real broker cause no event of WARN or above with the default thresholds.
 
-All deployments go on at the same time on one broker, with a prober beside them. At the end a replay of the log and
-the probes says what the job would have said. The prober writes to another broker, as those do who want to be alarmed.
+All deployments run at the same time on one broker, together with a prober. At the end a replay of the log and the
+probes gives the events. The prober writes to another broker, as is recommended for alerting.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ class Pods:
         self.running: dict[str, Consumer] = {}
 
     def start(self, *names: str, static: bool = False) -> Condition:
-        """More of them; the condition is that all are at work."""
+        """Starts pods; the condition is that all pods have partitions."""
         for name in names:
             more = {"group_instance_id": name} if static else {}
             self.running[name] = self._world.join(self._group, name, self._topic, **self._settings, **more)
-        return self.at_work()
+        return self.are_assigned()
 
     def stop(self, *names: str) -> Condition:
-        """Some end in an orderly way; the condition is that the others are at work."""
+        """Closes pods; the condition is that the others have partitions."""
         for name in names:
             self._world.leave(self.running.pop(name))
-        return self.at_work()
+        return self.are_assigned()
 
-    def at_work(self) -> Condition:
-        """The group is stable with exactly these members, and each has partitions."""
+    def are_assigned(self) -> Condition:
+        """The group is Stable with exactly the running pods, and each has partitions."""
         shown = self._world.shows(self._group, "Stable", *self.running)
         return lambda: shown() and all(one.assignment() for one in self.running.values())
 
 
 def rolling(world: World, group: str, **settings: object) -> Story:
-    """Each of three pods once."""
+    """Restarts each of three pods."""
     pods = Pods(world, group, **settings)
     yield pods.start("a", "b", "c")
     for name in ("a", "b", "c"):
@@ -74,7 +74,7 @@ def rolling(world: World, group: str, **settings: object) -> Story:
 
 
 def static(world: World, group: str, **settings: object) -> Story:
-    """The same with instance ids: a pod that is away for a moment is missed by nobody."""
+    """Restarts each of three static members, which causes no rebalance."""
     pods = Pods(world, group, **settings)
     yield pods.start("a", "b", "c", static=True)
     for name in ("a", "b", "c"):
@@ -84,7 +84,7 @@ def static(world: World, group: str, **settings: object) -> Story:
 
 
 def autoscaling(world: World, group: str) -> Story:
-    """5 to 20 and back to 5, in leaps."""
+    """Scales from 5 to 20 pods and back to 5, in several steps."""
     pods = Pods(world, group, WIDE, **COOPERATIVE)
     yield pods.start(*map(str, range(5)))
     for size in (6, 8, 12, 20):
@@ -95,7 +95,7 @@ def autoscaling(world: World, group: str) -> Story:
 
 
 def killed(world: World, group: str) -> Story:
-    """SIGKILL for one of three; the pod is started again at once, under the same name."""
+    """SIGKILL for one of three pods, which is started again at once with the same client id."""
     pods = Pods(world, group, **EAGER)
     yield pods.start("a", "b")
     all_three = world.shows(group, "Stable", "a", "b", "k")
@@ -104,14 +104,14 @@ def killed(world: World, group: str) -> Story:
     first.end(0)
     replaced = world.replaced(group, "k")
     second = process(world, group, "k")
-    # The dead one is still there until its session has run out.
+    # The killed member stays in the group until its session expires.
     yield lambda: replaced() and all_three()
     second.end(5)
     pods.stop("a", "b")
 
 
 def killed_modern(world: World, group: str) -> Story:
-    """The same in a group of KIP-848, whose sessions are the broker's 45 s."""
+    """The same in a group of KIP-848, with the broker's session timeout of 45 s."""
     pods = Pods(world, group, **MODERN)
     yield pods.start("a", "b")
     k = world.process(group, "k", TOPIC)
@@ -132,9 +132,9 @@ def process(world: World, group: str, name: str) -> GuardedProcess:
 
 
 def streams(world: World, group: str, protocol: str) -> Story:
-    """Two instances of a program; each is restarted, and the second one does not say that it goes.
+    """Two instances of a program are restarted; the second one does not leave the group when it closes.
 
-    Kafka Streams stays in a classic group when it is closed, so the others wait until its session has run out.
+    Kafka Streams does not leave a classic group on close, so the others wait until its session has expired.
     """
     world.create(f"{group}-in", 4)
     world.create(f"{group}-out", 1)
@@ -169,7 +169,7 @@ def streams(world: World, group: str, protocol: str) -> Story:
         world.members.closeStreams(f"{group}-{client}")
 
 
-#: Group -> its kind, its story, and how many rebalances it takes at least.
+#: Group -> its type, its story, and the least number of rebalances.
 DEPLOYMENTS: dict[str, tuple[str, Callable[[World, str], Story], int]] = {
     "eager": ("consumer", lambda world, group: rolling(world, group, **EAGER), 7),
     "cooperative": ("consumer", lambda world, group: rolling(world, group, **COOPERATIVE), 7),
@@ -189,7 +189,7 @@ DEPLOYMENTS: dict[str, tuple[str, Callable[[World, str], Story], int]] = {
 def ended(
     broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Heard, set[str]]]:
-    """What was said of all deployments, and the groups that the prober saw; the session's broker has the probes."""
+    """The events of all deployments, and the groups that are in the probes."""
     folder = tmp_path_factory.mktemp("deployments")
     with EmbeddedBroker() as watched:
         servers, sink = watched.bootstrap_servers, broker.bootstrap_servers
@@ -203,29 +203,29 @@ def ended(
             yield watch.replay("--member-events"), {group for group in DEPLOYMENTS if watch.answers(group)}
 
 
-def test_nothing_is_alarming(ended: tuple[Heard, set[str]]) -> None:
-    """No event of WARN or above, about any group or the job itself."""
+def test_there_is_no_warning(ended: tuple[Heard, set[str]]) -> None:
+    """There is no event of WARN or above about any group or the job itself."""
     assert ended[0].severe() == []
 
 
 @pytest.mark.parametrize("group", DEPLOYMENTS)
-def test_the_rebalances_were_seen(ended: tuple[Heard, set[str]], group: str) -> None:
-    """Silence means something only where there was something to see."""
-    heard, _ = ended
-    assert heard.counts(group)["rebalance.completed"] >= DEPLOYMENTS[group][2]
-    # That an owner is silent is inferred, and no more than a hint.
-    assert {name for name, _, _ in heard.alarms(group)} <= {"owner.silent"}
+def test_the_rebalances_are_in_the_events(ended: tuple[Heard, set[str]], group: str) -> None:
+    """Each group has its rebalances, which shows that the absence of warnings means something."""
+    events, _ = ended
+    assert events.counts(group)["rebalance.completed"] >= DEPLOYMENTS[group][2]
+    # A silent owner is only inferred, and reported as INFO.
+    assert {name for name, _, _ in events.alarms(group)} <= {"owner.silent"}
 
 
-def test_waiting_for_the_dead_was_seen_by_the_prober(ended: tuple[Heard, set[str]]) -> None:
-    """Classic groups that wait for a session to run out are in the probes."""
+def test_the_prober_saw_groups_that_waited_for_a_session(ended: tuple[Heard, set[str]]) -> None:
+    """Classic groups that wait for a session timeout are in the probes."""
     assert {"killed", "streams-classic"} <= ended[1]
 
 
 def test_a_coordinator_that_moves(broker: EmbeddedBroker, tmp_path: Path) -> None:
-    """A broker is restarted under its groups, which then go on with a deployment: nothing is said of them.
+    """A restart of the broker, followed by a deployment, causes no event of WARN or above about the groups.
 
-    That the only broker was away may be said of the job itself.
+    The job itself may report that the only broker was silent.
     """
     with EmbeddedBroker(ready_seconds=240) as watched:
         servers, sink = watched.bootstrap_servers, broker.bootstrap_servers
@@ -237,21 +237,21 @@ def test_a_coordinator_that_moves(broker: EmbeddedBroker, tmp_path: Path) -> Non
             world.play({group: ("consumer", begun(one)) for group, one in pods.items()})
             watched.restart()
             world.play({group: ("consumer", restarted(one)) for group, one in pods.items()})
-            heard = watch.replay()
+            events = watch.replay()
     for group in kinds:
-        assert heard.counts(group)["rebalance.completed"] >= 3
-        assert heard.alarms(group) == []
-    assert {(group, name) for group, name, _ in heard.severe()} <= {(None, "job.blind")}
-    assert {one["what"] for one in heard.of(None, "job.blind")} <= {"brokers_silent"}
+        assert events.counts(group)["rebalance.completed"] >= 3
+        assert events.alarms(group) == []
+    assert {(group, name) for group, name, _ in events.severe()} <= {(None, "job.blind")}
+    assert {one["what"] for one in events.of(None, "job.blind")} <= {"brokers_silent"}
 
 
 def begun(pods: Pods) -> Story:
-    """Three pods are at work."""
+    """Starts three pods."""
     yield pods.start("a", "b", "c")
 
 
 def restarted(pods: Pods) -> Story:
-    """They still are, and one of them is restarted."""
-    yield pods.at_work()
+    """All pods still have partitions; then one is restarted."""
+    yield pods.are_assigned()
     yield pods.stop("a")
     yield pods.start("a")

@@ -1,4 +1,4 @@
-"""Groups of several kinds on a real broker, described as Kafka's own tools describe them."""
+"""``describe`` prints groups of a real broker as Kafka's own tools print them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.captures import invoke
+from support.kafka.clients import new_consumer
 from support.kafka.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -35,68 +37,55 @@ CONSUMER_TOOL, SHARE_TOOL = f"{TOOLS}.group.ConsumerGroupCommand", f"{TOOLS}.gro
 
 
 def java(*words: object) -> list[str]:
-    """The command line of one of Kafka's tools."""
+    """The command line of a Java program from Kafka's jars."""
     jars = os.pathsep.join(map(str, jar_paths("broker-4.3.1")))
     return [str(word) for word in (find_java().executable, "-XX:TieredStopAtLevel=1", "-cp", jars, *words)]
 
 
 @pytest.fixture(scope="module")
 def server(broker: EmbeddedBroker) -> Iterator[str]:
-    """A classic group, one of KIP-848 with a commit, and a share group, at rest."""
+    """A broker with a classic group, a consumer group (KIP-848) with a commit, and a share group, all stable."""
     address = broker.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic(TOPIC, 3, 1)])[TOPIC].result(30)
+    create_topics(AdminClient({"bootstrap.servers": address}), {TOPIC: 3})
     with ExitStack() as stack:
         consumers = [
-            stack.enter_context(
-                closing(
-                    Consumer(
-                        {
-                            "bootstrap.servers": address,
-                            "group.id": group,
-                            "group.protocol": protocol,
-                            "client.id": f"{group}-client",
-                            "enable.auto.commit": False,
-                        }
-                    )
-                )
-            )
+            new_consumer(address, group, TOPIC, group_protocol=protocol, client_id=f"{group}-client")
             for group, protocol in ((CLASSIC, "classic"), (NEW, "consumer"))
         ]
+        for member in consumers:
+            stack.callback(member.close)
         command = java(
             *(f"{TOOLS}.ConsoleShareConsumer", "--bootstrap-server", address),
             *("--topic", TOPIC, "--group", SHARE),
         )
-        member = GuardedProcess(command, subprocess.DEVNULL)
-        stack.callback(member.end, 10)
-        for consumer in consumers:
-            consumer.subscribe([TOPIC])
+        share_member = GuardedProcess(command, subprocess.DEVNULL)
+        stack.callback(share_member.end, 10)
         wait_until(lambda: [one.poll(0.1) for one in consumers] and all(map(len, map(assigned, consumers))))
         consumers[1].commit(offsets=[TopicPartition(TOPIC, 1, 5)], asynchronous=False)
         wait_until(lambda: [one.poll(0.1) for one in consumers] and shared(address))
         yield address
 
 
-def assigned(consumer: Consumer) -> list[TopicPartition]:
-    """What a consumer owns."""
-    found: list[TopicPartition] = consumer.assignment()
+def assigned(member: Consumer) -> list[TopicPartition]:
+    """The partitions that are assigned to a consumer."""
+    found: list[TopicPartition] = member.assignment()
     return found
 
 
 def shared(address: str) -> bool:
-    """Whether the member of the share group has its partitions."""
+    """Whether partitions are assigned to the member of the share group."""
     return [row["#PARTITIONS"] for row in ours(address, SHARE, "--members")] == ["3"]
 
 
 def ours(address: str, group: str, *more: str) -> list[dict[str, str]]:
-    """The rows that groupreplay prints, with ``-`` for what is missing."""
+    """The rows that groupreplay prints, with ``-`` for empty cells."""
     words = ("describe", "--bootstrap-server", address, "--group", group, "-o", "csv", *more)
     rows = csv.DictReader(io.StringIO(invoke(*words).stdout))
     return [{name: cell or "-" for name, cell in row.items()} for row in rows]
 
 
 def kafkas(tool: str, address: str, *more: str) -> list[dict[str, str]]:
-    """The rows that Kafka's tool prints; the one heading with a blank in it stands for two columns."""
+    """The rows that Kafka's tool prints; the heading with a blank is split into two columns."""
     command = java(tool, "--bootstrap-server", address, "--describe", *more)
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
     lines = [line.replace("COORDINATOR (ID)", "COORDINATOR ID").split() for line in done.stdout.splitlines()]
@@ -108,7 +97,7 @@ def kafkas(tool: str, address: str, *more: str) -> list[dict[str, str]]:
     ("tool", "group"), [(CONSUMER_TOOL, CLASSIC), (CONSUMER_TOOL, NEW), (SHARE_TOOL, SHARE)]
 )
 def test_members_as_kafka_prints_them(server: str, tool: str, group: str) -> None:
-    """Every column of Kafka's is there in Kafka's order, and every cell is equal."""
+    """All columns of Kafka's tool exist in the same order, and every cell is equal."""
     (expected,) = kafkas(tool, server, "--group", group, "--members", "--verbose")
     (found,) = ours(server, group, "--members", "--verbose")
     columns = [name for name in found if name in expected]
@@ -117,7 +106,7 @@ def test_members_as_kafka_prints_them(server: str, tool: str, group: str) -> Non
 
 
 def test_state_as_kafka_prints_it(server: str) -> None:
-    """Epochs, too; a strategy that no member asked for is in no record."""
+    """State and epochs are equal; no record holds a strategy that no member requested."""
     (expected,) = kafkas(CONSUMER_TOOL, server, "--group", NEW, "--state", "--verbose")
     (found,) = ours(server, NEW, "--state", "--verbose")
     coordinator = f"{expected.pop('COORDINATOR')} {expected.pop('ID')}"
@@ -126,15 +115,15 @@ def test_state_as_kafka_prints_it(server: str) -> None:
     assert found["ASSIGNMENT-STRATEGY"] == "-"
 
 
-def test_topics_have_their_names(server: str) -> None:
-    """The log of a share group's members has ids only; the cluster names them."""
+def test_topic_ids_are_resolved_to_names(server: str) -> None:
+    """Records of share groups have only topic ids; the names come from the cluster's metadata."""
     names = Connection(Cluster(bootstrap_servers=server)).topic_names()
     assert list(names.values()).count(TOPIC) == 1
     assert {row["TOPIC"] for row in ours(server, SHARE)} == {TOPIC}
 
 
 def test_history_of_every_kind(server: str) -> None:
-    """Each group began on this broker, so that nothing is missing from its life."""
+    """The history of each group begins with its creation, and nothing was compacted away."""
     for group in (CLASSIC, NEW, SHARE):
         words = ("describe", "--bootstrap-server", server, "--group", group, "--history", "-o", "jsonl")
         events = [json.loads(line)["event"] for line in invoke(*words).stdout.splitlines()]

@@ -1,7 +1,7 @@
-"""Real members of every newer kind of group come, go, fall silent and are killed: exactly that is said.
+"""Real members of KIP-848, streams and share groups join, leave, hang and are killed: the events are exactly that.
 
-All groups live at the same time on one broker, and what their log says is looked at when every story has been
-told. The longest one waits until the session of a killed member has run out (45 s, the broker's default).
+All groups run at the same time on one broker, and their log is replayed after the last story has ended. The longest
+story waits for the session timeout of a killed member (45 s, the broker's default).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from support.kafka.kafka_admin import by_broker, by_log
-from support.kafka.live_groups import Json, Story, Told, World
+from support.kafka.live_groups import Json, ReplayedGroups, Story, World
 
 if TYPE_CHECKING:
     from groupreplay.streaming.local.broker import EmbeddedBroker
@@ -31,7 +31,7 @@ CLASSIC = {
 
 
 def two_and_none(world: World, group: str) -> Story:
-    """One, two, one, none."""
+    """One member, two, one, none."""
     a = world.join(group, "a", TOPIC)
     yield world.shows(group, "Stable", "a")
     b = world.join(group, "b", TOPIC)
@@ -43,7 +43,7 @@ def two_and_none(world: World, group: str) -> Story:
 
 
 def static(world: World, group: str) -> Story:
-    """A static member is away for a moment."""
+    """A static member leaves and returns."""
     s = world.join(group, "s", TOPIC, group_instance_id="s-1")
     yield world.shows(group, "Stable", "s")
     yield world.holds(group, "s", PARTITIONS)
@@ -54,7 +54,7 @@ def static(world: World, group: str) -> Story:
 
 
 def fenced(world: World, group: str) -> Story:
-    """A member keeps what it must give up, until the broker takes it away."""
+    """A member does not revoke its partitions, until the broker fences it."""
     a = world.stubborn(group, "a", TOPIC, REBALANCE_TIMEOUT_MS)
     yield world.shows(group, "Stable", "a")
     yield world.holds(group, "a", PARTITIONS)
@@ -64,7 +64,7 @@ def fenced(world: World, group: str) -> Story:
 
 
 def killed(world: World, group: str) -> Story:
-    """SIGKILL for one of two."""
+    """SIGKILL for one of two members."""
     world.join(group, "a", TOPIC)
     yield world.shows(group, "Stable", "a")
     k = world.process(group, "k", TOPIC)
@@ -74,7 +74,7 @@ def killed(world: World, group: str) -> Story:
 
 
 def pattern(world: World, group: str) -> Story:
-    """A subscription by regular expression, and one more topic that matches."""
+    """A subscription by regular expression; then another matching topic is created."""
     world.create(f"{group}-1", 2)
     world.join(group, "a", f"^{group}-.*")
     yield world.holds(group, "a", 2)
@@ -85,7 +85,7 @@ def pattern(world: World, group: str) -> Story:
 
 
 def converted(world: World, group: str) -> Story:
-    """A rolling upgrade to the consumer protocol, and back again."""
+    """A rolling upgrade to the consumer protocol, and a downgrade."""
     a = world.join(group, "a", TOPIC, **CLASSIC)
     yield world.shows(group, "Stable", "a")
     a.commit(offsets=[TopicPartition(TOPIC, 0, 5)], asynchronous=False)
@@ -103,7 +103,7 @@ def converted(world: World, group: str) -> Story:
 
 
 def streams(world: World, group: str) -> Story:
-    """A topology without its topic, then with it; a second instance comes and leaves."""
+    """A topology whose topic is created later; a second instance joins and leaves."""
     world.create(f"{group}-out", 1)
     start(world, world.members, group, "a")
     yield world.shows(group, "NotReady", thread("a"))
@@ -117,7 +117,7 @@ def streams(world: World, group: str) -> Story:
 
 
 def streams_killed(world: World, group: str) -> Story:
-    """One of two instances is killed, and with it the JVM around it."""
+    """One of two instances is killed with its JVM."""
     jvm, mortal = world.jvm()
     world.create(f"{group}-out", 1)
     world.create(f"{group}-in", PARTITIONS)
@@ -131,18 +131,18 @@ def streams_killed(world: World, group: str) -> Story:
 
 
 def start(world: World, members: Any, group: str, client: str) -> None:
-    """An instance of the program that carries every message from one topic to another."""
+    """Starts an instance of a program that copies every message from one topic to another."""
     folder = str(world.folder)
     members.startStreams(world.servers, group, client, f"{group}-in", f"{group}-out", folder)
 
 
 def thread(client: str) -> str:
-    """The client id of the member that is an instance's only thread."""
+    """The client id of the member that an instance's only thread is."""
     return f"{client}-StreamThread-1-consumer"
 
 
 def share(world: World, group: str) -> Story:
-    """One, two, one, none, of those who share every partition."""
+    """One member, two, one, none; each has every partition."""
     world.members.startShare(world.servers, group, "a", TOPIC)
     yield world.holds(group, "a", PARTITIONS)
     world.members.startShare(world.servers, group, "b", TOPIC)
@@ -155,30 +155,32 @@ def share(world: World, group: str) -> Story:
 
 
 KINDS = {streams: "streams", streams_killed: "streams", share: "share"}
-# First those that take longest.
+# The slowest stories first.
 STORIES = (streams_killed, killed, two_and_none, static, fenced, pattern, converted, streams, share)
 
 
 class Ending(NamedTuple):
-    """What the log says and what the broker says, when every story has been told."""
+    """The groups as replayed from the log and as described by the broker, after all stories."""
 
-    told: Told
+    log: ReplayedGroups
     broker: dict[str, Json]
 
 
 def name(story: Callable[[World, str], Story]) -> str:
-    """Its group."""
+    """The group of a story."""
     return f"live-{story.__name__}"
 
 
 @pytest.fixture(scope="module")
 def ending(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ending]:
-    """All stories, played at once."""
+    """Runs all stories at once."""
     kinds = {name(story): KINDS.get(story, "consumer") for story in STORIES}
     with World(broker.bootstrap_servers, tmp_path_factory.mktemp("live")) as world:
         world.create(TOPIC, PARTITIONS)
         world.play({name(story): (kinds[name(story)], story(world, name(story))) for story in STORIES})
-        yield Ending(Told(broker.bootstrap_servers, list(kinds)), world.admin.look(kinds, offsets=True))
+        yield Ending(
+            ReplayedGroups(broker.bootstrap_servers, list(kinds)), world.admin.describe(kinds, offsets=True)
+        )
 
 
 FIELDS = {
@@ -195,7 +197,7 @@ FIELDS = {
 
 
 def first_join(group_type: str, client: str) -> list[tuple[Any, ...]]:
-    """How every group but a streams group begins; the group's first epoch is 2."""
+    """The first events of every group except a streams group; the first epoch is 2."""
     return [
         ("group.created", group_type, 2),
         ("rebalance.started", 2, "first_join"),
@@ -205,7 +207,7 @@ def first_join(group_type: str, client: str) -> list[tuple[Any, ...]]:
 
 
 def one_more(epoch: int, client: str, members: int = 2) -> list[tuple[Any, ...]]:
-    """A member comes and is given two partitions."""
+    """A member joins, and two partitions are assigned to it."""
     return [
         ("rebalance.started", epoch, "member_joined"),
         ("member.joined", client),
@@ -214,7 +216,7 @@ def one_more(epoch: int, client: str, members: int = 2) -> list[tuple[Any, ...]]
 
 
 def one_less(epoch: int, client: str, reason: str = "left") -> list[tuple[Any, ...]]:
-    """A member goes, and the one that stays is given its two partitions."""
+    """A member leaves, and its two partitions are assigned to the remaining member."""
     return [
         ("rebalance.started", epoch, "member_left"),
         ("member.left", client, reason),
@@ -241,11 +243,11 @@ EXPECTED = {
     killed: [
         *first_join("consumer", "a"),
         *one_more(3, "k"),
-        # 45 s without a sign of life: whether it left then or was thrown out is in no record.
+        # No record shows whether the member left after 45 s of silence or was fenced.
         *one_less(4, "k", "unknown"),
     ],
     pattern: [
-        # Nobody knows the topics yet, so the group stays at the epoch it begins with.
+        # The topics are not resolved yet, so the group stays at its initial epoch.
         ("group.created", "consumer", 1),
         ("rebalance.started", 1, "first_join"),
         ("member.joined", "a"),
@@ -273,7 +275,7 @@ EXPECTED = {
         ("group.created", "streams", 2),
         ("rebalance.started", 2, "first_join"),
         ("member.joined", thread("a")),
-        # The topic came in between.
+        # The topic was created in between.
         ("rebalance.completed", 3, 1, "first_join", 0),
         *one_more(4, thread("b")),
         *one_less(5, thread("b")),
@@ -288,7 +290,7 @@ EXPECTED = {
     ],
     share: [
         *first_join("share", "a"),
-        # The share coordinator knows the topic now.
+        # The share coordinator has initialised the topic.
         ("rebalance.started", 3, "unknown"),
         ("rebalance.completed", 3, 1, "unknown", 0),
         *one_more(4, "b"),
@@ -301,21 +303,21 @@ every_story = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.
 
 
 @every_story
-def test_exactly_what_happened(ending: Ending, story: Callable[[World, str], Story]) -> None:
-    """Every fact once, in order, with what it tells; nothing is missing from the group's life."""
-    assert ending.told.facts(name(story), FIELDS) == EXPECTED[story]
-    assert {one["history"] for one in ending.told.data(name(story))} == {"full"}
+def test_the_events_are_exactly_what_happened(ending: Ending, story: Callable[[World, str], Story]) -> None:
+    """Every event occurs once, in order, with its fields; the history of each group is full."""
+    assert ending.log.facts(name(story), FIELDS) == EXPECTED[story]
+    assert {one["history"] for one in ending.log.data(name(story))} == {"full"}
 
 
-def test_the_end_is_what_the_broker_says(ending: Ending) -> None:
-    """State, epochs, members, their assignments, and offsets of every group, by the Admin client."""
-    groups = {name(story): by_log(ending.told.groups[name(story)]) for story in STORIES}
+def test_the_final_state_equals_the_broker_description(ending: Ending) -> None:
+    """State, epochs, members, assignments and offsets of every group equal those of the Admin client."""
+    groups = {name(story): by_log(ending.log.groups[name(story)]) for story in STORIES}
     assert groups == {group: by_broker(one) for group, one in ending.broker.items()}
 
 
 def test_a_fenced_member_had_its_rebalance_timeout(ending: Ending) -> None:
-    """From the record that told it to revoke to the one that threw it out, within a second."""
-    (left,) = ending.told.data(name(fenced), "member.left")
+    """From the record that asks for the revocation to the one that fences the member, within a second."""
+    (left,) = ending.log.data(name(fenced), "member.left")
     assert 0 <= left["elapsed_ms"] - REBALANCE_TIMEOUT_MS < 1_000
 
 
@@ -323,32 +325,32 @@ def test_a_fenced_member_had_its_rebalance_timeout(ending: Ending) -> None:
 def test_a_killed_member_had_its_session_timeout(
     ending: Ending, story: Callable[[World, str], Story]
 ) -> None:
-    """It is missed 45 s after its last heartbeat, which wrote the last record about it or came after it."""
-    elapsed_ms = ending.told.data(name(story), "member.left")[-1]["elapsed_ms"]
+    """It is removed 45 s after its last heartbeat, which is not earlier than the last record about it."""
+    elapsed_ms = ending.log.data(name(story), "member.left")[-1]["elapsed_ms"]
     assert 45_000 <= elapsed_ms < 60_000
 
 
-def test_a_static_member_that_is_away_for_a_moment_is_no_rebalance(ending: Ending) -> None:
-    """The group is Reconciling meanwhile, as the broker says, and the member is the same one after."""
-    assert ending.told.states(name(static)) == ["Stable", "Reconciling", "Stable"]
-    (replaced,) = ending.told.data(name(static), "static.replaced")
-    (member,) = ending.told.groups[name(static)]["members"]
+def test_a_static_member_that_returns_causes_no_rebalance(ending: Ending) -> None:
+    """The group is Reconciling meanwhile, as on the broker, and the member keeps its slot."""
+    assert ending.log.states(name(static)) == ["Stable", "Reconciling", "Stable"]
+    (replaced,) = ending.log.data(name(static), "static.replaced")
+    (member,) = ending.log.groups[name(static)]["members"]
     assert replaced["new_member_id"] == member["member_id"] != replaced["old_member_id"]
 
 
-def test_a_conversion_breaks_neither_members_nor_offsets(ending: Ending) -> None:
-    """Who was there stays under the same id, both ways; the commit of the classic member is still there."""
-    upgraded, _, _, downgraded = ending.told.data(name(converted), "rebalance.completed")[1:]
-    (a,) = ending.told.data(name(converted), "rebalance.completed")[0]["joined"]
-    (c,) = [one["member_id"] for one in ending.told.data(name(converted), "member.joined")][2:]
+def test_a_conversion_keeps_members_and_offsets(ending: Ending) -> None:
+    """Existing members keep their ids in both directions, and the classic member's commit stays."""
+    upgraded, _, _, downgraded = ending.log.data(name(converted), "rebalance.completed")[1:]
+    (a,) = ending.log.data(name(converted), "rebalance.completed")[0]["joined"]
+    (c,) = [one["member_id"] for one in ending.log.data(name(converted), "member.joined")][2:]
     assert (upgraded["kept"], downgraded["kept"]) == ([a], [c])
-    offsets = ending.told.groups[name(converted)]["offsets"]
+    offsets = ending.log.groups[name(converted)]["offsets"]
     assert [(one["topic"], one["partition"], one["offset"]) for one in offsets] == [(TOPIC, 0, 5)]
 
 
 def test_states_of_a_streams_group_at_the_edges_of_operations(ending: Ending) -> None:
-    """Not ready until its topic is there, then as the broker derives them; no phantom in between."""
-    states = ending.told.states(name(streams))
+    """NotReady until the topic exists, then the states that the broker derives, and no others."""
+    states = ending.log.states(name(streams))
     assert (states[0], states[-1], {*states}) == (
         "NotReady",
         "Stable",
@@ -358,5 +360,5 @@ def test_states_of_a_streams_group_at_the_edges_of_operations(ending: Ending) ->
 
 
 def test_states_of_a_share_group(ending: Ending) -> None:
-    """It is never anything but Stable and Empty, whatever its epochs are."""
-    assert ending.told.states(name(share)) == ["Stable", "Empty"]
+    """A share group is only ever Stable or Empty, whatever its epochs are."""
+    assert ending.log.states(name(share)) == ["Stable", "Empty"]

@@ -1,4 +1,4 @@
-"""What real brokers write, against the classes of a 4.3.1 broker: the same values, the same bytes."""
+"""Records of real brokers decode to the same values as with Kafka 4.3.1's classes, and encode to the same bytes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value, to_json
+from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
+from support.kafka.clients import new_consumer
 from support.kafka.kafka_classes import KafkaClasses, kafka_classes
 from support.kafka.waiting import wait_until
 
@@ -26,22 +28,14 @@ Record = tuple[bytes, "bytes | None"]
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[KafkaClasses]:
-    """The classes of 4.3.1, which also read what older brokers wrote."""
+    """The classes of 4.3.1, which also read records of older brokers."""
     with kafka_classes(jar_paths("broker-4.3.1")) as classes:
         yield classes
 
 
 def read_all(servers: str) -> list[Record]:
-    """Every record of the offsets topic, transactional ones included, whatever became of them."""
-    reader = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "unused",
-            "enable.auto.commit": False,
-            "isolation.level": "read_uncommitted",
-            "enable.partition.eof": True,
-        }
-    )
+    """Every record of the offsets topic, including those of open and aborted transactions."""
+    reader = new_consumer(servers, "unused", isolation_level="read_uncommitted", enable_partition_eof=True)
     partitions = reader.list_topics(OFFSETS_TOPIC, timeout=30).topics[OFFSETS_TOPIC].partitions
     reader.assign([TopicPartition(OFFSETS_TOPIC, number, 0) for number in partitions])
     records: list[Record] = []
@@ -61,23 +55,13 @@ def read_all(servers: str) -> list[Record]:
 
 
 def member(servers: str, group: str, topics: str = TOPIC, **settings: Any) -> Consumer:
-    """A consumer that is about to join."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": group,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            **({} if "group_protocol" in settings else {"heartbeat.interval.ms": 200}),
-            **{name.replace("_", "."): value for name, value in settings.items()},
-        }
-    )
-    consumer.subscribe([topics])
-    return consumer
+    """A subscribed consumer."""
+    classic = {} if "group_protocol" in settings else {"heartbeat_interval_ms": 200}
+    return new_consumer(servers, group, topics, auto_offset_reset="earliest", **classic, **settings)
 
 
 def joined(*members: Consumer) -> None:
-    """Polls until all own something and together own every partition."""
+    """Polls until each consumer has partitions and together they have all partitions."""
 
     def settled() -> bool:
         for each in members:
@@ -89,16 +73,16 @@ def joined(*members: Consumer) -> None:
 
 
 def commit(consumer: Consumer, offset: int) -> None:
-    """Commits an offset with metadata for one owned partition."""
+    """Commits an offset with metadata for one assigned partition."""
     partition = consumer.assignment()[0].partition
     place = TopicPartition(TOPIC, partition, offset, "é metadata", 0)
     consumer.commit(offsets=[place], asynchronous=False)
 
 
 def make_busy(servers: str, *, modern: bool) -> None:
-    """Classic groups that grow, shrink, commit and go; with `modern`, consumer groups and upgrades, too."""
+    """Classic groups that grow, shrink, commit and are deleted; with ``modern`` also consumer groups and upgrades."""
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
+    create_topics(admin, {TOPIC: PARTITIONS})
     classic_group(servers, admin)
     transactions(servers)
     if modern:
@@ -118,12 +102,12 @@ def classic_group(servers: str, admin: AdminClient) -> None:
         commit(second, 2)
         second.close()
         first.close()
-    # A static member that closes stays until its session ends.
+    # A static member that closes stays until its session expires.
     wait_until(lambda: deleted(admin, "eager"))
 
 
 def deleted(admin: AdminClient, group: str) -> bool:
-    """Whether the group could be deleted, and its offsets with it."""
+    """Deletes a group and its offsets; returns False while it has members."""
     try:
         admin.delete_consumer_groups([group])[group].result()
     except KafkaException as error:
@@ -134,7 +118,7 @@ def deleted(admin: AdminClient, group: str) -> bool:
 
 
 def transactions(servers: str) -> None:
-    """Offsets committed and aborted inside transactions."""
+    """Commits offsets in a transaction that is committed and in one that is aborted."""
     consumer = member(servers, "transactional")
     joined(consumer)
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "codec-tests"})
@@ -148,7 +132,7 @@ def transactions(servers: str) -> None:
 
 
 def consumer_group(servers: str) -> None:
-    """KIP-848 members by name and by regular expression, one of them static."""
+    """KIP-848 members that subscribe by name and by regular expression; one of them is static."""
     first = member(servers, "modern", group_protocol="consumer", client_rack="r1")
     second = member(servers, "modern", f"^{TOPIC}.*", group_protocol="consumer", group_instance_id="static")
     joined(first, second)
@@ -160,7 +144,7 @@ def consumer_group(servers: str) -> None:
 
 
 def upgrade(servers: str) -> None:
-    """A classic group that a member of the consumer protocol joins, and that goes back when it leaves."""
+    """A classic group is converted when a member of the consumer protocol joins, and back when it leaves."""
     classic = member(servers, "upgraded", partition_assignment_strategy="cooperative-sticky")
     joined(classic)
     modern = member(servers, "upgraded", group_protocol="consumer")
@@ -171,7 +155,7 @@ def upgrade(servers: str) -> None:
 
 
 def compare(kafka: KafkaClasses, records: Sequence[Record]) -> set[int]:
-    """Asserts that each record means the same to Kafka and to us; returns the types seen."""
+    """Asserts that each record is equal in Kafka's classes and in ours; returns the record types."""
     distinct = sorted(set(records), key=repr)
     seen = set()
     for (key_bytes, value_bytes), reading in zip(distinct, kafka.read(distinct), strict=True):
@@ -187,7 +171,7 @@ def compare(kafka: KafkaClasses, records: Sequence[Record]) -> set[int]:
 
 
 def test_a_busy_4_3_broker(kafka: KafkaClasses) -> None:
-    """Classic, transactional, consumer and upgraded groups of 4.3.1: no difference in any record."""
+    """All records of classic, transactional, consumer and upgraded groups of 4.3.1 are equal."""
     with EmbeddedBroker(overrides={"group.consumer.heartbeat.interval.ms": 500}) as broker:
         make_busy(broker.bootstrap_servers, modern=True)
         records = read_all(broker.bootstrap_servers)
@@ -196,7 +180,7 @@ def test_a_busy_4_3_broker(kafka: KafkaClasses) -> None:
 
 
 def test_a_busy_3_9_broker(kafka: KafkaClasses) -> None:
-    """What 3.9.1 wrote reads the same in 4.3.1 and here."""
+    """All records of 3.9.1 are equal in 4.3.1's classes and in ours."""
     with EmbeddedBroker("3.9.1") as broker:
         make_busy(broker.bootstrap_servers, modern=False)
         records = read_all(broker.bootstrap_servers)

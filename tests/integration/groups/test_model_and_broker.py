@@ -1,4 +1,4 @@
-"""The same script on the coordinator model and on a broker: the same records, the same answers, ids and times aside."""
+"""The coordinator model and a real broker give the same records and responses, except ids and times."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.state.model.consumer_group import Topic
 from groupreplay.state.model.requests import Error, Protocol, Settings
+from support.kafka.group_configs import set_group_configs
 from support.model.classic_clients import subscription
 from support.model.scripted import Member, World, differences, members
 from support.model.scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
 
-#: Topic g is one script's own.
+#: Topic g is used by one script only, which adds partitions.
 PARTITIONS = {"t": 3, "u": 2, "g": 1}
 OFFSETS_PARTITIONS = 4
 SETTINGS = Settings(
@@ -53,7 +54,7 @@ def comes_and_goes(world: World) -> None:
 
 
 def two_members(world: World) -> None:
-    """A second one comes, the first one leads; it leaves, and the second one is alone."""
+    """A second member joins; the first one leads, then leaves."""
     a, b = members("a", "b")
     world.alone(a)
     world.together(a, b)
@@ -64,7 +65,7 @@ def two_members(world: World) -> None:
 
 
 def session_expires(world: World) -> None:
-    """Of two members one is silent; the other one goes on alone."""
+    """One of two members sends no heartbeats; the other one remains."""
     a, b = Member("a"), Member("b", session_ms=2_000)
     world.alone(a)
     world.together(a, b)
@@ -74,7 +75,7 @@ def session_expires(world: World) -> None:
 
 
 def static_restart(world: World) -> None:
-    """A static member comes back without its id: same generation; its former self is fenced."""
+    """A static member rejoins without its member id: the generation stays, the old member id is fenced."""
     a = Member("a", instance_id="i")
     world.alone(a)
     old = Member("a", member_id=a.member_id, epoch=a.epoch, instance_id="i")
@@ -87,7 +88,7 @@ def static_restart(world: World) -> None:
 
 
 def static_otherwise(world: World) -> None:
-    """It comes back with one protocol of two: that is a rebalance."""
+    """A static member rejoins with one protocol of two, which causes a rebalance."""
     a = Member("a", instance_id="i")
     topics = subscription("t")
     world.joined(a, world.join(a, protocols=(Protocol("range", topics), Protocol("sticky", topics))))
@@ -97,7 +98,7 @@ def static_otherwise(world: World) -> None:
 
 
 def deleted(world: World) -> None:
-    """A group with members cannot be deleted; an empty one goes with its offsets."""
+    """A group with members cannot be deleted; an empty group is deleted with its offsets."""
     a = Member("a")
     world.alone(a)
     world.commit(a, 1)
@@ -108,7 +109,7 @@ def deleted(world: World) -> None:
 
 
 def refused(world: World) -> None:
-    """No room for a third, no protocol in common, nobody knows it, sessions too short, wrong generations."""
+    """Full group, no common protocol, unknown member ids, too short sessions, wrong generations."""
     a, b, c = members("a", "b", "c")
     world.joined(c, world.join(c, member_id="c-nobody"))
     world.joined(c, world.join(c, member_id="", session_timeout_ms=500))
@@ -128,7 +129,7 @@ def refused(world: World) -> None:
 
 
 def offsets_alone(world: World) -> None:
-    """Offsets make a group; whoever joins finds it there."""
+    """Commits without a member create a group, which a member joins later."""
     world.commit(None, 1, 2)
     world.alone(Member("a"))
     world.commit(None, 3)
@@ -137,15 +138,15 @@ def offsets_alone(world: World) -> None:
 # -- the consumer protocol
 
 
-def settled(world: World, *all_of_them: Member) -> None:
-    """Heartbeats in turn, until nobody is told anything new."""
+def settled(world: World, *group: Member) -> None:
+    """Heartbeats of all members in turn, until the group is stable."""
     for _ in range(4):
-        for member in all_of_them:
+        for member in group:
             world.live(member)
 
 
 def two_consumers(world: World) -> None:
-    """The first one gives up what the second one waits for; the second one leaves, then the first."""
+    """The first member revokes partitions for the second one; the second one leaves, then the first."""
     a, b = members("a", "b")
     world.enter(a)
     world.enter(b)
@@ -157,7 +158,7 @@ def two_consumers(world: World) -> None:
 
 
 def three_consumers(world: World) -> None:
-    """A third one comes, a fourth one has no room; nobody gives up at once."""
+    """A third member joins, a fourth one is refused; partitions are revoked late."""
     a, b, c = members("a", "b", "c")
     world.enter(a)
     world.enter(b)
@@ -171,7 +172,7 @@ def three_consumers(world: World) -> None:
 
 
 def static_consumer(world: World) -> None:
-    """Away, and back with another id; one that comes before it has left is refused."""
+    """A static member leaves and returns with another id; one that joins before is refused."""
     a, b = Member("a", instance_id="i"), Member("b", instance_id="i")
     world.enter(a)
     world.enter(b)
@@ -182,19 +183,19 @@ def static_consumer(world: World) -> None:
 
 
 def static_consumer_changed(world: World) -> None:
-    """It comes back with another subscription, beside another member."""
+    """A static member returns with another subscription, next to another member."""
     a, b, c = Member("a", instance_id="i"), Member("b"), Member("c", instance_id="i")
     world.enter(a, assignor="range")
     world.enter(b, assignor="range")
     settled(world, a, b)
     world.go(a, -2)
-    # Of the uniform assignor the model has only what it does where all members are subscribed alike.
+    # The model has the uniform assignor only for members with equal subscriptions.
     world.enter(c, "t", "u", assignor="range")
     settled(world, b, c)
 
 
-def never_gives_up(world: World) -> None:
-    """Fenced at its rebalance timeout, with its session still good; then it begins again."""
+def never_revokes(world: World) -> None:
+    """A member is fenced at its rebalance timeout although its session is alive; then it rejoins."""
     a, b = Member("a", rebalance_ms=1_500), Member("b")
     world.enter(a)
     world.enter(b)
@@ -212,7 +213,7 @@ def consumer_expires(world: World) -> None:
 
 
 def epochs(world: World) -> None:
-    """Epochs that are too old, too new, or the one before; commits with each."""
+    """Heartbeats and commits with old, new and previous epochs."""
     a, b = members("a", "b")
     world.enter(a)
     world.commit(a, 1)
@@ -232,7 +233,7 @@ def epochs(world: World) -> None:
 
 
 def other_topics(world: World) -> None:
-    """A member subscribes to other topics, to one that is not there, to none; another prefers ranges."""
+    """A member subscribes to other topics, to one that does not exist, to none; another one selects ``range``."""
     a, b = members("a", "b")
     world.enter(a, assignor="range")
     world.live(a, topics=("t", "u"))
@@ -248,7 +249,7 @@ def other_topics(world: World) -> None:
 
 
 def more_partitions(world: World) -> None:
-    """A topic grows: a new epoch, though no member has changed."""
+    """A topic gets more partitions, which is a new epoch without a change of members."""
     a, b = members("a", "b")
     world.enter(a, "g")
     world.grow("g", 3)
@@ -258,7 +259,7 @@ def more_partitions(world: World) -> None:
 
 
 def consumers_deleted(world: World) -> None:
-    """Only when it is empty; its offsets go first."""
+    """A consumer group is deleted only when it is empty; its offsets are deleted first."""
     a = Member("a")
     world.enter(a)
     world.commit(a, 1, 2)
@@ -268,11 +269,11 @@ def consumers_deleted(world: World) -> None:
     world.live(a)
 
 
-# -- from one to the other
+# -- conversions
 
 
 def up_and_down(world: World) -> None:
-    """A classic group becomes a consumer group, its member follows; the other one leaves, and it is classic again."""
+    """A classic group becomes a consumer group, its member follows; the new member leaves, and it is classic again."""
     c, n = members("c", "n")
     world.alone(c)
     world.enter(n)
@@ -291,7 +292,7 @@ def up_and_down(world: World) -> None:
 
 
 def empty_both_ways(world: World) -> None:
-    """An empty group makes room for one of the other kind."""
+    """An empty group is replaced by a group of the other type."""
     c, n = members("c", "n")
     world.alone(c)
     world.leave(c)
@@ -301,7 +302,7 @@ def empty_both_ways(world: World) -> None:
 
 
 def static_up_and_down(world: World) -> None:
-    """The only member, a static one, changes its protocol and back."""
+    """The only member, a static one, changes to the other protocol and back."""
     c, n = Member("c", instance_id="i"), Member("n", instance_id="i")
     world.alone(c)
     world.enter(n)
@@ -312,7 +313,7 @@ def static_up_and_down(world: World) -> None:
 
 
 def classic_comes(world: World) -> None:
-    """A classic member comes into a consumer group, and leaves it."""
+    """A classic member joins a consumer group, and leaves it."""
     n, c = members("n", "c")
     world.enter(n)
     world.joined(c, world.join(c))
@@ -328,51 +329,20 @@ def classic_comes(world: World) -> None:
 
 
 SCRIPTS: list[Script] = [
-    comes_and_goes,
-    two_members,
-    session_expires,
-    static_restart,
-    static_otherwise,
-    deleted,
-    refused,
-    offsets_alone,
-    two_consumers,
-    three_consumers,
-    static_consumer,
-    static_consumer_changed,
-    never_gives_up,
-    consumer_expires,
-    epochs,
-    other_topics,
-    more_partitions,
-    consumers_deleted,
-    up_and_down,
-    empty_both_ways,
-    static_up_and_down,
-    classic_comes,
+    *(comes_and_goes, two_members, session_expires, static_restart, static_otherwise, deleted, refused),
+    *(offsets_alone, two_consumers, three_consumers, static_consumer, static_consumer_changed),
+    *(never_revokes, consumer_expires, epochs, other_topics, more_partitions, consumers_deleted),
+    *(up_and_down, empty_both_ways, static_up_and_down, classic_comes),
 ]
 
 
-#: Scripts that wait for a session to end; all others shall not depend on how quick this machine is.
+#: Scripts that wait for a session timeout; the others must not depend on the machine's speed.
 SESSIONS: dict[Script, int] = {consumer_expires: 2_000}
-
-
-def shorten_sessions(broker: EmbeddedBroker, group: str, session_ms: int) -> None:
-    """A setting of one group."""
-    wanted = {"consumer.heartbeat.interval.ms": session_ms // 2, "consumer.session.timeout.ms": session_ms}
-    entries = [
-        ConfigEntry(name, str(value), incremental_operation=AlterConfigOpType.SET)
-        for name, value in wanted.items()
-    ]
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=entries)
-    for answer in admin.incremental_alter_configs([resource]).values():
-        answer.result(30)
 
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[EmbeddedBroker]:
-    """One broker for all scripts, with room for few members."""
+    """One broker for all scripts, with small limits for members."""
     from groupreplay.streaming.local.broker import EmbeddedBroker
 
     with EmbeddedBroker(offsets_partitions=OFFSETS_PARTITIONS, overrides=OVERRIDES) as running:
@@ -381,13 +351,13 @@ def small() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture(scope="module")
 def topics(small: EmbeddedBroker) -> dict[str, Topic]:
-    """The topics, with the ids that the broker has given them."""
+    """The topics with their ids on the broker."""
     admin = AdminClient({"bootstrap.servers": small.bootstrap_servers})
     for made in admin.create_topics([NewTopic(name, count) for name, count in PARTITIONS.items()]).values():
         made.result(30)
     found = {}
-    for name, told in admin.describe_topics(TopicCollection(list(PARTITIONS))).items():
-        number = told.result(30).topic_id
+    for name, described in admin.describe_topics(TopicCollection(list(PARTITIONS))).items():
+        number = described.result(30).topic_id
         bits = (number.get_most_significant_bits(), number.get_least_significant_bits())
         raw = b"".join((one & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big") for one in bits)
         found[name] = Topic(raw, PARTITIONS[name])
@@ -403,16 +373,20 @@ def offsets(small: EmbeddedBroker) -> Iterator[OffsetsLog]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
-def test_the_model_writes_what_the_broker_writes(
+def test_the_model_writes_the_same_records(
     script: Script, small: EmbeddedBroker, topics: dict[str, Topic], offsets: OffsetsLog
 ) -> None:
-    """Every record in its order, every answer, and which records one operation has."""
+    """Records in order, responses, and the records of each operation are equal."""
     group = f"{script.__name__}-{uuid.uuid4()}"
     session_ms = SESSIONS.get(script)
     settings = SETTINGS
     if session_ms is not None:
         settings = replace(SETTINGS, consumer_session_timeout_ms=session_ms)
-        shorten_sessions(small, group, session_ms)
+        sessions = {
+            "consumer.heartbeat.interval.ms": session_ms // 2,
+            "consumer.session.timeout.ms": session_ms,
+        }
+        set_group_configs(small.bootstrap_servers, [group], sessions)
     model = ModelWorld(group, dict(topics), settings=settings)
     broker = BrokerWorld(group, dict(topics), server=small.bootstrap_servers, offsets=offsets)
     script(model)

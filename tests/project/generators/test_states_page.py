@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from generators.states_page import page
 from groupreplay.state.kafka_terms import MemberPhase, Phase
-from groupreplay.state.replay.phases import Seen
+from groupreplay.state.replay.phases import Observed
 from groupreplay.state.snapshot.modern import MEMBER_STATES, STATES
 from support.paths import ROOT
 
@@ -20,7 +20,7 @@ def test_every_cell_is_on_the_page() -> None:
     """The table is total there, too: a row for everything seen, a column for every state."""
     rows = [line.split(" | ") for line in page().splitlines() if line.startswith("| ")]
     by_first = {row[0].removeprefix("| "): row for row in rows}
-    assert {len(by_first[seen.value]) for seen in Seen} == {len(Phase) + 1}
+    assert {len(by_first[seen.value]) for seen in Observed} == {len(Phase) + 1}
     assert by_first["a record without members"][1:3] == ["Empty", "Empty, `group.emptied`"]
 
 
@@ -37,7 +37,7 @@ def test_every_rule_and_every_member_state_is_told() -> None:
     """In the order in which the broker tries them, each with its condition."""
     text = page()
     assert (
-        "| 2 | NotReady | It has no topology, or the topology's epoch is not the one that was validated |"
+        "| 2 | NotReady | The group has no topology, or the epoch of the topology is not the validated one |"
         in text
     )
     for rules in STATES.values():

@@ -182,7 +182,7 @@ def test_09_the_expiry_condition_of_a_classic_group() -> None:
     assert expiries([*connect, emptied(2, at=99)]) == [599]
     assert expiries(connect) == [None]
     assert expiries([committed, generation(1, member("a", topic="u"), at=60)]) == [550]
-    # In a rebalance nothing expires; only a probe can tell of one (tests/state/test_retention.py).
+    # In a rebalance nothing expires; only a probe can tell of one (tests/state/replay/test_retention.py).
 
 
 def test_10_subscribed_topics_of_a_classic_group() -> None:

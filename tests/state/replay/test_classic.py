@@ -1,4 +1,4 @@
-"""What a classic group's records say, one history a test."""
+"""Events of classic groups, one history per test."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from support.histories.builders import (
 
 
 def test_a_life_from_the_first_join_to_the_deletion() -> None:
-    """Asked for, one member, a second, one leaves, the other leaves, deleted: each fact once, in order."""
+    """Created, one member, a second, one leaves, the other leaves, deleted: each event once, in order."""
     group, events = replay(
         [
             asked_for(at=1_000),
@@ -72,7 +72,7 @@ def test_a_life_from_the_first_join_to_the_deletion() -> None:
 
 
 def test_a_completed_rebalance_in_full() -> None:
-    """Every field of a second generation: who joined, who stayed, how long, what moved."""
+    """Every field of a second generation: members that joined and stayed, durations, moved partitions."""
     _, events = replay(
         [
             asked_for(at=1_000),
@@ -119,7 +119,7 @@ def test_a_completed_rebalance_in_full() -> None:
 
 
 def test_the_log_begins_in_the_middle() -> None:
-    """A first record of generation 7 claims nothing about who joined; the next generation is exact again."""
+    """A first record with generation 7 has unknown members before it; the next generation is exact."""
     _, events = replay(
         [generation(7, member("a", [0]), at=1_000), generation(8, member("a"), member("bb", [0]), at=2_000)]
     )
@@ -134,7 +134,7 @@ def test_the_log_begins_in_the_middle() -> None:
 
 
 def test_a_hole_in_a_partial_history_claims_nothing() -> None:
-    """Generation 7, then 12: compaction may have swallowed four; nothing is said to be skipped."""
+    """Generation 7, then 12: compaction may have removed four records; none is reported as skipped."""
     _, events = replay(
         [generation(7, member("a", [0]), at=1_000), generation(12, member("bb", [0]), at=2_000)]
     )
@@ -155,7 +155,7 @@ def test_skipped_generations_of_a_full_history() -> None:
 
 
 def test_an_older_coordinator_begins_with_generation_1() -> None:
-    """Before the Java coordinator nothing was written at creation: generation 1 is a beginning, too."""
+    """The Scala coordinator wrote no record at creation: generation 1 is a beginning, too."""
     _, events = replay([generation(1, member("a", [0]), at=100)])
     assert events[0].history is History.FULL
     assert (facts(events)[0].joined, facts(events)[0].trigger) == (("a",), "first_join")
@@ -163,7 +163,7 @@ def test_an_older_coordinator_begins_with_generation_1() -> None:
 
 
 def test_a_first_record_with_a_static_member_may_be_its_replacement() -> None:
-    """Seen first in mid-life, a record with static members is no proof that a rebalance has just ended."""
+    """A first record of an older group with static members does not prove that a rebalance has just ended."""
     _, events = replay([generation(7, member("a", [0], instance_id="i"), at=90_000, since=1_000)])
     assert events[0].evidence is Evidence.INFERRED
     assert facts(events)[0].sync_ms is None
@@ -188,7 +188,7 @@ def test_a_static_member_comes_back() -> None:
 
 
 def test_a_static_replacement_is_no_new_state() -> None:
-    """The group has been Stable since its generation was written, whoever was replaced meanwhile."""
+    """The group is Stable since its generation was written, even if a member was replaced since."""
     group, _ = replay(
         [
             generation(1, member("i-old", [0], instance_id="i"), at=100),
@@ -223,7 +223,7 @@ def test_a_restarted_member_keeps_its_slot() -> None:
 
 
 def test_two_consumers_of_one_host_cannot_be_told_apart() -> None:
-    """Slots that are not unique among the living fall back on the member id: one left, one joined."""
+    """Slots that are not unique are identified by member id: one member left, one joined."""
     one = {"client_id": "c", "host": "/h"}
     _, events = replay(
         [
@@ -238,7 +238,7 @@ def test_two_consumers_of_one_host_cannot_be_told_apart() -> None:
 
 
 def test_owners_are_remembered_through_an_empty_group() -> None:
-    """A group stops as a whole and starts again: what returns to the same slot has not moved."""
+    """All members stop and start again: partitions that return to the same slot have not moved."""
     _, events = replay(
         [
             asked_for(at=1),
@@ -258,7 +258,7 @@ def test_owners_are_remembered_through_an_empty_group() -> None:
 
 
 def test_a_cooperative_rebalance_moves_a_partition_once() -> None:
-    """Revoked in one generation, given away in the next: one move, counted when it gets its new owner."""
+    """Revoked in one generation, assigned in the next: one move, counted when the partition has its new owner."""
     _, events = replay(
         [
             asked_for(at=1),
@@ -276,7 +276,7 @@ def test_a_cooperative_rebalance_moves_a_partition_once() -> None:
 
 
 def test_triggers_that_two_generations_can_show() -> None:
-    """A changed subscription and a partition that never had an owner name themselves."""
+    """A changed subscription and a partition that never had an owner are triggers of their own."""
     history = [
         asked_for(at=1),
         generation(1, member("a", [0]), at=100),
@@ -319,7 +319,7 @@ def test_members_of_an_emptied_group_left_with_it() -> None:
 
 
 def test_a_join_that_came_to_nothing() -> None:
-    """Members came and went without an assignment: the group is as empty as before, and nothing is said."""
+    """Members joined and left without an assignment: the group is still Empty, and no event is emitted."""
     group, events = replay([asked_for(at=1), emptied(2, at=900)])
     assert names(events) == ["group.created"]
     assert (group.describe()["state"], group.describe()["generation"]) == ("Empty", 2)
@@ -347,7 +347,7 @@ def test_deletion_forgets_offsets_in_the_same_operation() -> None:
 
 
 def test_a_group_tombstone_leaves_offsets_alone() -> None:
-    """Offsets have tombstones of their own: without them they are still known, though the group is gone."""
+    """Offsets have their own tombstones: without these they are kept after the group is deleted."""
     group, events = replay([asked_for(at=1), commit("t", 0, 5, at=2), gone(at=9)])
     assert names(events) == ["group.created", "group.deleted"]
     assert group.describe()["state"] == "Dead"
@@ -356,7 +356,7 @@ def test_a_group_tombstone_leaves_offsets_alone() -> None:
 
 
 def test_a_group_begins_again_after_its_deletion() -> None:
-    """Generations restart at 0, and the new life is known in full."""
+    """Generations restart at 0, and the history of the new group is complete."""
     _, events = replay(
         [
             generation(9, member("a", [0]), at=10),
@@ -376,14 +376,14 @@ def test_a_group_begins_again_after_its_deletion() -> None:
 
 
 def test_a_restart_whose_deletion_was_compacted_away() -> None:
-    """A lower generation is another life: 0 and 1 are its beginning, anything else is partial."""
+    """A lower generation belongs to a new group: with 0 and 1 its history is complete, else partial."""
     _, events = replay([generation(9, member("a", [0]), at=10), generation(3, member("bb", [0]), at=20)])
     assert events[1].history is History.PARTIAL
     assert (facts(events)[1].previous_generation, facts(events)[1].joined) == (None, None)
 
 
 def test_a_simple_group_is_created_by_its_first_commit() -> None:
-    """Known only where the whole log before was read: the job says from when on that is so."""
+    """The creation is known only where the whole log before it was read: the job passes that time."""
     history = [commit("t", 0, 5, at=50_000)]
     group, events = replay(history, replace(CONTEXT, complete_since_ms=40_000))
     assert facts(events) == [GroupCreated(generation=None, since_ms=50_000)]
@@ -395,7 +395,7 @@ def test_a_simple_group_is_created_by_its_first_commit() -> None:
 
 
 def test_events_before_the_first_start_are_silent() -> None:
-    """The state is built from the whole log, but only what happens from the first start on is said."""
+    """The state is built from the whole log, but only events from the first start on are emitted."""
     history = [
         asked_for(at=1_000),
         generation(1, member("a", [0]), at=2_000),
@@ -407,7 +407,7 @@ def test_events_before_the_first_start_are_silent() -> None:
 
 
 def test_member_events_are_off_by_default() -> None:
-    """They stand in the round's event; ids of the others do not depend on the switch."""
+    """The event of the rebalance has the members; ids of other events do not depend on the switch."""
     history = [asked_for(at=1), generation(1, member("i1", [0], instance_id="i"), at=2)]
     history += [generation(2, member("i2", [0], instance_id="i"), member("bb"), at=3)]
     _, loud = replay(history)
@@ -419,7 +419,7 @@ def test_member_events_are_off_by_default() -> None:
 
 
 def test_a_group_of_another_protocol_type() -> None:
-    """Connect's blobs are not read as subscriptions: partitions and moves are unknown, the round is not."""
+    """Connect's blobs are not read as subscriptions: partitions and moves are unknown, the rebalance is known."""
     worker = MemberMetadata(
         member_id="w",
         client_id="connect",
@@ -466,7 +466,7 @@ def test_leader_and_timeouts_as_the_coordinator_loads_them() -> None:
 
 
 def test_a_static_member_in_the_first_generation_may_have_been_replaced() -> None:
-    """Its record takes the place of the one of the rebalance; after the cleaner nobody can tell the two apart."""
+    """Its record replaces that of the rebalance; after compaction the two cannot be distinguished."""
     _, events = replay([generation(1, member("i-2", [0], instance_id="i"), at=90_000, since=1_000)])
     assert names(events) == ["rebalance.completed"]
     assert (events[0].history, events[0].evidence) == (History.PARTIAL, Evidence.INFERRED)

@@ -1,4 +1,4 @@
-"""Which groups somebody would miss."""
+"""Which groups are significant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from groupreplay.state import Group
 from groupreplay.state.policy.rules import Rules
-from groupreplay.state.replay.group_activity import matters
+from groupreplay.state.replay.group_activity import is_significant
 from support.histories.builders import GROUP, Raw, asked_for, commit, emptied, generation, member, replay
 from support.histories.modern_builders import described, first_join, left, operation
 
@@ -14,9 +14,9 @@ DAY = 24 * 3_600_000
 
 
 def missed(history: list[Raw], at: int, rules: Rules | None = None) -> bool:
-    """Whether the group matters at a moment after its history."""
+    """Whether the group is significant at a moment after its history."""
     group, _ = replay(history)
-    return matters(group._snapshot, rules or Rules(), at)
+    return is_significant(group._snapshot, rules or Rules(), at)
 
 
 BACK = [asked_for(at=0), generation(1, member("a"), at=1), emptied(2, at=2), generation(3, member("b"), at=3)]
@@ -33,12 +33,12 @@ BACK = [asked_for(at=0), generation(1, member("a"), at=1), emptied(2, at=2), gen
     ],
 )
 def test_a_day_old_and_back_from_empty(history: list[Raw], at: int, expected: bool) -> None:
-    """Both: a group that only lives long has never been missed, one that only returns is a test."""
+    """Both are needed: a group that only exists for long was never used again, a group that only returns is a test."""
     assert missed(history, at) is expected
 
 
 def test_groups_of_the_newer_kinds_alike() -> None:
-    """Members that come back after the last one has gone."""
+    """A return is a member that joins after the last one left."""
     history = [*first_join(at=0), *operation(10, left("a"))]
     assert not missed(history, DAY)
     assert missed([*history, *operation(20, described("b"))], DAY)
@@ -52,13 +52,13 @@ def test_commits_without_members(times: int, expected: bool) -> None:
 
 
 def test_the_policy_has_the_last_word() -> None:
-    """Either way."""
+    """The policy overrides the history, in both directions."""
     assert missed([commit("t", 0, 1, at=1)], 2, Rules(matters=True))
     assert not missed(BACK, DAY, Rules(matters=False))
 
 
 def test_a_life_survives_a_restart() -> None:
-    """It is part of the snapshot."""
+    """The activity is part of the snapshot."""
     from support.histories.builders import CONTEXT
 
     group, _ = replay(BACK)

@@ -1,4 +1,4 @@
-"""Offsets that vanish, come back elsewhere or go back: the reason, once for each occasion."""
+"""Offsets that are removed, committed again or go back: the reason, one event per occasion."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EMPTY = [generation(1, member("a", [0]), at=1), commit("t", 0, 5, at=2), emptied
 
 
 def said(history: list[Raw], context: Context = SHORT) -> list[Event]:
-    """What was said of offsets, conditions apart."""
+    """The events about offsets, without conditions."""
     _, events = replay(history, context)
     kinds = (OffsetsExpired, OffsetsDeleted, OffsetsReset, OffsetRewound)
     return [event for event in events if isinstance(event.fact, kinds)]
@@ -83,7 +83,7 @@ def test_only_when_the_clock_agrees(early: int, name: str) -> None:
 
 
 def test_one_offset_that_was_not_due_proves_a_deletion() -> None:
-    """The clean-up takes nothing before its time, so the offset that was due went the same way."""
+    """The clean-up removes nothing before its deadline, so the offset that was due was deleted, too."""
     history = [commit("t", 0, 5, at=1), commit("t", 1, 6, at=MINUTE)]
     at = MINUTE + 9_000
     (event,) = said([*history, no_offset("t", 0, at=at), no_offset("t", 1, at=at)])
@@ -99,19 +99,19 @@ def test_one_offset_that_was_not_due_proves_a_deletion() -> None:
 
 
 def test_a_retention_that_nobody_told() -> None:
-    """Kafka's default counts, and the event says that it was assumed."""
+    """Kafka's default is used, and the evidence is that of an assumption."""
     history = [commit("t", 0, 5, at=1), no_offset("t", 0, at=7 * DAY + 1)]
     assert reasons(history, CONTEXT) == [("offsets.expired", "retention", Evidence.INFERRED)]
 
 
 def test_a_group_that_is_deleted() -> None:
-    """Its own tombstone is in the operation."""
+    """The group's tombstone is in the operation."""
     history = [*EMPTY, no_offset("t", 0, at=9_000), gone(at=9_000)]
     assert reasons(history) == [("offsets.deleted", "group_deleted", Evidence.LOG)]
 
 
 def test_a_topic_that_its_members_are_subscribed_to() -> None:
-    """On request the broker would have refused: only the end of the topic takes such offsets."""
+    """The broker would have refused a request: only the deletion of the topic removes such offsets."""
     history = [generation(1, member("a", [0]), at=1), commit("t", 0, 5, at=2), no_offset("t", 0, at=9_000)]
     assert reasons(history) == [("offsets.deleted", "topic_deleted", Evidence.LOG)]
     modern = [*first_join(at=1), commit("t", 0, 5, at=2), no_offset("t", 0, at=9_000)]
@@ -119,7 +119,7 @@ def test_a_topic_that_its_members_are_subscribed_to() -> None:
 
 
 def test_a_topic_of_members_that_subscribe_to_nothing() -> None:
-    """While workers are in a group the broker deletes none of its offsets on request."""
+    """The broker refuses to delete offsets of a group with workers."""
     workers = [generation(1, member("a"), at=1, protocol_type="connect"), commit("t", 0, 5, at=2)]
     assert reasons([*workers, no_offset("t", 0, at=9_000)]) == [
         ("offsets.deleted", "topic_deleted", Evidence.LOG)
@@ -130,7 +130,7 @@ def test_a_topic_of_members_that_subscribe_to_nothing() -> None:
     ("known", "reason"), [({}, "admin"), ({"1": "t"}, "admin"), ({"1": "other"}, "topic_deleted")]
 )
 def test_a_topic_that_nobody_is_subscribed_to(known: dict[str, str], reason: str) -> None:
-    """The cluster knows it no more: it was deleted; else nothing tells it from a request."""
+    """The cluster has no such topic any more: it was deleted; otherwise it may have been a request."""
     context = replace(SHORT, topic_names=known)
     assert reasons([*EMPTY, no_offset("t", 0, at=9_000)], context) == [
         ("offsets.deleted", reason, Evidence.INFERRED)
@@ -138,19 +138,19 @@ def test_a_topic_that_nobody_is_subscribed_to(known: dict[str, str], reason: str
 
 
 def test_a_part_of_a_topic() -> None:
-    """A topic's end takes all of its offsets."""
+    """The deletion of a topic removes all of its offsets."""
     context = replace(SHORT, topic_names={"1": "other"})
     history = [*EMPTY, commit("t", 1, 5, at=2_000), no_offset("t", 0, at=9_000)]
     assert reasons(history, context) == [("offsets.deleted", "admin", Evidence.INFERRED)]
 
 
 def test_what_nobody_has_seen_is_not_lost() -> None:
-    """A tombstone may outlive its value."""
+    """Compaction may have removed the value of a tombstone."""
     assert said([asked_for(at=1), no_offset("t", 0, at=9_000)]) == []
 
 
 def test_a_member_that_leaves_after_a_week_of_silence() -> None:
-    """Its offsets were due long ago; late counts from when the group let them go."""
+    """Its offsets were due long ago; the delay counts from the group's last record."""
     history = [*first_join(at=1_000), commit("t", 0, 5, at=2_000)]
     history += [*operation(10 * MINUTE, left("a")), no_offset("t", 0, at=10 * MINUTE + 300)]
     (event,) = said(history)
@@ -159,7 +159,7 @@ def test_a_member_that_leaves_after_a_week_of_silence() -> None:
 
 
 def test_a_loss_of_a_group_that_matters_is_a_warning() -> None:
-    """By policy here; ``test_life`` has the other ways."""
+    """By policy here; ``test_group_activity`` has the other rules."""
     history = [*EMPTY, no_offset("t", 0, at=9_000), gone(at=9_000)]
     assert [event.severity for event in said(history, MISSED)] == [Severity.WARN]
     assert [event.severity for event in said(history)] == [Severity.INFO]
@@ -173,7 +173,7 @@ def lost_and_back(new_offset: int, *, context: Context = MISSED, after: int = 9_
 
 @pytest.mark.parametrize(("new_offset", "direction"), [(9, "forward"), (0, "backward"), (5, "unchanged")])
 def test_the_first_commit_after_a_loss(new_offset: int, direction: str) -> None:
-    """From where the group goes on, and what that means."""
+    """The direction of the first commit after a loss."""
     (event,) = lost_and_back(new_offset)
     assert event.fact == OffsetsReset(
         partitions=(ResetOffset(topic="t", partition=0, lost_offset=5, new_offset=new_offset),),
@@ -197,7 +197,7 @@ def test_a_reset_is_said_once() -> None:
 
 
 def test_one_request_is_one_occasion() -> None:
-    """Partitions that come back in one moment are told together, in both directions."""
+    """Partitions that are committed again at one moment are one event, in both directions."""
     history = [commit("t", number, 10 * number, at=1 + number) for number in range(3)]
     history += [no_offset("t", number, at=9_000) for number in range(3)]
     history += [commit("t", number, 10, at=20_000) for number in range(3)]
@@ -208,14 +208,14 @@ def test_one_request_is_one_occasion() -> None:
 
 
 def test_a_topic_that_begins_anew_is_no_warning() -> None:
-    """Its records are gone; nothing of them was skipped."""
+    """The records of the topic do not exist any more; none was skipped."""
     history = [generation(1, member("a", [0]), at=1), commit("t", 0, 5, at=2), no_offset("t", 0, at=9_000)]
     *_, event = said([*history, commit("t", 0, 1, at=9_500)], MISSED)
     assert (event.fact.NAME, event.severity) == ("offsets.reset", Severity.INFO)
 
 
 def test_a_loss_is_remembered_for_thirty_days() -> None:
-    """Even when the group itself is gone; then nothing is left."""
+    """Also when the group does not exist any more; then nothing is left."""
     at = 1_000 + MINUTE
     history = [*EMPTY, no_offset("t", 0, at=at), gone(at=at)]
     group, _ = replay(history, MISSED)
@@ -237,13 +237,13 @@ def test_a_loss_is_remembered_for_thirty_days() -> None:
 
 
 def test_groups_that_come_and_go_leave_no_memory() -> None:
-    """Five thousand of them a day must not stay for a month."""
+    """Thousands of short-lived groups a day must not be kept for a month."""
     group, _ = replay([*EMPTY, no_offset("t", 0, at=9_000), gone(at=9_000)], SHORT)
     assert group.gone
 
 
 def test_the_memory_is_bounded() -> None:
-    """So many partitions a group; more are counted in the event of the loss, and forgotten."""
+    """A limited number of partitions per group is kept; the event of the loss counts all of them."""
     many = range(MOST_REMEMBERED + 50)
     history = [commit("t", number, 1, at=1) for number in many]
     history += [no_offset("t", number, at=9_000) for number in many]
@@ -253,7 +253,7 @@ def test_the_memory_is_bounded() -> None:
 
 
 def test_a_rewind_inside_one_batch() -> None:
-    """100 -> 50 -> 120: the reader folds them to one row, and the way back is told all the same."""
+    """100 -> 50 -> 120: the reader folds them into one row, and the decrease is still reported."""
     (event,) = said([commit("t", 0, offset, at=at) for at, offset in ((1, 100), (2, 50), (3, 120))])
     assert event.fact == OffsetRewound(
         kind="small",
@@ -264,7 +264,7 @@ def test_a_rewind_inside_one_batch() -> None:
 
 
 def test_a_rewind_between_two_batches() -> None:
-    """Held against what was known, also after a restart."""
+    """The first commit of a run is compared with the known offset, also after a restart."""
     records = placed([commit("t", 0, 9_000, at=1), commit("t", 0, 50, at=2)])
     group = Group(GROUP, CONTEXT)
     assert group.apply(observed(records[:1]), 2) == []
@@ -278,21 +278,21 @@ def test_a_rewind_between_two_batches() -> None:
 
 
 def test_offsets_of_an_empty_group() -> None:
-    """Nobody is in it, so somebody else has set them."""
+    """The group has no members, so an administrator has set the offsets."""
     (event,) = said([*EMPTY, commit("t", 0, 3, at=2_000)])
     assert isinstance(event.fact, OffsetRewound)
     assert event.fact.kind == "admin_while_empty"
 
 
 def test_a_group_without_members_rewinds_by_itself() -> None:
-    """Nobody was ever in it: its own program commits."""
+    """The group never had members: its own program commits."""
     (event,) = said([commit("t", 0, 9_000, at=1), commit("t", 0, 5, at=2)])
     assert isinstance(event.fact, OffsetRewound)
     assert event.fact.kind == "other"
 
 
 def test_a_topic_with_another_id() -> None:
-    """A topic of the same name, made anew, begins at 0."""
+    """A topic that was created again with the same name begins at 0."""
     group = Group(GROUP, CONTEXT)
     events = []
     for number, raw in enumerate(placed([commit("t", 0, 9_000, at=1), commit("t", 0, 5, at=2)])):

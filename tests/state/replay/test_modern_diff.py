@@ -43,7 +43,7 @@ from support.histories.modern_builders import (
 
 
 def second_join(at: int = 5_000) -> list:  # type: ignore[type-arg]
-    """B joins: A must give up partition 1, B waits for it, each step an operation of its own."""
+    """B joins: A must revoke partition 1, B waits for it; each step is an operation of its own."""
     return [
         *operation(
             at,
@@ -140,7 +140,7 @@ def test_a_member_leaves() -> None:
 
 
 def test_a_fenced_member_is_told_from_one_that_leaves() -> None:
-    """Scenario 22: it did not revoke, and is gone exactly at its rebalance timeout."""
+    """Scenario 22: the member did not revoke, and is removed exactly at its rebalance timeout."""
     history = [*first_join(), *second_join()[:7]]
     history += operation(35_100, left("a"), group_epoch(4))
     _, events = replay(history)
@@ -154,7 +154,7 @@ def test_a_fenced_member_is_told_from_one_that_leaves() -> None:
 
 
 def test_the_last_member_leaves() -> None:
-    """The emptied group's epoch is above its target epoch: Empty all the same, and no rebalance."""
+    """The epoch of an Empty group is above its target epoch: it stays Empty, without a rebalance."""
     group, events = replay([*first_join(), *operation(9_000, left("a"), group_epoch(3))])
     assert names(events)[4:] == ["group.emptied", "member.left"]
     assert facts(events)[5].reason == "group_emptied"
@@ -162,7 +162,7 @@ def test_the_last_member_leaves() -> None:
 
 
 def test_an_emptied_group_is_deleted_with_its_offsets() -> None:
-    """The clean-up writes the offsets' tombstones and the group's; the group had not gone before."""
+    """The clean-up writes the tombstones of offsets and group; the group existed until then."""
     history = [
         *first_join(),
         *operation(9_000, left("a"), group_epoch(3)),
@@ -174,7 +174,7 @@ def test_an_emptied_group_is_deleted_with_its_offsets() -> None:
 
 
 def test_a_static_member_is_away_for_a_moment() -> None:
-    """Scenario 20: epoch -2, then a new member id under the same instance id: no rebalance, nobody left."""
+    """Scenario 20: epoch -2, then a new member id with the same instance id: no rebalance, no member left."""
     history = [
         *first_join(instance_id="i"),
         *operation(5_000, current("a", -2, [0, 1], previous=2)),
@@ -229,7 +229,7 @@ def test_a_changed_subscription_begins_a_rebalance() -> None:
 
 
 def test_topic_ids_become_names_where_the_log_tells() -> None:
-    """Without a name the id stays, in Kafka's text form; the job may know names, too."""
+    """A topic without a known name has its id, in Kafka's text form; the job may know names, too."""
     group, _ = replay(first_join())
     assert group.describe()["members"][0]["partitions"] == {TOPIC: [0, 1]}
     group, events = replay(first_join(), replace(CONTEXT, topic_names={TOPIC: "orders"}))
@@ -238,7 +238,7 @@ def test_topic_ids_become_names_where_the_log_tells() -> None:
 
 
 def test_an_upgrade_is_a_conversion() -> None:
-    """Scenario 23: the group passes through absent inside one operation, and nobody has left."""
+    """Scenario 23: the group does not exist for a moment inside one operation, and no member has left."""
     history = [
         asked_for(at=10),
         generation(1, member("a", [0], topic="t"), at=20),
@@ -269,7 +269,7 @@ def test_an_upgrade_is_a_conversion() -> None:
 
 
 def test_a_downgrade_is_a_conversion() -> None:
-    """The records of the consumer group vanish and a classic one stands there, Stable, with its members."""
+    """The consumer group's records are removed and a classic group is written, Stable, with its members."""
     history = [
         *first_join(),
         *operation(
@@ -308,7 +308,7 @@ def test_conversions_of_empty_groups() -> None:
 
 
 def test_a_partial_history_claims_nothing_about_members() -> None:
-    """Compaction has left records of different times: until two epochs follow each other nothing is said."""
+    """Compaction has left records of different times: no events until two epochs follow each other."""
     history = [
         *operation(1_000, described("a")),
         *operation(2_000, group_epoch(9)),
@@ -326,7 +326,7 @@ def test_a_partial_history_claims_nothing_about_members() -> None:
 
 
 def test_two_owners_of_one_partition() -> None:
-    """Scenario 25: compaction dropped "A gave it up"; the larger epoch has it."""
+    """Scenario 25: compaction removed the record of A's revocation; the owner with the larger epoch wins."""
     history = [
         *first_join(),
         *operation(2_000, described("b"), group_epoch(3), target_epoch(3), current("b", 3, [0])),
@@ -339,13 +339,13 @@ def test_two_owners_of_one_partition() -> None:
 
 
 def test_tombstones_of_what_is_not_there_are_nothing() -> None:
-    """Scenario 26: of every type, for a group and for members nobody knows."""
+    """Scenario 26: tombstones of every type, for an unknown group and unknown members."""
     group, events = replay(operation(1_000, left("x"), ended()))
     assert (events, group.gone) == ([], True)
 
 
 def test_a_classic_tombstone_does_not_touch_a_consumer_group() -> None:
-    """The tombstone of an older life may come late: the newest value decides what the group is."""
+    """The tombstone of a former group may come late: the newest value decides the kind of the group."""
     group, _ = replay([*first_join(), gone(at=9_000)])
     assert (group.describe()["type"], group.describe()["state"]) == ("consumer", "Stable")
 
@@ -359,7 +359,7 @@ def test_a_record_written_again_is_no_event() -> None:
 
 
 def test_a_conversion_of_an_old_empty_group_begins_a_rebalance() -> None:
-    """The generation it had as a classic group is above the first epoch, and says nothing about it."""
+    """The generation of the classic group is above the first epoch, and is not compared with it."""
     history = [asked_for(at=10), emptied(8, at=20), *operation(50, gone(), first_join(at=50))]
     _, events = replay(history)
     assert names(events)[1:] == [
@@ -371,13 +371,13 @@ def test_a_conversion_of_an_old_empty_group_begins_a_rebalance() -> None:
 
 
 def test_an_old_commit_is_no_classic_group() -> None:
-    """The cleaner leaves commits that are older than every record of their group: no conversion is made up."""
+    """Compaction leaves commits that are older than all records of their group: this is not a conversion."""
     _, events = replay([commit("t", 0, 5, at=10), *operation(1_000, described("a")), *first_join(at=2_000)])
     assert "group.converted" not in names(events)
 
 
 def test_a_log_that_begins_inside_a_rebalance_does_not_say_when_it_began() -> None:
-    """The next epoch continues it: neither a start nor a duration, until a round is seen from its start."""
+    """The next epoch continues it: no start and no duration, until a rebalance is read from its start."""
     history = [
         *operation(1_000, described("a"), described("b"), group_epoch(7), target_epoch(7)),
         *operation(1_100, current("a", 7, [0]), current("b", 7, state=UNRELEASED)),
@@ -394,7 +394,7 @@ def test_a_log_that_begins_inside_a_rebalance_does_not_say_when_it_began() -> No
 
 
 def test_an_epoch_that_is_missing_is_a_hole() -> None:
-    """The coordinator writes every epoch: a jump means that the cleaner came between, and nothing is claimed."""
+    """The coordinator writes every epoch: a jump means compaction, and members are not compared."""
     history = [*first_join(), *operation(9_000, described("b"), group_epoch(6), target_epoch(6))]
     group, events = replay(history)
     assert names(events)[4:] == []
@@ -402,7 +402,7 @@ def test_an_epoch_that_is_missing_is_a_hole() -> None:
 
 
 def test_a_deletion_is_told_with_the_history_it_ends() -> None:
-    """The group's whole life was seen, and its end belongs to it; what comes after begins anew."""
+    """The history up to the group's deletion is complete; the next group begins with its own history."""
     _, events = replay(
         [*first_join(), *operation(9_000, left("a"), group_epoch(3)), *operation(9_500, ended())]
     )

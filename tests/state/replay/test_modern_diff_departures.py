@@ -1,4 +1,4 @@
-"""Why members of the newer kinds are gone, and what they leave behind; how a group with a pattern begins."""
+"""Why members of the newer kinds left, and their partitions; the beginning of a group with a regular expression."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_commit_keeps_nobody_alive(committed_ms: int | None, silent_ms: int, r
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
 def test_whoever_goes_soon_after_a_heartbeat_has_left(kind: str) -> None:
-    """Members of share groups have no rebalance timeout, and need none for that."""
+    """Members of share groups have no rebalance timeout; the reason does not need it."""
     life = Coordinator(kind=kind)
     life.join("a")
     life.join("b")
@@ -55,7 +55,7 @@ def test_whoever_goes_soon_after_a_heartbeat_has_left(kind: str) -> None:
 
 
 def test_what_the_last_native_member_had_is_dealt_out_by_the_next_classic_round() -> None:
-    """After a downgrade it has moved; no partition is new, and the topics' metadata are what they were."""
+    """After a downgrade the partition has moved; none is new, and the topics' metadata have not changed."""
     life = Coordinator()
     life.classic_round("a")
     life.upgrade("n")
@@ -69,7 +69,7 @@ def test_what_the_last_native_member_had_is_dealt_out_by_the_next_classic_round(
 
 
 def test_a_group_begins_with_a_regular_expression() -> None:
-    """Until it is resolved the group is at the first epoch, which no record has; then its first round begins."""
+    """Until it is resolved the group is at its first epoch, which is in no record; then its first rebalance begins."""
     life = Coordinator()
     life.join("a", regex="t.*")
     group, events = replay(life.log[:2], NAMED)

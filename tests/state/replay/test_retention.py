@@ -1,4 +1,4 @@
-"""The broker's expiry rules against a slow, obvious model, and what the model cannot show."""
+"""The broker's expiry rules compared with a slow and simple model, and cases beyond the model."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def table(commits: dict[tuple[str, int], tuple[int, int]]) -> Offsets:
 
 
 def simple_member(topics: tuple[str, ...] | None) -> Member:
-    """A member of which only the subscription counts."""
+    """A member with nothing but a subscription."""
     return Member("m", None, "c", "/h", 1, 1, (), topics, {})
 
 
 def due(group: GroupState, offsets: Offsets) -> dict[tuple[str, int], int | None]:
-    """Every deadline by topic partition; the first of them is also told without the others."""
+    """Every deadline by topic partition; ``first_deadline`` finds the first without the others."""
     times = retention.deadlines(group, offsets, RETENTION_MS).tolist()
     earliest = min(times, default=retention.NEVER)
     told = retention.first_deadline(group, offsets, RETENTION_MS)
@@ -98,7 +98,7 @@ def expired_in_kafka(
 
 @st.composite
 def groups(draw: Any) -> tuple[GroupState, tuple[str, ...] | None]:
-    """A group of any kind in any state, and what its members are subscribed to."""
+    """A group of any kind in any state, and the topics that its members are subscribed to."""
     kind = draw(st.sampled_from(list(GroupType)))
     subscribed = draw(st.none() | st.lists(st.sampled_from(TOPICS), max_size=3).map(tuple))
     if kind is GroupType.CLASSIC:
@@ -159,7 +159,7 @@ def test_an_empty_group_whose_record_tells_since_when(since: int, expected: int)
 
 
 def test_a_group_that_gets_members_again() -> None:
-    """The moment at which it had become Empty is forgotten."""
+    """The time at which the group became Empty is removed."""
     snapshot = GroupSnapshot()
     for raw in (emptied(2, at=1_000), generation(3, member("a"), at=1_200)):
         apply_value(snapshot, raw.value, Offsets(), _silent())
@@ -181,7 +181,7 @@ def test_a_rebalance_that_a_prober_has_seen() -> None:
 
 
 def test_the_end_of_time() -> None:
-    """A hostile commit time or retention neither overflows nor comes true."""
+    """A very large commit time or retention neither overflows nor expires."""
     offsets = table({("t", 0): ((1 << 63) - 1, -1), ("t", 1): (-(1 << 63), -1)})
     late, early = retention.deadlines(GroupState(), offsets, 1 << 62).tolist()
     assert retention.first_deadline(GroupState(), offsets, 1 << 62) == early < late < retention.NEVER

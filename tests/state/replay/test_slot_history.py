@@ -1,4 +1,4 @@
-"""What is remembered of a group: how much at most, and what a hole in the history may not teach."""
+"""The slot history of a group: its limits, and its behaviour with gaps in the log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from groupreplay.codecs import MemberMetadata
 from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.replay.membership_change import MembershipChange
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES, learn, learn_probe, unsettled
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
@@ -30,7 +31,7 @@ MINUTE = 60_000
 
 
 def memory(history: list[Raw]) -> SlotHistory | None:
-    """What a group remembers, as it is written down."""
+    """The slot history in the snapshot of a group."""
     group, _ = replay(history)
     return read(group.snapshot()).slot_history
 
@@ -38,7 +39,7 @@ def memory(history: list[Raw]) -> SlotHistory | None:
 def learned(
     *rounds: list[MemberMetadata], every: int = MINUTE, protocol_type: str = "consumer"
 ) -> SlotHistory:
-    """The memory after generations of these members, an equal time apart."""
+    """The history after generations of these members, at equal intervals."""
     history = [asked_for(at=1)]
     history += [
         generation(number, *members, at=number * every, protocol_type=protocol_type)
@@ -50,12 +51,12 @@ def learned(
 
 
 def pods(first: int, count: int) -> list[MemberMetadata]:
-    """Members that each have a place of their own."""
+    """Members at different places."""
     return [member(f"m{number}", [number], host=f"/{number}") for number in range(first, first + count)]
 
 
 def test_what_changed_is_marked() -> None:
-    """Generations with the slots that came and went in them; a round of the same members has none."""
+    """Generations with the slots that changed; a generation of the same members has none."""
     marks = learned(pods(0, 2), pods(0, 2), pods(1, 2)).marks
     assert [(mark.at_ms, mark.generations, len(mark.slots)) for mark in marks] == [
         (MINUTE, 1, 2),
@@ -65,7 +66,7 @@ def test_what_changed_is_marked() -> None:
 
 
 def test_a_slot_that_comes_back_is_the_same() -> None:
-    """It leaves in one round and is taken by another member id in a later one."""
+    """Its holder leaves in one generation, and another member id takes it in a later one."""
     other = member("other", [9])
     first, second = (member(name, [0], client_id="c", host="/h") for name in ("c-1", "c-2"))
     marks = learned([first, other], [other], [second, other]).marks
@@ -73,7 +74,7 @@ def test_a_slot_that_comes_back_is_the_same() -> None:
 
 
 def test_a_hole_in_the_history_teaches_nothing() -> None:
-    """Who joined and left is not known then, nor how many generations there were; who has no work is."""
+    """Then joined and left members and the number of generations are unknown; idle members are known."""
     idle = member("idle", [])
     habits = memory([generation(5, *pods(0, 2), at=MINUTE), generation(9, *pods(1, 2), idle, at=2 * MINUTE)])
     assert habits is not None
@@ -82,13 +83,13 @@ def test_a_hole_in_the_history_teaches_nothing() -> None:
 
 
 def test_what_is_old_is_forgotten() -> None:
-    """At the next operation that is two hours later."""
+    """Entries are dropped by the next operation that is two hours later."""
     habits = learned(pods(0, 3), pods(1, 3), pods(1, 3), every=KEPT_MS)
     assert (len(habits.marks), habits.slots) == (1, {})
 
 
 def test_there_is_a_cap() -> None:
-    """A group that never rests: times of a slot, slots that have left, and marks; one operation may go over it."""
+    """For a group that changes all the time: times of a slot, free slots, marks; one operation may exceed them."""
     restarts = learned(
         *([member(f"c-{number}", [0], client_id="c", host="/h")] for number in range(60)), every=1
     )
@@ -99,13 +100,13 @@ def test_there_is_a_cap() -> None:
 
 
 def test_a_group_that_is_gone_leaves_nothing() -> None:
-    """Neither does one that comes after it under its name know anything."""
+    """A new group with the same name has no history either."""
     history = [asked_for(at=1), generation(1, member("a", [0]), at=2), emptied(2, at=3), gone(at=4)]
     assert memory(history) is None
 
 
 def test_generations_for_a_new_configuration_of_connect_do_not_count() -> None:
-    """Nor does the one behind each, which gives what the first has taken; others do."""
+    """Nor does the next generation, which assigns what the first has revoked; others count."""
     rounds = [[worker("w", offset)] for offset in (5, 5, 6, 6, 6, 7, 8, 8, 8)]
     habits = learned(*rounds, protocol_type="connect")
     counted = {mark.at_ms // MINUTE for mark in habits.marks if mark.generations}
@@ -117,7 +118,7 @@ def test_answers_of_the_prober_by_minute(minutes: int, count: int) -> None:
     """Only while a rebalance is in progress."""
     snapshot = GroupSnapshot(group=GroupState(phase=Phase.PREPARING_REBALANCE))
     learn_probe(snapshot, MINUTE)
-    learn(snapshot, Report(GROUP, CONTEXT, PARTITION, 1, 1))
+    learn(snapshot, MembershipChange(), Report(GROUP, CONTEXT, PARTITION, 1, 1))
     learn_probe(snapshot, MINUTE)
     snapshot.group.in_progress = RebalanceInProgress("r", 0, Phase.PREPARING_REBALANCE)
     for taken_ms in (MINUTE, MINUTE + 1, 2 * MINUTE):

@@ -1,4 +1,4 @@
-"""Topics known by id in one round and by name in another: counts are right, or not known."""
+"""Topics known by id in one generation and by name in another: counts are right, or unknown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def told_name(at: int) -> list[Raw]:
 
 
 def two_rounds_later(names_at: int | None) -> list[RebalanceCompleted]:
-    """A had both partitions and left, B got one of them, later the other; somewhere the topic got its name."""
+    """A had both partitions and left, B got one, later the other; in between the name of the topic became known."""
     history = first_join("a")
     history += operation(2_000, described("b"), group_epoch(3), target_epoch(3), current("b", 3))
     history += operation(3_000, left("a"), group_epoch(4))
@@ -48,14 +48,14 @@ def two_rounds_later(names_at: int | None) -> list[RebalanceCompleted]:
 
 
 def test_a_topic_that_gets_its_name_between_two_rounds() -> None:
-    """What A left behind under the topic's id, B takes under its name: moved, as if the name had always been known."""
+    """B gets by name the partition that A had by topic id: it moved, as if the name had always been known."""
     for names_at in (None, 1_500, 4_000, 5_050):
         counts = [(fact.partitions_moved, fact.partitions_unassigned) for fact in two_rounds_later(names_at)]
         assert counts == [(1, 1), (1, 0)], names_at
 
 
 def test_a_topic_by_id_that_nobody_holds_any_more() -> None:
-    """Whether somebody ought to is not known without its name: nobody is subscribed to an id."""
+    """Without its name it is unknown whether a partition needs an owner: no member subscribes to an id."""
     history = first_join("a")
     history += operation(
         5_000, described("b", topics=["u"]), group_epoch(3), target_epoch(3), current("b", 3)
@@ -67,7 +67,7 @@ def test_a_topic_by_id_that_nobody_holds_any_more() -> None:
 
 
 def test_an_upgrade_with_topics_by_id() -> None:
-    """A classic group's members hold topics by name: without the names nobody can say what has moved."""
+    """Members of a classic group own topics by name: without the names the moves are unknown."""
     history = [
         asked_for(at=10),
         generation(1, member("a", [0, 1]), at=20),

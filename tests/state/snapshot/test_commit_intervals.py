@@ -1,4 +1,4 @@
-"""The histogram of gaps: buckets, spans, what fades, and that no cut can matter."""
+"""The histogram of gaps: buckets, spans, forgotten spans, and independence of batches."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ gaps = st.tuples(st.integers(0, 3), st.integers(-(2**60), 2**60), st.integers(0,
 
 @given(st.lists(gaps, max_size=30))
 def test_counted_as_one_by_one(drawn: list[tuple[int, int, int, bool]]) -> None:
-    """For each owner the rows that counting by hand gives, for clocks that jump too."""
+    """For each owner the same rows as a simple count, also for clocks that jump."""
     of, ended, lengths, repeated = (
         (np.array(column) for column in zip(*drawn, strict=True))
         if drawn

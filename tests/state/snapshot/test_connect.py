@@ -9,7 +9,7 @@ from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, t
 
 
 def test_eager_assignments_are_whole() -> None:
-    """Protocol 0 says everything anew; the connector itself is not one of its tasks."""
+    """Protocol 0 contains the whole assignment; the connector itself is not one of its tasks."""
     given = assignment(0, tasks(sink=[-1, 0, 1], source=[3]))
     assert read_worker(metadata(0), given) == Worker(URL, OFFSET, ("sink",), {"sink": "0-1", "source": "3"})
 
@@ -29,7 +29,7 @@ def test_a_new_worker_ran_nothing() -> None:
 
 
 def test_what_cannot_be_read_is_unknown() -> None:
-    """A broken assignment or allocation leaves the place of the worker; broken metadata leaves nothing."""
+    """With a broken assignment the worker's address is still known; with broken metadata there is no worker."""
     given = assignment(1, tasks(sink=[0]))
     unknown = Worker(URL, OFFSET, None, None)
     assert read_worker(metadata(1), b"") == unknown

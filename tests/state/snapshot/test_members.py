@@ -35,7 +35,7 @@ def test_a_member_in_full() -> None:
 
 
 def test_the_same_id_is_the_same_member() -> None:
-    """Whatever else changed."""
+    """The member id alone is enough."""
     old = members(member("a", host="/h1"))
     assert ids(pair(old, members(member("a", host="/h2", client_id="x")))) == ([("a", "a")], [], [])
 
@@ -47,7 +47,7 @@ def test_the_same_instance_is_the_same_member() -> None:
 
 
 def test_a_unique_place_is_the_same_member() -> None:
-    """Client id and host, where nobody else has them in either record."""
+    """Client id and host, where no other member has them in either record."""
     one = {"client_id": "c", "host": "/h"}
     assert ids(pair(members(member("a", **one)), members(member("b", **one)))) == ([("a", "b")], [], [])
     crowd = members(member("a", **one), member("b", **one))

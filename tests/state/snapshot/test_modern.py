@@ -178,7 +178,7 @@ def test_a_streams_group_is_subscribed_to_its_topology() -> None:
 
 
 def test_a_topology_tombstone_after_the_end_is_nothing() -> None:
-    """On deletion it comes when the group is gone already."""
+    """On deletion it comes after the group's own tombstone."""
     history = operation(1_000, streams_member("a"), streams_epoch(1, validated=1), topology(1))
     history += operation(
         9_000,

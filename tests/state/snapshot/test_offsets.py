@@ -1,4 +1,4 @@
-"""The table of committed offsets against an obvious dictionary."""
+"""The table of committed offsets compared with a simple dictionary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run_of(*history: Raw) -> CommitRun:
 
 
 def table_of(*history: Raw) -> Offsets:
-    """A table that has seen one run."""
+    """A table after one run."""
     table = Offsets()
     table.apply(run_of(*history))
     return table
@@ -69,7 +69,7 @@ def test_an_older_commit_changes_nothing() -> None:
 
 
 def test_removing_what_is_not_there() -> None:
-    """A tombstone may outlive its value."""
+    """Compaction may have removed the value of a tombstone."""
     table = table_of(commit("t", 0, 7, at=50))
     table.remove([("u", 0), ("t", 1)])
     assert len(table) == 1
@@ -86,7 +86,7 @@ def test_the_newest_commit_of_some_partitions() -> None:
 
 
 def test_the_summary() -> None:
-    """What the document of a group says of its offsets."""
+    """The offsets in the document of a group."""
     assert Offsets().summary() == {
         "partitions": 0,
         "oldest_commit_ms": None,

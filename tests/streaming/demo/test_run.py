@@ -1,4 +1,4 @@
-"""Pieces of the demo that need no broker; the whole is in tests/integration/test_demo.py."""
+"""Pieces of the demo that need no broker; the whole is in tests/integration/commands/test_demo.py."""
 
 from __future__ import annotations
 

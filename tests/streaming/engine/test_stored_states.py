@@ -1,4 +1,4 @@
-"""A checkpoint of an earlier commit goes on: what it kept of a group is read, and the story is told to its end."""
+"""States that earlier commits stored are read, and the groups continue from there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from base64 import b64decode
 
 import pytest
 
-from support.job.stored_states import events, lived, load, said
+from support.job.stored_states import bodies_of, events, load, replay_half
 
 STORED = load()
 CASES = [(commit, name) for commit, states in STORED["states"].items() for name in states]
@@ -14,20 +14,20 @@ CASES = [(commit, name) for commit, states in STORED["states"].items() for name 
 
 @pytest.mark.parametrize(("commit", "name"), CASES)
 def test_a_state_of_an_earlier_commit(commit: str, name: str) -> None:
-    """It goes on with the events, documents and deadlines of a state that was never written down."""
+    """The events and documents are the same as from this commit's own state."""
     history = STORED["histories"][name]
-    unbroken, _ = lived(history["key"], None, history["before"])
+    unbroken, _ = replay_half(history["key"], None, history["before"])
     assert unbroken is not None
-    _, expected = lived(history["key"], unbroken, history["after"])
-    _, rows = lived(history["key"], b64decode(STORED["states"][commit][name]), history["after"])
-    assert said(rows) == said(expected)
+    _, expected = replay_half(history["key"], unbroken, history["after"])
+    _, rows = replay_half(history["key"], b64decode(STORED["states"][commit][name]), history["after"])
+    assert bodies_of(rows) == bodies_of(expected)
 
 
-def test_the_histories_say_something() -> None:
-    """Both halves of each, so that a state that was lost would be missed."""
+def test_the_histories_have_events() -> None:
+    """Both halves of each have events, and the second half needs the state of the first."""
     for name, history in STORED["histories"].items():
-        blob, before = lived(history["key"], None, history["before"])
-        _, after = lived(history["key"], blob, history["after"])
-        _, forgotten = lived(history["key"], None, history["after"])
+        blob, before = replay_half(history["key"], None, history["before"])
+        _, after = replay_half(history["key"], blob, history["after"])
+        _, forgotten = replay_half(history["key"], None, history["after"])
         assert events(before), name
-        assert said(after) != said(forgotten), name
+        assert bodies_of(after) != bodies_of(forgotten), name

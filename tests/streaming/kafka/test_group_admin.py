@@ -83,7 +83,7 @@ class Admin:
 
 
 def questions(admin: Admin) -> GroupAdmin:
-    """GroupQueries to that client."""
+    """Requests to that client."""
 
     def forget() -> None:
         admin.forgotten += 1

@@ -1,8 +1,7 @@
-"""What earlier commits kept of a few groups (golden/stored_states.json), and the way from there to events.
+"""States that earlier commits stored of a few groups (golden/stored_states.json), and how to continue from them.
 
-A history is one key's records and probes in two parts, as bytes; a stored state is what a commit had made of the
-first part. Imports only what the earlier commits have, too, so that
-``golden.refresh_stored_states`` can make their states with their code.
+A history is the records and probes of one key in two parts, as bytes; a stored state is the state that a commit had
+after the first part.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ def load() -> Json:
 
 
 def part(log: Iterable[Raw], probes: Iterable[Raw], until_ms: int) -> Json:
-    """One half of a history in JSON; ``until_ms`` is up to when the log is known after it."""
+    """One half of a history in JSON; after it the log is known up to ``until_ms``."""
     return {"log": list(map(_to_json, log)), "probes": list(map(_to_json, probes)), "until_ms": until_ms}
 
 
-def lived(key: str, blob: bytes | None, half: Json) -> tuple[bytes | None, list[OutputRow]]:
-    """The state after one half, and what is said: all in one call, then what is due by the end."""
+def replay_half(key: str, blob: bytes | None, half: Json) -> tuple[bytes | None, list[OutputRow]]:
+    """The state and output after one half: all records in one call, then the work that is due by the end."""
     packed = [
         blob
         for row in _packed(half)
@@ -61,8 +60,8 @@ def lived(key: str, blob: bytes | None, half: Json) -> tuple[bytes | None, list[
     return blob, rows
 
 
-def said(rows: Sequence[OutputRow]) -> list[Json | None]:
-    """Events and documents, but for the time of emission."""
+def bodies_of(rows: Sequence[OutputRow]) -> list[Json | None]:
+    """Events and documents without their time of emission."""
     bodies = [None if row.value is None else json.loads(row.value) for row in rows]
     for body in bodies:
         if body is not None:
@@ -72,7 +71,9 @@ def said(rows: Sequence[OutputRow]) -> list[Json | None]:
 
 def events(rows: Sequence[OutputRow]) -> list[Json]:
     """The events alone."""
-    return [body for body in said([row for row in rows if row.output is Output.EVENTS]) if body is not None]
+    return [
+        body for body in bodies_of([row for row in rows if row.output is Output.EVENTS]) if body is not None
+    ]
 
 
 def _packed(half: Json) -> Iterator[pa.RecordBatch]:

@@ -1,1 +1,1 @@
-"""Real brokers, clients and Kafka's own classes."""
+"""Clients of real brokers, and Kafka's own Java classes."""

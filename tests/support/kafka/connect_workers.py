@@ -1,4 +1,4 @@
-"""Real workers of Kafka Connect: processes that form one group, with the tasks of their connectors in another."""
+"""Workers of Kafka Connect as processes; they form one group, the tasks of a sink connector another one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.kafka.kafka_admin import kafka_admin
 from support.kafka.secured import free_ports
 
-#: Waits for a worker that is restarted before its tasks go to others; Kafka's default is 5 minutes.
+#: How long Connect waits for a restarted worker before it moves its tasks; the default is 5 minutes.
 REBALANCE_DELAY_MS = 3_000
 _JVM = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 
 class Workers:
-    """The workers of one Connect cluster, by client id. A context manager: it kills those that still run."""
+    """The workers of one Connect cluster, by client id. A context manager: on exit it kills running workers."""
 
     def __init__(self, servers: str, group: str, folder: Path) -> None:
         self.servers, self.group = servers, group
@@ -33,7 +33,7 @@ class Workers:
         self._ports: dict[str, int] = {}
 
     def __enter__(self) -> Workers:
-        # librdkafka refuses to describe groups that are not of consumers.
+        # librdkafka refuses to describe groups that are not consumer groups.
         self._admin = self._exit.enter_context(kafka_admin(jar_paths("broker-4.3.1"), self.servers))
         return self
 
@@ -55,30 +55,32 @@ class Workers:
             self._running[name] = GuardedProcess(command, self._folder / f"{name}.log")
 
     def stop(self, name: str) -> None:
-        """In an orderly way, as a deployment does."""
+        """Stops a worker with SIGTERM, as a deployment does."""
         self._running.pop(name).end(60)
 
     def kill(self, name: str) -> None:
-        """As the kernel does when memory runs out."""
+        """Kills a worker with SIGKILL, as the kernel does when memory runs out."""
         self._running.pop(name).end(0)
 
-    def tell(self, connector: str, settings: Mapping[str, str]) -> bool:
-        """Creates a connector through any worker; whether it was taken."""
+    def create_connector(self, connector: str, settings: Mapping[str, str]) -> bool:
+        """Requests a connector from any worker; returns whether it was created."""
         port = next(iter(self._ports.values()))
         body = json.dumps({"name": connector, "config": settings}).encode()
         url, kind = f"http://127.0.0.1:{port}/connectors", {"Content-Type": "application/json"}
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, body, kind), timeout=30) as answer:
-                return bool(answer.status == 201)
+            with urllib.request.urlopen(urllib.request.Request(url, body, kind), timeout=30) as response:
+                return bool(response.status == 201)
         except (urllib.error.URLError, OSError):
             return False
 
-    def at_work(self, connector: str = "", tasks: int = 0) -> bool:
-        """Whether all that run are in the group, and all tasks of this sink in theirs; by the broker's word."""
+    def are_assigned(self, connector: str = "", tasks: int = 0) -> bool:
+        """Whether the broker reports all running workers in their group, and all tasks of this sink in theirs."""
         consumers, wanted = f"connect-{connector}", {self.group: set(self._running)}
         if connector:
             wanted[consumers] = {f"connector-consumer-{connector}-{number}" for number in range(tasks)}
-        seen = self._admin.look({group: "consumer" if group == consumers else "classic" for group in wanted})
+        seen = self._admin.describe(
+            {group: "consumer" if group == consumers else "classic" for group in wanted}
+        )
         return wanted == {
             group: {member["client_id"] for member in found["members"]}
             for group, found in seen.items()

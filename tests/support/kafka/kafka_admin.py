@@ -1,4 +1,4 @@
-"""What a broker says of its groups, asked through Kafka's own Admin client (librdkafka knows no epochs)."""
+"""Descriptions of groups from Kafka's own Admin client; librdkafka's client has no epochs."""
 
 from __future__ import annotations
 
@@ -65,52 +65,52 @@ public class AdminOracle {
         }
     }
 
+    private ObjectNode member(ArrayNode members, String id, Optional instance, String client, String host) {
+        ObjectNode node = members.addObject();
+        node.put("member_id", id);
+        node.put("instance_id", (String) instance.orElse(null));
+        node.put("client_id", client);
+        node.put("client_host", host);
+        return node;
+    }
+
+    private ObjectNode member(ArrayNode members, MemberDescription one) {
+        ObjectNode node = member(members, one.consumerId(), one.groupInstanceId(), one.clientId(), one.host());
+        number(node, "epoch", one.memberEpoch());
+        partitions(node.putObject("partitions"), one.assignment().topicPartitions());
+        return node;
+    }
+
+    private ArrayNode group(ObjectNode node, Object type, Object state, Optional epoch, Optional target) {
+        node.put("type", type.toString().toLowerCase());
+        node.put("state", state.toString());
+        number(node, "group_epoch", epoch);
+        number(node, "target_epoch", target);
+        return node.putArray("members");
+    }
+
     private void consumer(ObjectNode node, ConsumerGroupDescription group) {
-        node.put("type", group.type().toString().toLowerCase());
-        node.put("state", group.groupState().toString());
         node.put("protocol", group.partitionAssignor());
-        number(node, "group_epoch", group.groupEpoch());
-        number(node, "target_epoch", group.targetAssignmentEpoch());
-        ArrayNode members = node.putArray("members");
-        for (Iterator m = group.members().iterator(); m.hasNext();) {
-            MemberDescription member = (MemberDescription) m.next();
-            ObjectNode one = members.addObject();
-            one.put("member_id", member.consumerId());
-            one.put("instance_id", (String) member.groupInstanceId().orElse(null));
-            one.put("client_id", member.clientId());
-            one.put("client_host", member.host());
-            number(one, "epoch", member.memberEpoch());
-            partitions(one.putObject("partitions"), member.assignment().topicPartitions());
-        }
+        ArrayNode members = group(
+            node, group.type(), group.groupState(), group.groupEpoch(), group.targetAssignmentEpoch());
+        for (Iterator m = group.members().iterator(); m.hasNext();)
+            member(members, (MemberDescription) m.next());
     }
 
     private void classic(ObjectNode node, ClassicGroupDescription group) {
-        node.put("type", "classic");
-        node.put("state", group.state().toString());
-        ArrayNode members = node.putArray("members");
-        for (Iterator m = group.members().iterator(); m.hasNext();) {
-            MemberDescription member = (MemberDescription) m.next();
-            ObjectNode one = members.addObject();
-            one.put("member_id", member.consumerId());
-            one.put("client_id", member.clientId());
-        }
+        ArrayNode members = group(node, "classic", group.state(), Optional.empty(), Optional.empty());
+        for (Iterator m = group.members().iterator(); m.hasNext();)
+            member(members, (MemberDescription) m.next());
     }
 
     private void share(ObjectNode node, ShareGroupDescription group) {
-        node.put("type", "share");
-        node.put("state", group.groupState().toString());
-        node.put("group_epoch", group.groupEpoch());
-        node.put("target_epoch", group.targetAssignmentEpoch());
-        ArrayNode members = node.putArray("members");
+        ArrayNode members = group(node, "share", group.groupState(), Optional.of(Integer.valueOf(group.groupEpoch())),
+            Optional.of(Integer.valueOf(group.targetAssignmentEpoch())));
         for (Iterator m = group.members().iterator(); m.hasNext();) {
-            ShareMemberDescription member = (ShareMemberDescription) m.next();
-            ObjectNode one = members.addObject();
-            one.put("member_id", member.consumerId());
-            one.putNull("instance_id");
-            one.put("client_id", member.clientId());
-            one.put("client_host", member.host());
-            one.put("epoch", member.memberEpoch());
-            partitions(one.putObject("partitions"), member.assignment().topicPartitions());
+            ShareMemberDescription one = (ShareMemberDescription) m.next();
+            ObjectNode made = member(members, one.consumerId(), Optional.empty(), one.clientId(), one.host());
+            made.put("epoch", one.memberEpoch());
+            partitions(made.putObject("partitions"), one.assignment().topicPartitions());
         }
     }
 
@@ -124,24 +124,17 @@ public class AdminOracle {
     }
 
     private void streams(ObjectNode node, StreamsGroupDescription group) {
-        node.put("type", "streams");
-        node.put("state", group.groupState().toString());
-        node.put("group_epoch", group.groupEpoch());
-        node.put("target_epoch", group.targetAssignmentEpoch());
-        node.put("topology_epoch", group.topologyEpoch());
-        ArrayNode members = node.putArray("members");
+        ArrayNode members = group(node, "streams", group.groupState(),
+            Optional.of(Integer.valueOf(group.groupEpoch())),
+            Optional.of(Integer.valueOf(group.targetAssignmentEpoch())));
         for (Iterator m = group.members().iterator(); m.hasNext();) {
-            StreamsGroupMemberDescription member = (StreamsGroupMemberDescription) m.next();
-            ObjectNode one = members.addObject();
-            one.put("member_id", member.memberId());
-            one.put("instance_id", (String) member.instanceId().orElse(null));
-            one.put("client_id", member.clientId());
-            one.put("client_host", member.clientHost());
-            one.put("epoch", member.memberEpoch());
-            ObjectNode held = one.putObject("partitions");
-            tasks(held, member.assignment().activeTasks(), "");
-            tasks(held, member.assignment().standbyTasks(), " (standby)");
-            tasks(held, member.assignment().warmupTasks(), " (warmup)");
+            StreamsGroupMemberDescription one = (StreamsGroupMemberDescription) m.next();
+            ObjectNode made = member(members, one.memberId(), one.instanceId(), one.clientId(), one.clientHost());
+            made.put("epoch", one.memberEpoch());
+            ObjectNode held = made.putObject("partitions");
+            tasks(held, one.assignment().activeTasks(), "");
+            tasks(held, one.assignment().standbyTasks(), " (standby)");
+            tasks(held, one.assignment().warmupTasks(), " (warmup)");
         }
     }
 
@@ -203,88 +196,74 @@ public class AdminOracle {
 
 
 class KafkaAdmin:
-    """GroupQueries to one broker, whose groups may be of any kind."""
+    """An Admin client of one broker, for groups of every type."""
 
     def __init__(self, oracle: Any, servers: str) -> None:
         self._oracle = oracle
         oracle.open(servers)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the Admin client."""
         self._oracle.close()
 
-    def look(self, kinds: Mapping[str, str], *, offsets: bool = False) -> dict[str, dict[str, Any]]:
-        """Group -> state, epochs, members and, if wanted, committed offsets, of those that exist.
+    def describe(self, types: Mapping[str, str], *, offsets: bool = False) -> dict[str, dict[str, Any]]:
+        """Group -> state, epochs, members and, on request, committed offsets; groups that do not exist are left out.
 
-        Asked for by name and type. Classic groups and those of KIP-848 are one type here, ``consumer``: they
-        may become each other. ``classic`` is for groups that are not of consumers, such as Connect's. Share
-        groups have no committed offsets.
+        Groups are requested by name and type. Consumer groups of both protocols have the type ``consumer``,
+        because they can be converted. ``classic`` is for other groups of the classic protocol, such as those
+        of Connect. Share groups have no committed offsets.
         """
         from py4j.java_collections import ListConverter, MapConverter
 
         # The converters need the gateway's client, which every Java object knows.
-        asked = MapConverter().convert(dict(kinds), self._oracle._gateway_client)
+        asked = MapConverter().convert(dict(types), self._oracle._gateway_client)
         found = {one["group_id"]: one for one in json.loads(self._oracle.describe(asked))}
         if offsets:
-            committing = [name for name in found if kinds[name] != "share"]
+            committing = [name for name in found if types[name] != "share"]
             names = ListConverter().convert(committing, self._oracle._gateway_client)
             for name, committed in json.loads(self._oracle.offsets(names)).items():
                 found[name]["offsets"] = committed
         return found
 
-    def describe(self, groups: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Consumer groups, classic and KIP-848, by name: state, epochs, members, committed offsets."""
-        return self.look(dict.fromkeys(groups, "consumer"), offsets=True)
-
 
 @contextmanager
 def kafka_admin(jars: Sequence[Path], servers: str) -> Iterator[KafkaAdmin]:
-    """Start a JVM with these jars and end it on leaving."""
+    """An Admin client in a JVM that ends with the context."""
     with compiled(jars, SOURCE, "AdminOracle") as oracle:
         yield KafkaAdmin(oracle, servers)
 
 
 def by_broker(group: dict[str, Any]) -> dict[str, Any]:
-    """The broker's answer in the shape of the comparison."""
+    """The broker's description in the form that is compared."""
     classic = group["type"] == "classic"
-    return {
-        "type": group["type"],
-        "state": group["state"],
-        "protocol": (group["protocol"] or None) if classic else None,
-        "epochs": None if classic else (group["group_epoch"], group["target_epoch"]),
-        "members": sorted(
-            (
-                one["member_id"],
-                one["instance_id"],
-                one["client_id"],
-                one["client_host"],
-                None if classic else one["epoch"],
-                {topic: sorted(held) for topic, held in one["partitions"].items()},
-            )
-            for one in group["members"]
-        ),
-        "offsets": group.get("offsets", {}),
-    }
+    members = [
+        {**one, "partitions": {topic: sorted(held) for topic, held in one["partitions"].items()}}
+        for one in group["members"]
+    ]
+    if classic:
+        members = [{**one, "epoch": None} for one in members]
+    protocol = (group["protocol"] or None) if classic else None
+    return _compared(group, protocol, members, group.get("offsets", {}))
 
 
 def by_log(group: dict[str, Any]) -> dict[str, Any]:
-    """The replayed group in the same shape."""
+    """The replayed group in the same form."""
+    offsets = {f"{one['topic']}-{one['partition']}": one["offset"] for one in group["offsets"]}
+    return _compared(group, group["protocol"], group["members"], offsets)
+
+
+_MEMBER_FIELDS = ("member_id", "instance_id", "client_id", "client_host", "epoch", "partitions")
+
+
+def _compared(
+    group: dict[str, Any], protocol: str | None, members: list[dict[str, Any]], offsets: dict[str, int]
+) -> dict[str, Any]:
     classic = group["type"] == "classic"
     return {
         "type": group["type"],
         "state": group["state"],
-        "protocol": group["protocol"],
+        "protocol": protocol,
         "epochs": None if classic else (group["group_epoch"], group["target_epoch"]),
-        "members": sorted(
-            (
-                one["member_id"],
-                one["instance_id"],
-                one["client_id"],
-                one["client_host"],
-                one["epoch"],
-                one["partitions"],
-            )
-            for one in group["members"]
-        ),
-        "offsets": {f"{one['topic']}-{one['partition']}": one["offset"] for one in group["offsets"]},
+        "members": sorted(tuple(one[field] for field in _MEMBER_FIELDS) for one in members),
+        "offsets": offsets,
     }

@@ -1,7 +1,7 @@
-"""Kafka's own record classes as an oracle: a JVM driven through py4j, both of which come with pyspark.
+"""Kafka's own record classes, called through py4j in a JVM; they decide what is right.
 
-The loop over the records runs inside the JVM, compiled by the Janino that pyspark ships, so that thousands of
-records cost one call.
+The loop over the records runs inside the JVM, so that thousands of records take one call. Janino compiles it; py4j
+and Janino are parts of pyspark.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ public class Oracle {
 
 
 class Reading(NamedTuple):
-    """What Kafka makes of a record: the JSON it prints, and the bytes it writes again."""
+    """A record as Kafka reads it: its JSON, and the bytes that Kafka writes for it."""
 
     json: dict[str, Any]
     key: bytes | None
@@ -121,24 +121,24 @@ class Reading(NamedTuple):
 
 
 class KafkaClasses:
-    """`GroupCoordinatorRecordSerde` and the generated JSON converters of one Kafka release."""
+    """``GroupCoordinatorRecordSerde`` and the generated JSON converters of one Kafka release."""
 
     def __init__(self, oracle: Any) -> None:
         self._oracle = oracle
 
     def read(self, records: Sequence[tuple[bytes, bytes | None]]) -> list[Reading]:
-        """Bytes to Kafka's values; ``{"error": ...}`` where Kafka throws."""
-        answer = self._oracle.read(_frames(part for record in records for part in record))
-        parts = iter(list(_parts(bytes(answer))))
+        """Reads bytes with Kafka's classes; the JSON is ``{"error": ...}`` where Kafka throws."""
+        response = self._oracle.read(_frames(part for record in records for part in record))
+        parts = iter(list(_parts(bytes(response))))
         return [
             Reading(json.loads(text or b""), key, value)
             for text, key, value in zip(*[parts] * 3, strict=True)
         ]
 
     def write(self, records: Sequence[dict[str, Any]]) -> list[tuple[bytes, bytes | None]]:
-        """Kafka's JSON to the bytes that Kafka writes for it."""
-        answer = self._oracle.write(_frames(json.dumps(record).encode() for record in records))
-        parts = iter(list(_parts(bytes(answer))))
+        """The bytes that Kafka writes for its own JSON."""
+        response = self._oracle.write(_frames(json.dumps(record).encode() for record in records))
+        parts = iter(list(_parts(bytes(response))))
         return [(key or b"", value) for key, value in zip(*[parts] * 2, strict=True)]
 
 
@@ -159,7 +159,7 @@ def _parts(framed: bytes) -> Iterator[bytes | None]:
 
 
 class Jvm:
-    """A JVM with these jars, which compiles what it is given. A context manager: it ends on leaving."""
+    """A JVM with these jars and a Java compiler. A context manager: the JVM ends on exit."""
 
     def __init__(self, jars: Sequence[Path]) -> None:
         self._jars = jars
@@ -190,26 +190,26 @@ class Jvm:
         self._process.wait(timeout=30)
 
     def make(self, source: str, name: str) -> Any:
-        """An object of a class, from Java source."""
+        """Compiles Java source and returns an object of the named class."""
         compiler = self._gateway.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(source)
         return compiler.getClassLoader().loadClass(name).newInstance()
 
     def kill(self) -> None:
-        """SIGKILL, and with it everything that runs inside."""
+        """Kills the JVM with SIGKILL."""
         self._process.kill()
         self._process.wait(timeout=30)
 
 
 @contextmanager
 def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
-    """An object of a Java class given as source, in a JVM with these jars that ends on leaving."""
+    """An object of a Java class, from source, in a JVM with these jars that ends with the context."""
     with Jvm(jars) as jvm:
         yield jvm.make(source, name)
 
 
 @contextmanager
 def kafka_classes(jars: Sequence[Path]) -> Iterator[KafkaClasses]:
-    """Start a JVM with these jars and end it on leaving."""
+    """Kafka's classes in a JVM with these jars that ends with the context."""
     with compiled(jars, _SOURCE, "Oracle") as oracle:
         yield KafkaClasses(oracle)

@@ -1,4 +1,4 @@
-"""Members of streams and share groups, which librdkafka cannot be: Kafka's own clients in a JVM."""
+"""Members of streams and share groups: Kafka's Java clients, because librdkafka does not support these groups."""
 
 from __future__ import annotations
 

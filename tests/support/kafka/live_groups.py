@@ -1,16 +1,15 @@
-"""Stories of several groups, told at the same time on one broker: what one of them waits for costs no other.
+"""Stories of several groups, which run at the same time on one broker, so that they wait in parallel.
 
-A story is a generator: it does something, then yields the condition under which it goes on. One loop polls all
-consumers, asks the broker what its groups look like, and lets every story go on whose condition holds.
+A story is a generator: it does something, then yields the condition under which it continues. One loop polls all
+consumers, requests descriptions of the groups from the broker, and resumes every story whose condition holds.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
@@ -19,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import Context, Group
@@ -32,23 +31,26 @@ from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw, observed
+from support.kafka.clients import new_consumer
+from support.kafka.group_configs import set_group_configs
 from support.kafka.kafka_admin import SOURCE as ADMIN_SOURCE
 from support.kafka.kafka_admin import KafkaAdmin
 from support.kafka.kafka_classes import Jvm
 from support.kafka.kafka_members import SOURCE as MEMBERS_SOURCE
+from support.kafka.stubborn_member import stubborn_command
 
 Json = dict[str, Any]
 Condition = Callable[[], object]
 Story = Iterator[Condition]
 
-#: All stories together; the longest waits for a session timeout of 45 s.
+#: For all stories together; the longest one waits for a session timeout of 45 s.
 DEADLINE_SECONDS = 240.0
 CLOSING_SECONDS = 15.0
 _TURN_SECONDS = 0.1
 
 
 class World:
-    """Groups on one broker, and everybody who is in them. A context manager: on exit all members are gone."""
+    """Groups on one broker and their members. A context manager: on exit it ends all members."""
 
     def __init__(self, servers: str, folder: Path) -> None:
         self.servers, self.folder = servers, folder
@@ -67,7 +69,7 @@ class World:
         self.exit.close()
 
     def _close_consumers(self) -> None:
-        """All at once and not for ever: librdkafka may hang in it when a group is in the middle of a rebalance."""
+        """Closes in parallel and with a deadline: librdkafka may hang in close() during a rebalance."""
         closing = [threading.Thread(target=one.close, daemon=True) for one in self._consumers]
         for thread in closing:
             thread.start()
@@ -76,74 +78,62 @@ class World:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def jvm(self) -> tuple[Jvm, Any]:
-        """A JVM that can be killed, and in it a starter of members (`kafka_members`)."""
+        """A JVM that can be killed, and in it an object that starts members (`kafka_members`)."""
         jvm = self.exit.enter_context(Jvm([*jar_paths("broker-4.3.1"), *jar_paths("streams-4.3.1")]))
         return jvm, jvm.make(MEMBERS_SOURCE, "Members")
 
     def create(self, topic: str, partitions: int) -> None:
-        """A topic."""
+        """Creates a topic."""
         create_topics(self._admin, {topic: partitions})
 
     def join(
         self, group: str, name: str, *topics: str, protocol: str = "consumer", **more: object
     ) -> Consumer:
-        """A consumer that the loop polls; names of settings with ``_`` for their dots."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": group,
-                "client.id": name,
-                "group.protocol": protocol,
-                "enable.auto.commit": False,
-                "log_level": 0,
-                **{setting.replace("_", "."): value for setting, value in more.items()},
-            }
-        )
-        consumer.subscribe(list(topics))
-        self._consumers.append(consumer)
-        return consumer
+        """A consumer that the loop polls; in the names of settings ``_`` stands for a dot."""
+        joining = new_consumer(self.servers, group, *topics, client_id=name, group_protocol=protocol, **more)
+        self._consumers.append(joining)
+        return joining
 
-    def leave(self, consumer: Consumer) -> None:
-        """Closes a consumer: a static one is only away then."""
-        self._consumers.remove(consumer)
-        consumer.close()
+    def leave(self, member: Consumer) -> None:
+        """Closes a consumer; a static member stays in the group."""
+        self._consumers.remove(member)
+        member.close()
 
     def process(self, group: str, name: str, topic: str) -> GuardedProcess:
-        """A member that can be killed."""
+        """A member in a process that can be killed."""
         command = member_command(self.servers, name, Actor(group=group, topic=topic, protocol="consumer"))
         return self.guarded(name, command)
 
     def stubborn(self, group: str, name: str, topic: str, rebalance_timeout_ms: int) -> GuardedProcess:
-        """A member that never gives anything up."""
-        command = [sys.executable, str(Path(__file__).with_name("stubborn_member.py"))]
-        return self.guarded(name, [*command, self.servers, group, name, topic, str(rebalance_timeout_ms)])
+        """A member that never revokes a partition."""
+        return self.guarded(name, stubborn_command(self.servers, group, name, topic, rebalance_timeout_ms))
 
     def guarded(self, name: str, command: list[str]) -> GuardedProcess:
-        """A process that ends with this world."""
+        """A process that ends with this context."""
         return self.exit.enter_context(GuardedProcess(command, self.folder / f"{name}.log"))
 
     def shows(self, group: str, state: str, *names: str) -> Condition:
-        """The broker has the group in this state, with members of exactly these client ids."""
+        """The broker reports this state, and members with exactly these client ids."""
 
-        def look() -> bool:
+        def holds_now() -> bool:
             seen = self._seen.get(group, {"state": None, "members": ()})
             found = sorted(member["client_id"] for member in seen["members"])
             return seen["state"] == state and found == sorted(names)
 
-        return look
+        return holds_now
 
     def holds(self, group: str, name: str, count: int) -> Condition:
-        """A member has this many partitions or tasks, by the broker's word."""
+        """The broker reports this number of partitions or tasks for a member."""
 
-        def look() -> bool:
+        def holds_now() -> bool:
             members = self._seen.get(group, {"members": ()})["members"]
             mine = [one["partitions"] for one in members if one["client_id"] == name]
             return [sum(map(len, held.values())) for held in mine] == [count]
 
-        return look
+        return holds_now
 
     def replaced(self, group: str, name: str) -> Condition:
-        """Other members than now have this client id, by the broker's word."""
+        """The broker reports members with this client id, none of which has a member id of now."""
         before = self._ids(group, name)
         return lambda: before and self._ids(group, name) and before.isdisjoint(self._ids(group, name))
 
@@ -152,12 +142,14 @@ class World:
         return {one["member_id"] for one in members if one["client_id"] == name}
 
     def is_now(self, group: str, kind: str) -> Condition:
-        """The group is of this type, by the broker's word."""
+        """The broker reports this type of the group."""
         return lambda: self._seen.get(group, {"type": None})["type"] == kind
 
     def play(self, stories: dict[str, tuple[str, Story]]) -> None:
-        """Group -> its type and story, until the last one has ended."""
-        self._quicken(stories)
+        """Runs the stories (group -> type and story) until the last one has ended."""
+        # Every step of a rebalance waits for a heartbeat.
+        quick = {f"{kind}.heartbeat.interval.ms": 1_000 for kind in ("consumer", "share", "streams")}
+        set_group_configs(self.servers, stories, quick)
         waiting: dict[str, Condition] = {group: lambda: True for group in stories}
         deadline = time.monotonic() + DEADLINE_SECONDS
         while waiting:
@@ -173,35 +165,22 @@ class World:
             self._turn({group: kind for group, (kind, _) in stories.items()})
 
     def _place(self, story: Story, group: str) -> tuple[object, ...]:
-        """Where a story waits, and what the broker says of its group."""
+        """The line at which a story waits, and the state and members that the broker reports."""
         seen = self._seen.get(group, {"state": None, "members": ()})
         names = sorted(member["client_id"] for member in seen["members"])
         return getattr(story, "gi_frame").f_lineno, seen["state"], names  # noqa: B009
 
-    def _quicken(self, groups: Iterable[str]) -> None:
-        """Heartbeats every second, which every step of a rebalance waits for."""
-        kinds = ("consumer", "share", "streams")
-        wanted = [
-            ConfigEntry(f"{kind}.heartbeat.interval.ms", "1000", incremental_operation=AlterConfigOpType.SET)
-            for kind in kinds
-        ]
-        resources = [
-            ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=wanted) for group in groups
-        ]
-        for answer in self._admin.incremental_alter_configs(resources).values():
-            answer.result(30)
-
     def _turn(self, kinds: dict[str, str]) -> None:
         end = time.monotonic() + _TURN_SECONDS
         while time.monotonic() < end:
-            for consumer in self._consumers:
-                consumer.poll(0)
+            for member in self._consumers:
+                member.poll(0)
             time.sleep(0.01)
-        self._seen = self.admin.look(kinds)
+        self._seen = self.admin.describe(kinds)
 
 
-class Told:
-    """What the log says of some groups when all stories have been told."""
+class ReplayedGroups:
+    """Events and state of some groups, replayed from the log after all stories have ended."""
 
     def __init__(self, servers: str, groups: Sequence[str]) -> None:
         connection = Connection(Cluster(bootstrap_servers=servers))
@@ -221,12 +200,12 @@ class Told:
         self.groups = {group.group_id: group.describe() for group in replay.groups()}
 
     def data(self, group: str, fact: str = "") -> list[Json]:
-        """The fields of all facts about a group, or of those of this name, in order."""
+        """The data of all events about a group, or of those with this name, in order."""
         found = [event["data"] for event in self._events if not fact or _name(event) == fact]
         return [data for data in found if data["group_id"] == group]
 
     def facts(self, group: str, fields: Mapping[str, Sequence[str]]) -> list[tuple[Any, ...]]:
-        """Everything said of a group, in order: the fact's name and these fields of it."""
+        """All events about a group, in order: the name and these fields of each."""
         named = [(_name(event), event["data"]) for event in self._events]
         return [
             (name, *(data[field] for field in fields.get(name, ())))
@@ -235,7 +214,7 @@ class Told:
         ]
 
     def states(self, group: str) -> list[str]:
-        """The group's states after each broker operation, repeats left out."""
+        """The states of the group after each broker operation, without repetitions."""
         replayed, states = Group(group, self._context), ["Dead"]
         for raw in self._records:
             if raw.key.group == group:

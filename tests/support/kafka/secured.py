@@ -1,4 +1,4 @@
-"""A broker that checks logins and rights: SCRAM over TLS, with certificates of its own."""
+"""A broker with authentication (SCRAM over TLS, with its own certificates) and authorisation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from groupreplay.streaming.kafka.rights import Right
 from groupreplay.streaming.local.broker import EmbeddedBroker
 
 USER = "replayer"
-#: Found nowhere else: wherever it turns up, it has leaked.
+#: A unique text: any output that contains it has leaked the password.
 PASSWORD = "Pa55-of-the-replayer-7f3a9c"
 _LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 _KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": ResourceType.BROKER}
@@ -42,25 +42,25 @@ _KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": R
 
 @dataclass(frozen=True)
 class SecuredBroker:
-    """The broker, whose plain listener is the administrator's, and the address that checks."""
+    """The broker: its plain listener is for the administrator, ``checked`` is the address with access control."""
 
     broker: EmbeddedBroker
     checked: str
     ca: Path
-    #: The administrator; kept, because a client that is collected takes its answers along.
+    #: The administrator's client; the object keeps it, because garbage collection would discard its futures.
     admin: AdminClient
 
     def allow_only(self, rights: Collection[Right]) -> None:
-        """These are from now on all rights of the user."""
+        """Replaces all rights of the user."""
         anything = (None, "*", AclOperation.ANY, AclPermissionType.ANY)
         every = AclBindingFilter(ResourceType.ANY, None, ResourcePatternType.ANY, *anything)
-        for answer in self.admin.delete_acls([every]).values():
-            answer.result(10)
+        for result in self.admin.delete_acls([every]).values():
+            result.result(10)
         if rights:
-            for answer in self.admin.create_acls(
+            for result in self.admin.create_acls(
                 [_binding(right) for right in dict.fromkeys(rights)]
             ).values():
-                answer.result(10)
+                result.result(10)
 
     def properties(self, folder: Path, password: str = PASSWORD) -> Path:
         """A client properties file with the user's login."""
@@ -86,7 +86,7 @@ def _binding(right: Right) -> Any:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses at this moment."""
+    """Ports that are free at this moment."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -99,11 +99,11 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
-    """A broker with one user; certificates go into the folder."""
+    """A broker with one user; its certificates are written to the folder."""
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
-    # Java reads keys in PKCS 8 only.
+    # Java reads only PKCS #8 keys.
     key = load_pem_private_key(certificate.private_key_pem.bytes(), None).private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
     )
@@ -129,6 +129,6 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
         login = UserScramCredentialUpsertion(
             USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), PASSWORD.encode()
         )
-        for answer in found.admin.alter_user_scram_credentials([login]).values():
-            answer.result(10)
+        for result in found.admin.alter_user_scram_credentials([login]).values():
+            result.result(10)
         yield found

@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time."""
+"""Waiting for a condition, not for a fixed time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 def wait_until(condition: Callable[[], object], seconds: float = 60.0, *, pause: float = 0.05) -> None:
     """Returns as soon as the condition holds; fails after the deadline.
 
-    A condition that is itself work (reading a topic) takes a longer pause, or it starves what it waits for.
+    Use a longer pause for an expensive condition, such as reading a topic, so that it leaves time for other work.
     """
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not so within {seconds:g} s: {condition}"
+        assert time.monotonic() < deadline, f"did not hold within {seconds:g} s: {condition}"
         time.sleep(pause)

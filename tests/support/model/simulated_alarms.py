@@ -1,6 +1,6 @@
 """What the job has to say of each simulated scenario, and whether it has said so: nothing, or every trouble.
 
-The table is docs/simulations.md in short; ``tests/streaming/test_simulated_alarms.py`` holds the two together.
+The table is docs/simulations.md in short; ``tests/streaming/engine/test_simulated_alarms.py`` holds the two together.
 """
 
 from __future__ import annotations

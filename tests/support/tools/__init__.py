@@ -1,1 +1,1 @@
-"""Tools of others: Prometheus, Maven, fuzzers."""
+"""External tools (Prometheus, Maven, fuzzers) and checks of the project's own files."""

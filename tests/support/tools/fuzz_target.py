@@ -1,4 +1,4 @@
-"""What must hold for any bytes whatever; one call is one execution."""
+"""Properties of the codecs that hold for any bytes; ``fuzz_one_input`` is the entry point for a fuzzer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from groupreplay.codecs.connect import (
     encode_connect_metadata,
 )
 
-#: A key of every type, to put values under.
+#: One key of every type, for decoding values.
 KEYS = [
     key_class(**{name: _value for name, _value in fields.items() if name in key_class.__dataclass_fields__})
     for key_class, _ in REGISTRY.values()
@@ -41,7 +41,7 @@ BLOBS = (
 
 
 def check_key(data: bytes) -> Key | Skipped | Malformed:
-    """Any bytes are a key that is written back byte for byte, or skipped, or malformed with a place."""
+    """Any bytes decode to a key that encodes to the same bytes, to Skipped, or to Malformed with a position."""
     key = decode_key(data)
     if isinstance(key, Key):
         assert encode_key(key) == data
@@ -52,7 +52,7 @@ def check_key(data: bytes) -> Key | Skipped | Malformed:
 
 
 def check_value(key: Key, data: bytes) -> Value | Skipped | Malformed:
-    """The same of a value under this key."""
+    """Any bytes decode, as the value of this key, to a value, to Skipped or to Malformed in the same way."""
     value = decode_value(key, data)
     assert value is not None
     if isinstance(value, Value):
@@ -64,7 +64,7 @@ def check_value(key: Key, data: bytes) -> Value | Skipped | Malformed:
 
 
 def check_refusal(refusal: Skipped | Malformed, data: bytes) -> None:
-    """It says why, and a malformed one where: inside the bytes or at their end."""
+    """Skipped and Malformed give a reason; Malformed gives a field and a position inside the bytes or at their end."""
     assert isinstance(refusal, Skipped | Malformed)
     assert refusal.reason
     if isinstance(refusal, Malformed):
@@ -73,7 +73,7 @@ def check_refusal(refusal: Skipped | Malformed, data: bytes) -> None:
 
 
 def fuzz_one_input(data: bytes) -> None:
-    """The entry for a fuzzer: the first byte chooses what the others are taken for."""
+    """Decodes the bytes; the first byte selects the decoder."""
     chosen, rest = (data[0] if data else 0), data[1:]
     if chosen < 0x20:
         check_key(rest)

@@ -1,4 +1,4 @@
-"""A tiny Maven repository on loopback, over TLS or not, with settings that lead Ivy to it."""
+"""A small Maven repository on the loopback interface, with or without TLS, and Ivy settings that use it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from groupreplay.streaming.local.ivy import Coordinate
 
 
 def jar(text: str) -> bytes:
-    """A jar that holds one file with this text."""
+    """A jar with one file that contains this text."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.writestr(zipfile.ZipInfo("text"), text)
@@ -26,14 +26,14 @@ def jar(text: str) -> bytes:
 
 @dataclass
 class MavenRepository:
-    """What is served: paths to contents, and which jars were asked for."""
+    """The files of the repository by path, and the names of the jars that were downloaded."""
 
     settings: Path
     files: dict[str, bytes] = field(default_factory=dict)
     jars_served: list[str] = field(default_factory=list)
 
     def add(self, coordinate: str, content: bytes, needs: tuple[str, ...] = ()) -> str:
-        """Puts a jar with its pom in; returns its sha256 in hex."""
+        """Adds a jar and its pom; returns the jar's SHA-256 in hex."""
         self.files[_path(coordinate, "jar")] = content
         self.files[_path(coordinate, "pom")] = _pom(coordinate, needs)
         return hashlib.sha256(content).hexdigest()
@@ -41,7 +41,7 @@ class MavenRepository:
 
 @contextlib.contextmanager
 def serve(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator[MavenRepository]:
-    """Serves an empty repository; `folder` takes the Ivy settings file."""
+    """Serves an empty repository; the Ivy settings file is written to ``folder``."""
     repository = MavenRepository(settings=folder / "ivysettings.xml")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(repository.files, repository.jars_served))
     if tls is not None:
@@ -86,12 +86,12 @@ def _pom(coordinate: str, needs: tuple[str, ...]) -> bytes:
 def _handler(files: Mapping[str, bytes], jars_served: list[str]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
-            self._answer(body=False)
+            self._respond(body=False)
 
         def do_GET(self) -> None:
-            self._answer(body=True)
+            self._respond(body=True)
 
-        def _answer(self, body: bool) -> None:
+        def _respond(self, body: bool) -> None:
             content = files.get(self.path)
             if content is None:
                 self.send_error(404)
@@ -105,6 +105,6 @@ def _handler(files: Mapping[str, bytes], jars_served: list[str]) -> type[BaseHTT
                     jars_served.append(self.path.rpartition("/")[2])
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Says nothing."""
+            """Logs nothing."""
 
     return Handler

@@ -1,4 +1,4 @@
-"""The alerts and the dashboard as they are shipped, and every query in them."""
+"""The alerts and the dashboard in ``deploy``, and every query in them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ PROMETHEUS = ROOT / "deploy" / "prometheus"
 RULES = PROMETHEUS / "groupreplay.rules.yml"
 RULES_TEST = PROMETHEUS / "groupreplay.rules.test.yml"
 GRAFANA = ROOT / "deploy" / "grafana"
-#: What Grafana puts in for its own variables.
+#: Values for the variables that Grafana replaces.
 FILLED = {"$__rate_interval": "5m", "$__range": "6h", "$cluster": ".*", "$group": ".*", "$severity": ".*"}
 
 
 def alerts() -> list[dict[str, Any]]:
-    """Every alert of the rules."""
+    """Every alert in the rules file."""
     content = yaml.safe_load(RULES.read_text())
     return [rule for group in content["groups"] for rule in group["rules"]]
 
 
 def dashboard() -> dict[str, Any]:
-    """The dashboard."""
+    """The dashboard's JSON."""
     content: dict[str, Any] = json.loads((GRAFANA / "groupreplay.json").read_text())
     return content
 
@@ -38,14 +38,14 @@ def targets() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 
 def filled(query: str) -> str:
-    """The query with Grafana's variables filled in."""
+    """The query with values for Grafana's variables."""
     for name, text in FILLED.items():
         query = query.replace(name, text)
     return query
 
 
 def queries() -> dict[str, str]:
-    """Every query there is, by where it stands."""
+    """Every query of the alerts and the dashboard, by its alert or panel."""
     found = {f"alert {rule['alert']}": rule["expr"] for rule in alerts()}
     found |= {
         f"panel {panel['title']} {target['refId']}": filled(target["expr"]) for panel, target in targets()

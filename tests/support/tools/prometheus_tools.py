@@ -1,4 +1,4 @@
-"""Prometheus and its promtool: those of this machine, or Debian's package unpacked into the cache, without root."""
+"""``prometheus`` and ``promtool``: installed ones, or Debian's package unpacked into the cache without root."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import pytest
 from groupreplay.streaming.local.cache import cache_folder
 
 _PACKAGE = "prometheus"
-_WHERE_TO = "install the package prometheus (it has promtool, too), or put both on the PATH"
+_ADVICE = "install the package prometheus (it has promtool, too), or put both on the PATH"
 
 
 def prometheus_tool(name: str) -> str:
-    """``prometheus`` or ``promtool``; the test is skipped where there is none."""
+    """The path of ``prometheus`` or ``promtool``; skips the test if there is none."""
     found = shutil.which(name) or _unpacked(name)
     if found is None:
-        pytest.skip(f"{name} is not on this machine and could not be fetched: {_WHERE_TO}")
+        pytest.skip(f"{name} is not on this machine and could not be fetched: {_ADVICE}")
     return found
 
 
 def promtool(*words: object, stdin: bytes | None = None) -> str:
-    """What promtool says to these words; it must be content."""
+    """The output of promtool with these arguments; it must succeed."""
     command = [prometheus_tool("promtool"), *map(str, words)]
     done = subprocess.run(command, input=stdin, capture_output=True, check=False)
-    said = (done.stdout + done.stderr).decode()
-    assert done.returncode == 0, said
-    return said
+    output = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0, output
+    return output
 
 
 @cache
@@ -43,7 +43,7 @@ def _unpacked(name: str) -> str | None:
 
 
 def _unpack(folder: Path) -> bool:
-    """Fetches and unpacks the package beside its place, then renames: several tests may do so at once."""
+    """Downloads and unpacks the package to a temporary folder, then renames it: several tests may do so at once."""
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         return False
     with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
@@ -58,5 +58,5 @@ def _unpack(folder: Path) -> bool:
         try:
             os.rename(unpacked, folder)
         except OSError:
-            return folder.exists()  # somebody was quicker
+            return folder.exists()  # another test has unpacked it first
     return True

@@ -1,8 +1,8 @@
-"""The oracle: after random churn, what the log tells of every group is what the broker itself answers.
+"""After random churn, the state that is replayed from the log equals the broker's description of every group.
 
-Real consumers of both protocols join, leave and commit in many groups at random; then all is quiet, and the
-state replayed from the topic is held against Kafka's Admin client. What that does not tell of classic groups
-(generation, leader) is held against what the consumers' own library has logged.
+Real consumers of both protocols join, leave and commit in many groups at random. When all groups are stable, the
+replayed state is compared with that of Kafka's Admin client. Generation and leader of classic groups, which the
+client does not return, are compared with the debug log of the consumers' library.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.jars import jar_paths
@@ -41,23 +42,23 @@ _JOINED = re.compile(
 )
 
 
-class Reports(logging.Handler):
-    """The last answer to a JoinGroup that a group's consumers have logged: (generation, leader)."""
+class JoinResponses(logging.Handler):
+    """Keeps (generation, leader) of the last JoinGroup response that a group's consumers have logged."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.last: tuple[int, str] | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Librdkafka's line, if it is one."""
+        """Reads librdkafka's line if it is about a JoinGroup response."""
         found = _JOINED.search(record.getMessage())
         if found:
-            answer = (int(found["generation"]), found["leader"])
-            self.last = answer if self.last is None else max(self.last, answer, key=lambda one: one[0])
+            response = (int(found["generation"]), found["leader"])
+            self.last = response if self.last is None else max(self.last, response, key=lambda one: one[0])
 
 
 class Churn:
-    """Groups whose members come and go; one thread polls them all."""
+    """Groups whose members join and leave; one thread polls all of them."""
 
     def __init__(self, servers: str, prefix: str, seed: int) -> None:
         self.servers = servers
@@ -66,11 +67,11 @@ class Churn:
         self.modern = [f"{prefix}-modern-{number}" for number in range(MODERN)]
         self.groups = [*self.classic, *self.modern]
         self.members: dict[str, list[Consumer]] = {group: [] for group in self.groups}
-        self.reports: dict[str, Reports] = {group: Reports() for group in self.classic}
+        self.responses: dict[str, JoinResponses] = {group: JoinResponses() for group in self.classic}
         self._named = 0
 
     def step(self) -> None:
-        """One random change to one random group."""
+        """Makes one random change to one random group."""
         group = self.random.choice(self.groups)
         members = self.members[group]
         if members and (len(members) > 3 or self.random.random() < 0.4):
@@ -79,7 +80,7 @@ class Churn:
             members.append(self._join(group))
 
     def poll(self, seconds: float) -> None:
-        """Serves every consumer for about this long, in turn."""
+        """Polls all consumers in turn for about this long."""
         deadline = time.monotonic() + seconds
         while True:
             for members in self.members.values():
@@ -100,12 +101,12 @@ class Churn:
             "log_level": 7,
         }
         logger = logging.Logger(group, logging.DEBUG)
-        if group in self.reports:
+        if group in self.responses:
             strategies = ["range", "roundrobin", "cooperative-sticky"]
             strategy = strategies[self.classic.index(group) % len(strategies)]
             settings.update({"partition.assignment.strategy": strategy, "heartbeat.interval.ms": 300})
             settings["debug"] = "cgrp"
-            logger.addHandler(self.reports[group])
+            logger.addHandler(self.responses[group])
         else:
             settings["group.protocol"] = "consumer"
             logger.addHandler(logging.NullHandler())
@@ -114,7 +115,7 @@ class Churn:
         return consumer
 
     def close(self) -> None:
-        """Ends every member."""
+        """Closes every member."""
         for members in self.members.values():
             for consumer in members:
                 consumer.close()
@@ -122,12 +123,9 @@ class Churn:
 
 @contextmanager
 def churn(broker: EmbeddedBroker, prefix: str, seed: int) -> Iterator[Churn]:
-    """Groups on the broker, and messages for them to commit."""
+    """Groups on the broker, and topics with messages for their commits."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    known = admin.list_topics(timeout=10).topics
-    missing = [NewTopic(name, count, 1) for name, count in TOPICS.items() if name not in known]
-    for answer in admin.create_topics(missing).values() if missing else ():
-        answer.result(30)
+    create_topics(admin, TOPICS)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     for topic, count in TOPICS.items():
         for number in range(200):
@@ -141,7 +139,7 @@ def churn(broker: EmbeddedBroker, prefix: str, seed: int) -> Iterator[Churn]:
 
 
 def replayed(broker: EmbeddedBroker) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
-    """Every group as the log tells it now, and the completed rebalances on the way."""
+    """Every group as replayed from the log, and all completed rebalances."""
     import json
 
     rows = read_topic(Cluster(bootstrap_servers=broker.bootstrap_servers))
@@ -152,7 +150,7 @@ def replayed(broker: EmbeddedBroker) -> tuple[dict[str, dict[str, Any]], list[di
 
 
 def settled(world: Churn, admin: KafkaAdmin) -> dict[str, dict[str, Any]]:
-    """The broker's answers once nothing moves: every group Stable or Empty, twice the same."""
+    """The broker's descriptions when every group is Stable and two descriptions in a row are equal."""
     before: dict[str, dict[str, Any]] = {}
     deadline = time.monotonic() + QUIET_SECONDS
     while True:
@@ -160,7 +158,9 @@ def settled(world: Churn, admin: KafkaAdmin) -> dict[str, dict[str, Any]]:
             (name, one["state"]) for name, one in before.items() if one["state"] not in ("Stable", "Empty")
         ]
         world.poll(2)
-        now = admin.describe([group for group in world.groups if world.members[group]])
+        now = admin.describe(
+            {group: "consumer" for group in world.groups if world.members[group]}, offsets=True
+        )
         quiet = all(
             one["state"] == "Stable" and len(one["members"]) == len(world.members[name])
             for name, one in now.items()
@@ -171,7 +171,7 @@ def settled(world: Churn, admin: KafkaAdmin) -> dict[str, dict[str, Any]]:
 
 
 def check(broker: EmbeddedBroker, prefix: str, seed: int, seconds: float) -> None:
-    """Churn, quiet, compare."""
+    """Runs the churn, waits until the groups are stable, and compares."""
     with churn(broker, prefix, seed) as world:
         end = time.monotonic() + seconds
         for _ in range(3 * len(world.groups) // 2):
@@ -187,7 +187,7 @@ def check(broker: EmbeddedBroker, prefix: str, seed: int, seconds: float) -> Non
         assert {name: by_log(groups[name]) for name in answers} == {
             name: by_broker(one) for name, one in answers.items()
         }
-        reported = {name: report.last for name, report in world.reports.items() if name in answers}
+        reported = {name: report.last for name, report in world.responses.items() if name in answers}
         assert {name: (groups[name]["generation"], groups[name]["leader"]) for name in reported} == reported
         last = {data["group_id"]: data["generation"] for data in completed}
         assert {name: last.get(name) for name in reported} == {
@@ -196,15 +196,15 @@ def check(broker: EmbeddedBroker, prefix: str, seed: int, seconds: float) -> Non
 
 
 @pytest.mark.timeout(420)
-def test_after_churn_the_log_says_what_the_broker_says(
+def test_after_churn_the_replay_equals_the_broker(
     broker: EmbeddedBroker, unique: Callable[[str], str]
 ) -> None:
-    """32 groups of both protocols: state, epochs, protocol, members, assignments, offsets: no difference."""
+    """State, epochs, protocol, members, assignments and offsets of 32 groups of both protocols are equal."""
     check(broker, unique("churn"), seed=1, seconds=45)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
 def test_after_ten_minutes_of_churn(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
-    """The same for longer, with another seed."""
+    """They are equal after a longer churn with another seed."""
     check(broker, unique("churn"), seed=2, seconds=600)

@@ -1,0 +1,104 @@
+"""What groups of all kinds have in common: state, epoch, members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from groupreplay.state.events.event import History
+from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, Phase
+from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.group_state import GroupState
+from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.modern import Modern
+
+
+class LastSign(NamedTuple):
+    """The phase of a member, since when it is in this phase, and when its last record was written."""
+
+    phase: MemberPhase | None = None
+    phase_since_ms: int | None = None
+    seen_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummary:
+    """A group of any kind before or after an operation. ``epoch`` of a classic group is its generation.
+
+    ``signs`` are the last signs of life of members of the newer kinds; ``whole``: the history is complete;
+    ``settled``: no member waits for a revocation or an assignment.
+    """
+
+    kind: GroupType
+    state: str
+    epoch: int | None
+    metadata_hash: int | None
+    members: tuple[Member, ...]
+    signs: Mapping[str, LastSign]
+    whole: bool
+    settled: bool
+
+    @property
+    def exists(self) -> bool:
+        """Whether the broker would list the group."""
+        return self.state != Phase.DEAD.value
+
+    @property
+    def proven(self) -> bool:
+        """Whether the group is known to exist as this kind.
+
+        An offset alone may belong to a group whose records come later in a compacted log.
+        """
+        return self.exists and (self.kind is not GroupType.CLASSIC or self.epoch is not None or self.whole)
+
+
+def _members(group: Modern) -> tuple[Member, ...]:
+    """The members, topics by id, smallest epoch first: of two owners of a partition the larger epoch wins.
+
+    A static member that is away for a moment has not left.
+    """
+    return tuple(
+        Member(
+            member_id=name,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            # No record has the session timeout of the newer kinds; the default is also the minimum.
+            session_timeout_ms=member.classic_session_timeout_ms or DEFAULT_SESSION_TIMEOUT_MS,
+            supported_protocols=member.supported_protocols,
+            topics=tuple(sorted({*member.topics, *group.regexes.get(member.regex or "", ())})),
+            partitions=member.assigned,
+        )
+        for name, member in sorted(modern.living(group).items(), key=lambda item: (item[1].epoch, item[0]))
+    )
+
+
+def summarize(group: GroupState) -> GroupSummary:
+    """The group as it is now."""
+    known = group.modern
+    if known is None:
+        return GroupSummary(
+            kind=group.group_type,
+            state=group.phase.value,
+            epoch=group.classic.generation,
+            metadata_hash=None,
+            members=group.classic.members,
+            signs={},
+            whole=group.history is History.FULL,
+            settled=True,
+        )
+    return GroupSummary(
+        kind=group.group_type,
+        state=modern.state_of(group.group_type, known),
+        epoch=modern.group_epoch(known),
+        metadata_hash=known.metadata_hash,
+        members=_members(known),
+        signs={
+            name: LastSign(member.phase, member.phase_since_ms, member.seen_ms)
+            for name, member in known.members.items()
+        },
+        whole=group.history is History.FULL,
+        settled=modern.settled(known),
+    )

@@ -1,0 +1,61 @@
+"""The contracts of import-linter in pyproject.toml hold, and a planted import breaks each of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.tools.project_copy import copy_project
+
+LAYERS = "imports go one way: codecs, state, streaming"
+PURE = "codecs and state know no Spark, no frames, no Kafka client, no terminal"
+STATE = "packages of state"
+STREAMING = "packages of streaming"
+MODEL = "the coordinator model and the simulated clients share only kafka_terms with the replay"
+REPLAY = "the replay does not know the coordinator model"
+CONTRACTS = {LAYERS, PURE, STATE, STREAMING, MODEL, REPLAY}
+
+
+def broken(root: Path) -> set[str]:
+    """The contracts that are broken in a copy of the project; the modules are read, not imported."""
+    program = Path(sys.executable).with_name("lint-imports")
+    command = [str(program), "--config", str(root / "pyproject.toml"), "--no-cache", "--no-logo"]
+    # Names of contracts are wrapped at the width of the terminal.
+    wide = {**os.environ, "COLUMNS": "300"}
+    done = subprocess.run(command, cwd=root / "src", env=wide, capture_output=True, text=True, check=False)
+    results = dict(re.findall(r"^(.+) (KEPT|BROKEN)\b", done.stdout, re.MULTILINE))
+    assert set(results) == CONTRACTS, done.stdout + done.stderr
+    return {name for name, result in results.items() if result == "BROKEN"}
+
+
+@pytest.mark.parametrize(
+    ("planted", "contracts"),
+    [
+        (
+            {
+                "codecs/upwards.py": "from groupreplay.state import Group",
+                "codecs/package.py": "def f():\n    import rich",
+                "state/without_place/__init__.py": "",
+                "streaming/without_place/__init__.py": "",
+                "state/replay/model.py": "from groupreplay.state.model import coordinator",
+            },
+            CONTRACTS - {MODEL},
+        ),
+        ({"state/model/core.py": "from groupreplay.state.replay import classic"}, {STATE, MODEL}),
+        ({"streaming/base/up.py": "from groupreplay.streaming.check import result"}, {STREAMING}),
+    ],
+)
+def test_planted_offences_break_their_contracts(
+    tmp_path: Path, planted: dict[str, str], contracts: set[str]
+) -> None:
+    """Imports and packages that are not allowed, in a copy of the project, break these contracts and no others."""
+    project = copy_project(tmp_path / "project")
+    for path, text in planted.items():
+        (project / path).parent.mkdir(exist_ok=True)
+        (project / path).write_text(text)
+    assert broken(project) == contracts

@@ -1,0 +1,51 @@
+"""The facts about members in one operation, and their order."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from groupreplay.state.events.event import Evidence
+from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
+from groupreplay.state.replay.membership_change import Departure, MembershipChange
+from groupreplay.state.snapshot.members import Member
+
+STATIC = Member("s-1", "s", "client", "/old", 10, 20, (), ("t",), {})
+DYNAMIC = Member("d-1", None, "client", "/h", 10, 20, (), ("t",), {})
+IDS = {"client_id": "client", "client_host": "/h", "instance_id": None}
+
+
+def test_facts_in_order() -> None:
+    """Departures with their own evidence, then joins, then for each kept slot a replacement and an update."""
+    change = MembershipChange(
+        departures=(Departure(DYNAMIC, "session_timeout", 30, Evidence.PROBE),),
+        joined=(replace(DYNAMIC, member_id="d-2"),),
+        kept=((STATIC, replace(STATIC, member_id="s-2", client_host="/h", topics=("u",))),),
+        emptied=True,
+        completed=(DYNAMIC,),
+    )
+    assert list(change.facts()) == [
+        (MemberLeft(member_id="d-1", **IDS, reason="session_timeout", elapsed_ms=30), Evidence.PROBE),
+        (MemberJoined(member_id="d-2", **IDS), Evidence.LOG),
+        (
+            StaticReplaced(
+                instance_id="s", old_member_id="s-1", new_member_id="s-2", old_host="/old", new_host="/h"
+            ),
+            Evidence.LOG,
+        ),
+        (
+            MemberUpdated(member_id="s-2", **{**IDS, "instance_id": "s"}, changed=("topics",)),
+            Evidence.LOG,
+        ),
+    ]
+
+
+def test_an_unchanged_member_has_no_fact() -> None:
+    """Another assignment is no change of the member."""
+    assert not list(MembershipChange(kept=((DYNAMIC, replace(DYNAMIC, partitions={"t": "0"})),)).facts())
+
+
+def test_a_replaced_dynamic_member_is_updated() -> None:
+    """Its new member id is one of the changed fields."""
+    change = MembershipChange(kept=((DYNAMIC, replace(DYNAMIC, member_id="d-2", session_timeout_ms=21)),))
+    updated = MemberUpdated(member_id="d-2", **IDS, changed=("member_id", "session_timeout_ms"))
+    assert list(change.facts()) == [(updated, Evidence.LOG)]

@@ -1,0 +1,57 @@
+"""Classic consumers that one thread polls in turn, except those that a test blocks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer
+
+from support.kafka.clients import new_consumer
+
+
+def ignore(*_: object) -> None:
+    """A rebalance callback that does nothing; a consumer with callbacks takes part in a rebalance only in poll()."""
+
+
+@dataclass
+class PolledMembers:
+    """The consumers by client id; those in ``stuck`` are not polled."""
+
+    servers: str
+    timeout_ms: int
+    consumers: dict[str, Consumer] = field(default_factory=dict)
+    stuck: set[str] = field(default_factory=set)
+
+    def join(self, name: str, group: str, topic: str, *, commits: bool = True) -> None:
+        """Adds a consumer to a classic group."""
+        member = new_consumer(
+            self.servers,
+            group,
+            client_id=name,
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=300,
+            max_poll_interval_ms=self.timeout_ms,
+            enable_auto_commit=commits,
+            auto_commit_interval_ms=400,
+            auto_offset_reset="earliest",
+            partition_assignment_strategy="range",
+        )
+        member.subscribe([topic], on_assign=ignore, on_revoke=ignore)
+        self.consumers[name] = member
+
+    def poll(self) -> None:
+        """Polls each consumer once, except those that are stuck."""
+        for name, member in self.consumers.items():
+            if name not in self.stuck:
+                member.poll(0)
+        time.sleep(0.005)
+
+    def owned(self, *names: str) -> list[int]:
+        """The number of partitions that each consumer owns."""
+        return [len(self.consumers[name].assignment()) for name in names]
+
+    def close(self) -> None:
+        """Closes all consumers."""
+        for member in self.consumers.values():
+            member.close()
