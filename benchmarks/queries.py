@@ -21,7 +21,7 @@ from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topics import ensure_topics
+from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.spark.batches import batches_after
 from groupreplay.streaming.spark.operator import Job
 from groupreplay.streaming.spark.query import COUNTED_SCHEMA, observed, output_rows

@@ -39,10 +39,10 @@ def page() -> str:
 def _sections() -> Iterator[str]:
     ctx = click.Context(cli)
     yield from _section("groupreplay", "Before or behind the name of any command:", cli)
-    for name, entry in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         command = cli.get_command(ctx, name)
         assert command is not None
-        yield from _section(name, entry.summary, command)
+        yield from _section(name, summary, command)
 
 
 def _section(name: str, summary: str, command: click.Command) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _row(one: click.Option) -> str:
     value = "" if one.is_flag else f" {_value(one)}"
     note = ("; required" if one.required else "") + ("; may be repeated" if one.multiple else "")
     top = "yes" if one.name in SHARED else ""
-    says = (one.help or _unsaid(one)).removesuffix(".").replace("|", "\\|")
+    says = (one.help or "").removesuffix(".").replace("|", "\\|")
     variable = f"`{one.envvar}`" if one.envvar else ""
     return f"| {flags}{value} | {variable} | {says}{note} | {_default(one)} | {top} |"
 
@@ -76,11 +76,6 @@ def _value(one: click.Option) -> str:
     if isinstance(one.type, click.Choice):
         return " \\| ".join(map(str, one.type.choices))
     return one.metavar or one.type.name.upper().removesuffix(" RANGE")
-
-
-def _unsaid(one: click.Option) -> str:
-    """A flag whose name says everything: those of topics."""
-    return f"The topic `{one.default}`."
 
 
 def _default(one: click.Option) -> str:

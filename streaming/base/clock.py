@@ -1,4 +1,4 @@
-"""The one clock: this machine's. Knows nothing else; whoever is tested takes it as an argument."""
+"""The clock of this machine; code that needs the time takes it as an argument, so that tests can set it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The one error that a user sees: what went wrong, where, and what to do next.
-
-Knows the exit codes of the command line; must not know how an error is printed.
-"""
+"""The error that users see (what failed, where, and what to do next), and the exit codes."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process returns; part of the contract of the command line (docs/cli.md)."""
+    """Exit codes of the command line; documented in docs/cli.md."""
 
     OK = 0
     UNEXPECTED = 1
@@ -21,10 +18,10 @@ class ExitCode(IntEnum):
 
 
 class GroupReplayError(Exception):
-    """A fault with its remedy.
+    """An expected failure.
 
-    ``what`` is one sentence without secrets, ``where`` names the file, topic, partition or address, ``fix``
-    is what to do or to type next.
+    ``what`` is one sentence without secrets, ``where`` names the file, topic, partition or address, ``fix`` is what
+    to do or to type next.
     """
 
     def __init__(

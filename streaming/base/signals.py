@@ -1,7 +1,4 @@
-"""SIGTERM and Ctrl-C as a wish that is looked at between two batches.
-
-Knows signals; must not know what is to be stopped.
-"""
+"""SIGTERM and Ctrl-C as a request to stop, which long-running code checks between two batches."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from types import FrameType
 
 
 class StopRequest:
-    """Whether, and by which signal, the process was asked to stop."""
+    """Whether the process was asked to stop, and by which signal."""
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
@@ -22,34 +19,34 @@ class StopRequest:
 
     @property
     def made(self) -> bool:
-        """Whether somebody asked."""
+        """Whether the process was asked to stop."""
         return self._event.is_set()
 
     @property
     def exit_code(self) -> int:
-        """What a shell reports for a process ended by the signal; 0 when there was none."""
+        """128 + the signal's number, as a shell reports it; 0 without a signal."""
         return 0 if self.signal_number is None else 128 + self.signal_number
 
     def make(self, signal_number: int | None = None) -> None:
-        """Asks to stop."""
+        """Request the stop."""
         self.signal_number = signal_number
         self._event.set()
 
     def wait(self, seconds: float) -> bool:
-        """Pauses, and no longer than until somebody asks; says whether somebody did."""
+        """Wait until a stop is requested, at most ``seconds``; whether it was requested."""
         return self._event.wait(seconds)
 
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Turns the first SIGTERM or SIGINT into a request; a second one ends the process at once."""
+    """Turn the first SIGTERM or SIGINT into a request; a second one ends the process at once."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
 
     def handle(number: int, _: FrameType | None) -> None:
-        # Nothing else in here: the interpreter may be inside a call to the JVM.
+        # Do nothing else here: the interpreter may be inside a call to the JVM.
         if request.made:
             os._exit(128 + number)
         request.make(number)

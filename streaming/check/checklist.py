@@ -1,8 +1,4 @@
-"""``check``: everything that the job needs, looked at one by one before it starts; nothing is changed.
-
-Knows the order of the questions and how long each may take; must not know how one is answered
-(``cluster_checks``, ``machine_checks``) nor how the answers are printed.
-"""
+"""The list of all checks, in order, and how each is run with a time limit. No check changes anything."""
 
 from __future__ import annotations
 
@@ -14,17 +10,17 @@ from typing import Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check import cluster_checks, machine_checks
-from groupreplay.streaming.check.result import CheckSettings, Result, Status, Subject, failed, skipped
+from groupreplay.streaming.check.result import CheckResult, CheckSettings, Status, Subject, failed, skipped
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A question with several answers; ``needs`` names the checks without which it cannot be asked."""
+    """A check with one or more results; ``needs`` names the checks that must succeed before it."""
 
     name: str
-    ask: Callable[[Subject], Sequence[Result]]
+    ask: Callable[[Subject], Sequence[CheckResult]]
     needs: tuple[str, ...] = ()
     when: Callable[[CheckSettings], bool] = field(default=lambda _: True)
 
@@ -55,8 +51,8 @@ _CHECKS: Final = (
 )
 
 
-def check(settings: CheckSettings) -> Iterator[Result]:
-    """The answers as they come, each within ``timeout_seconds``. Never raises for what it finds."""
+def run_checks(settings: CheckSettings) -> Iterator[CheckResult]:
+    """The results as they arrive, each within ``timeout_seconds``. Failures are results, not exceptions."""
     subject = Subject(settings)
     blocked: set[str] = set()
     for one in _CHECKS:
@@ -71,14 +67,14 @@ def check(settings: CheckSettings) -> Iterator[Result]:
         yield from results
 
 
-def exit_code(results: Sequence[Result]) -> ExitCode:
-    """That of the first failure; 0 when there is none. Warnings do not count."""
+def exit_code(results: Sequence[CheckResult]) -> ExitCode:
+    """The exit code of the first failure; 0 without a failure. Warnings do not count."""
     return next((one.exit_code for one in results if one.status is Status.FAILED), ExitCode.OK)
 
 
-def _within(one: _Check, subject: Subject, seconds: float) -> Sequence[Result]:
-    """The answers, or that there was none in time: the question is then left alone in its thread."""
-    answers: list[Sequence[Result]] = []
+def _within(one: _Check, subject: Subject, seconds: float) -> Sequence[CheckResult]:
+    """The results of a check, or a failure if it exceeds the time limit; its thread is then abandoned."""
+    answers: list[Sequence[CheckResult]] = []
     thread = threading.Thread(
         target=lambda: answers.append(_answered(one, subject)), name=f"check-{one.name}", daemon=True
     )
@@ -88,18 +84,18 @@ def _within(one: _Check, subject: Subject, seconds: float) -> Sequence[Result]:
         return answers[0]
     error = GroupReplayError(
         f"no answer within {seconds:g} s",
-        fix="look at the brokers and the network between, or give it longer: --timeout",
+        fix="check the brokers and the network, or raise --timeout",
         exit_code=ExitCode.CONNECTION,
     )
     return [failed(one.name, error)]
 
 
-def _answered(one: _Check, subject: Subject) -> Sequence[Result]:
+def _answered(one: _Check, subject: Subject) -> Sequence[CheckResult]:
     try:
         return one.ask(subject)
     except GroupReplayError as error:
         return [failed(one.name, error)]
-    except Exception as error:  # a question that breaks must not hide the answers of the others
+    except Exception as error:  # an error in one check must not hide the results of the others
         log.debug("check %s", one.name, exc_info=True)
         what = f"{type(error).__name__}: {error}"
-        return [failed(one.name, GroupReplayError(what, fix="--debug shows the traceback"))]
+        return [failed(one.name, GroupReplayError(what, fix="run it again with --debug for the traceback"))]

@@ -1,7 +1,6 @@
-"""What ``check`` asks of the clusters: rights, the offsets topic, clocks, settings, the topics of the job.
+"""Checks of the clusters: connection, rights, offsets topic, transactions, clocks, retention, output topics.
 
-Knows the questions, and what each answer means for the job; must not know how the answers are printed. Asks
-only: nothing is created, written or committed.
+They only read: nothing is created, written or committed.
 """
 
 from __future__ import annotations
@@ -15,37 +14,38 @@ from typing import Final
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.check.result import Result, Subject, failed, ok, unknown, warning
+from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.kafka import rights as all_rights
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.group_admin import LiveGroups
+from groupreplay.streaming.kafka.group_admin import GroupAdmin
+from groupreplay.streaming.kafka.output_topics import change_line, describe_topics, topic_problems, try_create
+from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.rights import Right, grant_line
-from groupreplay.streaming.kafka.topics import change_line, describe_topics, objections, try_create
 
-#: The longest that a producer may ask for (transaction.max.timeout.ms) if the broker has not been told otherwise.
+#: The default of a broker's transaction.max.timeout.ms, the longest timeout that a producer may request.
 _HANGING_MS: Final = 900_000
-#: A producer's own default, transaction.timeout.ms.
+#: The default of a producer's transaction.timeout.ms.
 _LONG_MS: Final = 60_000
 _LOOKED_AT: Final = 10
-#: A record's timestamp and our clock may differ by so much before anybody has to care.
+#: A larger difference between the brokers' clocks and this machine's clock is a warning.
 _SKEW_MS: Final = 5_000
 _CLOCK_SECONDS: Final = 6.0
 _CLOCK_POLL_SECONDS: Final = 0.5
 
 
-def source_cluster(subject: Subject) -> Sequence[Result]:
-    """The cluster whose groups are followed."""
+def source_cluster(subject: Subject) -> Sequence[CheckResult]:
+    """The source cluster."""
     return [_cluster("cluster", subject.source)]
 
 
-def sink_cluster(subject: Subject) -> Sequence[Result]:
-    """The cluster of the topics, when it is another."""
+def sink_cluster(subject: Subject) -> Sequence[CheckResult]:
+    """The cluster of the job's topics, if it is another cluster."""
     return [_cluster("sink cluster", subject.sink)]
 
 
-def source_rights(subject: Subject) -> Sequence[Result]:
-    """Each right on the cluster of the groups."""
+def source_rights(subject: Subject) -> Sequence[CheckResult]:
+    """Each right on the source cluster."""
     settings = subject.settings
     wanted = all_rights.source_rights(
         probe=settings.probe, ask_retention=settings.retention.retention_minutes is None
@@ -53,40 +53,40 @@ def source_rights(subject: Subject) -> Sequence[Result]:
     return _rights(subject.source, wanted)
 
 
-def sink_rights(subject: Subject) -> Sequence[Result]:
-    """Each right on the cluster of the topics that was not asked for before."""
+def sink_rights(subject: Subject) -> Sequence[CheckResult]:
+    """Each right on the cluster of the job's topics that ``source_rights`` does not cover."""
     wanted = all_rights.sink_rights(subject.settings.topics)
     if subject.sink is subject.source:
         wanted = [one for one in wanted if one.kind == "topic"]
     return _rights(subject.sink, wanted)
 
 
-def offsets_topic(subject: Subject) -> Sequence[Result]:
-    """Whether the log is there, one record of it can be read, and every partition answers."""
+def offsets_topic(subject: Subject) -> Sequence[CheckResult]:
+    """Whether the offsets topic exists, one of its records can be read, and every partition answers."""
     topic = subject.offsets_topic
-    ends = LiveGroups(subject.source).ends(topic.partitions)
+    ends = GroupAdmin(subject.source).ends(topic.partitions)
     silent = [number for number in range(topic.partitions) if number not in ends]
     if silent:
         leaders = ", ".join(f"{number}: {topic.leaders.get(number, '-')}" for number in silent[:_LOOKED_AT])
         raise GroupReplayError(
             f"{len(silent)} of {topic.partitions} partitions do not answer",
             where=f"partition: leader: {leaders}",
-            fix="look at these brokers; groups of these partitions are not seen until they answer",
+            fix="check these brokers; the job sees no groups of these partitions until they answer",
             exit_code=ExitCode.CONNECTION,
         )
     total = sum(high for high, _ in ends.values())
-    found = f"{OFFSETS_TOPIC}: {topic.partitions} partitions, end offsets {total:,} in sum, id {topic.era}"
+    found = f"{OFFSETS_TOPIC}: {topic.partitions} partitions, sum of end offsets {total:,}, id {topic.era}"
     return [ok("offsets topic", found)]
 
 
-def transactions(subject: Subject) -> Sequence[Result]:
-    """Whether an open transaction holds back what the job may read, and since when, by its first record."""
+def transactions(subject: Subject) -> Sequence[CheckResult]:
+    """Whether open transactions hold back records from the job; their age is that of their first record."""
     topic = subject.offsets_topic
-    ends = LiveGroups(subject.source).ends(topic.partitions)
+    ends = GroupAdmin(subject.source).ends(topic.partitions)
     held = {number: stable for number, (high, stable) in ends.items() if stable < high}
     ages = {number: _age_ms(subject.source, number, held[number]) for number in sorted(held)[:_LOOKED_AT]}
     if not ages:
-        return [ok("transactions", "none is open")]
+        return [ok("transactions", "none open")]
     oldest = max(ages, key=lambda number: ages[number])
     where = f"partition {oldest}, leader {topic.leaders.get(oldest, '-')}"
     found = f"open in {len(held)} partitions, the oldest for {ages[oldest] / 1000:.0f} s ({where})"
@@ -97,54 +97,54 @@ def transactions(subject: Subject) -> Sequence[Result]:
         f"--broker-id {_broker_id(topic.leaders.get(oldest, ''))}"
     )
     if ages[oldest] <= _HANGING_MS:
-        return [warning("transactions", f"{found}: nothing behind it can be read until it ends", fix)]
-    what = f"a transaction hangs, and nothing behind it can be read: {found}"
+        return [warning("transactions", f"{found}: later records cannot be read until it ends", fix)]
+    what = f"a transaction hangs, and later records cannot be read: {found}"
     return [failed("transactions", GroupReplayError(what, fix=fix, exit_code=ExitCode.DATA))]
 
 
-def clock(subject: Subject) -> Sequence[Result]:
-    """How far the brokers' clocks are from ours, by the records that coordinators write meanwhile."""
+def clock(subject: Subject) -> Sequence[CheckResult]:
+    """Difference between the brokers' clocks and this machine's, from records written during the check."""
     from confluent_kafka import KafkaException
 
     try:
         found = _skew(subject)
     except KafkaException as error:
         return [
-            ok("clock", f"not known: this broker does not tell its newest record ({error.args[0].str()})")
+            ok("clock", f"unknown: this broker does not report its newest record ({error.args[0].str()})")
         ]
     if found is None:
-        return [unknown("clock", f"not known: nobody wrote to {OFFSETS_TOPIC} in the last seconds")]
+        return [unknown("clock", f"unknown: no record was written to {OFFSETS_TOPIC} in the last seconds")]
     least_ms, most_ms = found
-    told = f"the newest record says that brokers are {_span(least_ms, most_ms)} our clock"
+    text = f"according to the newest record the brokers' clocks are {_span(least_ms, most_ms)} this machine's"
     if least_ms > _SKEW_MS or most_ms < -_SKEW_MS:
-        fix = "let NTP set the clocks of the brokers and of this machine: deadlines are off by as much"
-        return [warning("clock", told, fix)]
-    return [ok("clock", told)]
+        fix = "synchronise the clocks of the brokers and of this machine (NTP): deadlines are off by as much"
+        return [warning("clock", text, fix)]
+    return [ok("clock", text)]
 
 
-def retention(subject: Subject) -> Sequence[Result]:
-    """How long offsets are kept, which forecasts of their end stand on."""
+def retention(subject: Subject) -> Sequence[CheckResult]:
+    """The brokers' retention of offsets, from which the job computes when offsets expire."""
     flags = subject.settings.retention
-    known = flags.resolve(subject.source)
+    known = effective_retention(flags, subject.source)
     if known.retention_ms is None:
         fix = "\n".join(
             [
                 *(grant_line(one, subject.settings.source) for one in _retention_rights()),
-                "or say it: --retention-minutes",
+                "or give it: --retention-minutes",
             ]
         )
-        found = "offsets.retention.minutes is not known; 7 days are assumed, events about expiry say inferred"
+        found = "offsets.retention.minutes is unknown; 7 days are assumed, events about expiry are inferred"
         return [warning("retention", found, fix)]
     source = "--retention-minutes" if flags.retention_minutes is not None else "a broker"
     found = (
-        f"offsets are kept {known.retention_ms // 60_000:,} minutes (said by {source}), "
-        f"looked at every {known.check_interval_ms / 1000:g} s"
+        f"offsets are kept for {known.retention_ms // 60_000:,} minutes (from {source}), "
+        f"checked every {known.check_interval_ms / 1000:g} s"
     )
     return [ok("retention", found)]
 
 
-def output_topics(subject: Subject) -> Sequence[Result]:
-    """Each topic of the job: as it is, or that it will be created."""
+def output_topics(subject: Subject) -> Sequence[CheckResult]:
+    """Each topic of the job: its settings, or that it will be created."""
     names, there = subject.settings.topics, {}
     for topic in describe_topics(subject.sink, names):
         there[topic.kind] = topic
@@ -156,20 +156,18 @@ def output_topics(subject: Subject) -> Sequence[Result]:
         except GroupReplayError as error:
             results = [failed("output topics", error)]
     for topic in there.values():
-        found = objections(topic)
+        found = topic_problems(topic)
         seen = _settings_text(topic.settings)
-        about, told = (
-            f"topic {topic.name}",
-            f"{topic.partitions} partitions, {topic.replicas} replicas, {seen}",
-        )
+        about = f"topic {topic.name}"
         if not found:
-            results.append(ok(about, told))
+            text = f"{topic.partitions} partitions, {topic.replicas} replicas, {seen}"
+            results.append(ok(about, text))
             continue
         what = "; ".join(one.what for one in found)
         fix = "\n".join(
-            change_line(subject.sink, topic, one.mend)
-            if one.mend
-            else "make the topic anew, with one partition"
+            change_line(subject.sink, topic, one.setting)
+            if one.setting
+            else "delete the topic and create it again with one partition"
             for one in found
         )
         if any(one.fatal for one in found):
@@ -179,7 +177,7 @@ def output_topics(subject: Subject) -> Sequence[Result]:
     return results
 
 
-def _cluster(name: str, connection: Connection) -> Result:
+def _cluster(name: str, connection: Connection) -> CheckResult:
     from confluent_kafka import KafkaException
 
     try:
@@ -194,22 +192,22 @@ def _cluster(name: str, connection: Connection) -> Result:
 
 
 def _release(connection: Connection) -> str:
-    """What a broker's settings tell of its release: 4.0 dropped the one that names it."""
+    """The broker's release from its settings; Kafka 4.0 removed the setting that names it."""
     from confluent_kafka import KafkaException
 
     try:
-        told = connection.broker_settings(("inter.broker.protocol.version", "broker.id", "node.id"))
+        settings = connection.broker_settings(("inter.broker.protocol.version", "broker.id", "node.id"))
     except KafkaException:
-        return "Kafka of unknown release (DescribeConfigs on the cluster would tell)"
-    version = told.get("inter.broker.protocol.version")
+        return "Kafka release unknown (needs DescribeConfigs on the cluster)"
+    version = settings.get("inter.broker.protocol.version")
     return f"Kafka {version.partition('-')[0]}" if version else "Kafka 4.0 or later"
 
 
-def _rights(connection: Connection, wanted: Sequence[Right]) -> list[Result]:
+def _rights(connection: Connection, wanted: Sequence[Right]) -> list[CheckResult]:
     return list(_right_results(connection, wanted))
 
 
-def _right_results(connection: Connection, wanted: Sequence[Right]) -> Iterator[Result]:
+def _right_results(connection: Connection, wanted: Sequence[Right]) -> Iterator[CheckResult]:
     for right, has in all_rights.held(connection, wanted).items():
         line = grant_line(right, connection.cluster)
         if has is False and right.needed:
@@ -220,7 +218,7 @@ def _right_results(connection: Connection, wanted: Sequence[Right]) -> Iterator[
         elif has:
             yield ok(str(right), "held")
         else:
-            yield unknown(str(right), "cannot be known before the topic is there")
+            yield unknown(str(right), "unknown until the topic exists")
 
 
 def _retention_rights() -> list[Right]:
@@ -228,7 +226,7 @@ def _retention_rights() -> list[Right]:
 
 
 def _age_ms(connection: Connection, partition: int, offset: int) -> int:
-    """How long ago the first record of an open transaction was written; 0 when it has ended meanwhile."""
+    """Age of the first record of an open transaction; 0 if the transaction has ended meanwhile."""
     message = preflight.record_at(connection, partition, offset, "read_uncommitted")
     return 0 if message is None else max(0, now_ms() - message.timestamp()[1])
 
@@ -239,10 +237,10 @@ def _broker_id(leader: str) -> str:
 
 
 def _skew(subject: Subject) -> tuple[int, int] | None:
-    """Brokers minus us, at least and at most, in milliseconds; None when nothing can be said.
+    """The brokers' clock minus this machine's, at least and at most, in milliseconds; None if unknown.
 
-    A record that appears between two looks was stamped by a broker between them. Without one, an old record
-    proves nothing, and one from our future proves that the brokers are ahead.
+    A record that appears between two requests got its timestamp between them. Without such a record, an old
+    record proves nothing, and a timestamp in the future proves that the brokers are ahead.
     """
     partitions = subject.offsets_topic.partitions
     started_ms = asked_ms = now_ms()

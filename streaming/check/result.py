@@ -1,7 +1,4 @@
-"""What ``check`` is asked about and what it answers, as values.
-
-Knows the four outcomes; must not know the questions.
-"""
+"""The settings of ``check``, what its checks share, and their results."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.retention import RetentionFlags
-from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
 
 if TYPE_CHECKING:
@@ -20,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Status(str, Enum):
-    """``warning``: the job works, and less well than it could. ``skipped``: there is no answer."""
+    """``warning``: the job works with restrictions. ``skipped``: the check has no answer."""
 
     OK = "ok"
     WARNING = "warning"
@@ -30,7 +26,7 @@ class Status(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSettings:
-    """What the job would be started with; ``timeout_seconds`` is for each question."""
+    """The settings of the job to check; ``timeout_seconds`` limits each check."""
 
     source: Cluster
     sink: Cluster | None = None
@@ -42,7 +38,7 @@ class CheckSettings:
 
 
 class Subject:
-    """The settings, with connections that the questions share."""
+    """The settings, and the connections that the checks share."""
 
     def __init__(self, settings: CheckSettings) -> None:
         self.settings = settings
@@ -54,12 +50,12 @@ class Subject:
 
     @cached_property
     def sink(self) -> Connection:
-        """The cluster of the five topics; the same connection when it is the same cluster."""
+        """The cluster of the five topics; the same connection if it is the source cluster."""
         return self.source if self.settings.sink is None else Connection(self.settings.sink)
 
     @cached_property
     def offsets_topic(self) -> TopicIdentity:
-        """The offsets topic, after one record of it was read.
+        """The offsets topic, after reading one record of it.
 
         Raises:
             GroupReplayError: see ``preflight.offsets_topic``.
@@ -70,8 +66,8 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """One line: what was looked at, how it is, and what to do (commands one a line)."""
+class CheckResult:
+    """One result: what was checked, its status, what was found, and how to fix it (one command per line)."""
 
     check: str
     status: Status
@@ -80,31 +76,33 @@ class Result:
     exit_code: ExitCode = ExitCode.OK
 
     def document(self) -> dict[str, Any]:
-        """As JSON shows it."""
+        """As a JSON object."""
         return {"check": self.check, "status": self.status.value, "found": self.found, "fix": self.fix}
 
 
-def ok(check: str, found: str) -> Result:
+def ok(check: str, found: str) -> CheckResult:
     """Nothing to do."""
-    return Result(check=check, status=Status.OK, found=found)
+    return CheckResult(check=check, status=Status.OK, found=found)
 
 
-def warning(check: str, found: str, fix: str) -> Result:
-    """The job works without it."""
-    return Result(check=check, status=Status.WARNING, found=found, fix=fix)
+def warning(check: str, found: str, fix: str) -> CheckResult:
+    """The job works, with restrictions."""
+    return CheckResult(check=check, status=Status.WARNING, found=found, fix=fix)
 
 
-def failed(check: str, error: GroupReplayError) -> Result:
-    """The job would not start, or would not work."""
+def failed(check: str, error: GroupReplayError) -> CheckResult:
+    """The job would not start or not work."""
     found = f"{error.what} ({error.where})" if error.where else error.what
-    return Result(check=check, status=Status.FAILED, found=found, fix=error.fix, exit_code=error.exit_code)
+    return CheckResult(
+        check=check, status=Status.FAILED, found=found, fix=error.fix, exit_code=error.exit_code
+    )
 
 
-def unknown(check: str, found: str) -> Result:
-    """There is no answer, which is nobody's fault."""
-    return Result(check=check, status=Status.SKIPPED, found=found)
+def unknown(check: str, found: str) -> CheckResult:
+    """The check has no answer, which is not a failure."""
+    return CheckResult(check=check, status=Status.SKIPPED, found=found)
 
 
-def skipped(check: str, needs: str) -> Result:
-    """Another check has to be ok first."""
-    return unknown(check, f"cannot be asked before this is ok: {needs}")
+def skipped(check: str, needs: str) -> CheckResult:
+    """Another check must succeed first."""
+    return unknown(check, f"needs this check to be ok first: {needs}")

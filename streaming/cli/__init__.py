@@ -1,1 +1,1 @@
-"""The command line: flags to one dataclass per command, and a call."""
+"""The command line: the program, its flags, and one module per command."""

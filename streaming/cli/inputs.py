@@ -1,119 +1,204 @@
-"""What reading commands read: a capture or a live topic, the probes beside it, and the driver for it.
+"""The input of commands that read the offsets topic: a capture file or a live cluster, with the prober's answers.
 
-Knows flags and which module opens what; must not know what a command prints. Imports nothing heavy at the top.
+Imports nothing heavy at the top: ``--help`` loads this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.cli.options import ProbesChoice, find_cluster
+from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.cli.cluster_flags import (
+    ClusterFlags,
+    ProbesFlags,
+    cluster_options,
+    probes_options,
+)
+from groupreplay.streaming.cli.flag_values import moment, names
+from groupreplay.streaming.cli.options import (
+    TABLE_FORMATS,
+    file_option,
+    option,
+    option_group,
+    options,
+    output_option,
+)
+from groupreplay.streaming.cli.policy_flags import rules_file_option
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
-    from groupreplay.streaming.config.retention import RetentionFlags
+    from groupreplay.streaming.config.rules_file import RulesSource
+    from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.replay import Replay
+    from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.kafka.clients import Connection
-    from groupreplay.streaming.kafka.topic_reader import Advance, Rows
+    from groupreplay.streaming.kafka.topic_reader import ProgressCallback, Rows
+    from groupreplay.streaming.text.terminal import OutputFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogInput:
+    """A capture (``from_file``) or a live cluster (``source``); ``probes`` None: probes are not read."""
+
+    from_file: Sequence[Path]
+    source: ClusterFlags
+    probes: ProbesFlags | None = None
+
+
+_FROM_FILE: Final = file_option(
+    "--from-file", multiple=True, help="Capture file, or a folder of them; may be repeated."
+)
+log_options: Final = option_group("log", LogInput, _FROM_FILE, cluster_options)
+log_and_probes_options: Final = option_group("log", LogInput, _FROM_FILE, cluster_options, probes_options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsQuery:
+    """The flags that ``list`` and ``describe`` share; ``at`` is the point in time, in milliseconds."""
+
+    log: LogInput
+    retention: RetentionFlags
+    types: Sequence[str]
+    with_lag: bool
+    at: int | None
+    fail_on: Sequence[str]
+    rules: RulesSource
+    output: OutputFormat
+
+
+group_type_option: Final = option(
+    "--type",
+    "types",
+    type=names,
+    default="",
+    metavar="NAMES",
+    help="Only groups of these types: classic,consumer,share,streams.",
+)
+groups_query_options: Final = options(
+    option("--with-lag", is_flag=True, help="Also ask the cluster for the log end offsets of partitions."),
+    option("--at", type=moment, metavar="TIME", help="State at this time: later records are ignored."),
+    option(
+        "--fail-on",
+        type=names,
+        default="",
+        metavar="NAMES",
+        help="Exit with 6 when one of these conditions is active, for example stuck,storm,expired.",
+    ),
+    rules_file_option,
+    output_option(*TABLE_FORMATS),
+)
 
 
 @contextmanager
-def reading(
-    from_file: Sequence[Path],
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    probes: ProbesChoice,
-    groups: Sequence[str] | None = None,
-    *,
-    retention: RetentionFlags,
-    rules: Path | None,
-    until_ms: int | None,
-    member_events: bool = False,
+def replaying(
+    query: GroupsQuery, groups: Sequence[str] | None = None, *, member_events: bool = False
 ) -> Iterator[tuple[Replay, Rows]]:
-    """A driver and what to feed it, with progress shown and bad records mentioned at the end.
+    """A replay and its rows; shows progress, and reports undecodable records at the end.
 
-    A live topic is known up to this moment, also where nothing was written lately; a capture only up to its
-    last record.
+    The state of a live topic is evaluated at the current time, even if nothing was written recently; that of a
+    capture at its last record.
     """
-    from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.text.terminal import Progress
 
-    policy = RulesSource(path=rules).load()
+    policy = query.rules.load()
     opened_ms = now_ms()
     with Progress("records read") as progress:
-        rows = open_rows(from_file, bootstrap_server, command_config, probes=probes, progress=progress)
+        rows = open_rows(query.log, progress=progress)
         rows, is_probed = with_probes(rows)
         context = context_of(
-            rows, retention=retention, policy=policy, probing=is_probed, member_events=member_events
+            rows, retention=query.retention, policy=policy, probing=is_probed, member_events=member_events
         )
-        known_ms = None if rows.connection is None else min(opened_ms, until_ms or opened_ms)
-        driver = Replay(context, groups, until_ms=until_ms, now_ms=known_ms)
-        yield driver, rows
-    warn_of_dead_letters(driver.dead_letters)
+        known_ms = None if rows.connection is None else min(opened_ms, query.at or opened_ms)
+        replay = Replay(context, groups, until_ms=query.at, now_ms=known_ms)
+        yield replay, rows
+    warn_of_dead_letters(replay.dead_letters)
 
 
 def with_probes(rows: Rows) -> tuple[Rows, bool]:
-    """The same rows, and whether a prober has looked on."""
-    from groupreplay.streaming.prober.probe_log import shows_rounds
+    """The same rows, and whether a prober was active while they were written."""
+    from groupreplay.streaming.prober.probes_topic import shows_rounds
 
     is_probed, probes = shows_rounds(rows.probes)
     return replace(rows, probes=probes), is_probed
 
 
 def need_connection(rows: Rows) -> Connection:
-    """The cluster that the rows come from, for --with-lag; a capture has none."""
+    """The cluster that the rows come from, for --with-lag.
+
+    Raises:
+        UsageError: the rows come from a capture.
+    """
     if rows.connection is None:
-        raise click.UsageError("--with-lag asks a cluster: give --bootstrap-server in place of --from-file.")
+        raise click.UsageError("--with-lag asks a cluster: give --bootstrap-server instead of --from-file.")
     return rows.connection
 
 
 def context_of(rows: Rows, *, retention: RetentionFlags, **settings: Any) -> Context:
-    """What the groups are told, also the names of topics that the log has by id only."""
+    """The context of the groups in these rows, with the names of topics that records hold only by id."""
     from groupreplay.state import Context
+    from groupreplay.streaming.kafka.retention import effective_retention
 
     names = rows.connection.topic_names() if rows.connection else rows.topic_names
-    settings |= retention.resolve(rows.connection).for_context()
+    settings |= effective_retention(retention, rows.connection).for_context()
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
 
 
-def open_rows(
-    from_file: Sequence[Path],
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    partitions: Sequence[int] = (),
-    *,
-    probes: ProbesChoice | None = None,
-    progress: Advance,
-) -> Rows:
-    """The rows to read, with the probes beside them where those are wanted."""
-    if from_file:
+def open_rows(log: LogInput, partitions: Sequence[int] = (), *, progress: ProgressCallback) -> Rows:
+    """The records to read, with the probes if ``log`` asks for them.
+
+    Raises:
+        UsageError: neither a capture nor a cluster is named.
+        GroupReplayError: the capture or the cluster cannot be read.
+    """
+    if log.from_file:
         from groupreplay.streaming.inspection.capture_file import read_captures
 
-        topic = "" if probes is None else probes.topic
-        return read_captures(from_file, partitions, probes_topic=topic, progress=progress)
-    cluster = find_cluster(bootstrap_server, command_config)
+        topic = "" if log.probes is None else log.probes.topic
+        return read_captures(log.from_file, partitions, probes_topic=topic, progress=progress)
+    cluster = log.source.find()
     if cluster is None:
         raise click.UsageError("Nothing to read: give --from-file FILE or --bootstrap-server host:port.")
     from groupreplay.streaming.kafka.topic_reader import read_topic
 
     rows = read_topic(cluster, partitions, progress=progress)
-    if probes is None:
+    if log.probes is None:
         return rows
-    from groupreplay.streaming.prober.probe_log import open_probes
+    from groupreplay.streaming.prober.probes_topic import open_probes
 
-    found = open_probes(probes.place(cluster))
-    return replace(rows, probes=found.batches if found else (), probes_topic=probes.topic)
+    found = open_probes(log.probes.place(cluster))
+    return replace(rows, probes=found.batches if found else (), probes_topic=log.probes.topic)
 
 
 def warn_of_dead_letters(count: int) -> None:
-    """Says on stderr how many records could not be read, if there are any."""
+    """Report on stderr how many records could not be decoded, if there are any."""
     if count:
-        click.echo(f"{count} records could not be read; groupreplay decode tells which", err=True)
+        click.echo(f"{count} records could not be decoded; groupreplay decode shows which", err=True)
+
+
+def open_findings(fail_on: Sequence[str]) -> Findings:
+    """The collector of what ``--fail-on`` names.
+
+    Raises:
+        GroupReplayError: there is no condition of such a name.
+    """
+    from groupreplay.streaming.inspection.fail_on import Findings, wanted_names
+
+    return Findings(wanted_names(fail_on))
+
+
+def exit_if_found(ctx: click.Context, found: Mapping[str, Sequence[str]]) -> None:
+    """Print the findings by group on stderr, and exit with 6 if there are any."""
+    from groupreplay.streaming.text.terminal import safe_line
+
+    for group_id, lines in sorted(found.items()):
+        click.echo(safe_line(f"found: {group_id}: {'; '.join(lines)}"), err=True)
+    if found:
+        ctx.exit(ExitCode.FOUND)

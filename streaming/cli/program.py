@@ -1,9 +1,7 @@
 """The program ``groupreplay``: its commands, the configuration file, errors and exit codes.
 
-Knows where each command lives and loads only the one that is asked for; must not know what it does. Exit
-codes: 0 done, 1 unexpected, 2 usage, 3 no connection or login, 4 not authorised, 5 a problem in the data, 6
-something was found that ``--fail-on`` names, 130 interrupted, 141 the reader of our output went away, 143
-terminated.
+Imports only the command that is called. Exit codes: those of ``ExitCode``, and 130 interrupted, 141 stdout was
+closed by its reader, 143 terminated.
 """
 
 from __future__ import annotations
@@ -14,57 +12,35 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 
 from groupreplay import __version__
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.cli.options import Display, display_options, option
+from groupreplay.streaming.cli.display import Display, display_options
+from groupreplay.streaming.cli.options import file_option
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 TERMINATED: Final = 143
 
-_CLUSTER: Final = "groupreplay.streaming.cli.commands"
-_READING: Final = "groupreplay.streaming.cli.reading"
-
-
-class _Entry(NamedTuple):
-    """Where a command is, and its line in the overview (its own help is with the command)."""
-
-    module: str
-    attribute: str
-    summary: str
-
-
-COMMANDS: Final[Mapping[str, _Entry]] = {
-    "demo": _Entry(
-        "groupreplay.streaming.demo.demo", "demo", "A broker, consumers and the job on this machine."
-    ),
-    "run": _Entry(_CLUSTER, "run", "The job: read the offsets topic, write what happened to topics."),
-    "check": _Entry(
-        "groupreplay.streaming.cli.checking",
-        "check",
-        "Whether the job can run: rights, topics, Java, clocks.",
-    ),
-    "probe": _Entry(_CLUSTER, "probe", "Ask the brokers which classic groups are rebalancing now."),
-    "replay": _Entry(_READING, "replay", "Events of a capture or a live topic, without Spark."),
-    "list": _Entry(_READING, "list_groups", "Groups and their states, from the log alone."),
-    "describe": _Entry(_READING, "describe", "Offsets, members or state of groups."),
-    "events": _Entry(_CLUSTER, "events", "The events that the job has written, and those that come."),
-    "export": _Entry(
-        "groupreplay.streaming.cli.export", "export", "Metrics for Prometheus, from the job's topics."
-    ),
-    "decode": _Entry(_READING, "decode", "Records as the JSON that Kafka's formatters print."),
-    "capture": _Entry(_CLUSTER, "capture", "Copy the offsets topic into a file."),
-    "simulate": _Entry(
-        "groupreplay.streaming.cli.simulate",
-        "simulate",
-        "A capture of simulated groups, and the truth about them.",
-    ),
-    "coordinator": _Entry(_CLUSTER, "coordinator", "Where a group's records are and who leads them."),
-    "schema": _Entry(_CLUSTER, "schema", "The JSON Schemas of the events."),
+#: Name -> line in the overview, in its order. The command is ``command`` in the module of its name.
+COMMANDS: Final[Mapping[str, str]] = {
+    "demo": "Run a broker, consumers and the job on this machine.",
+    "run": "Run the job: read the offsets topic, write events and states.",
+    "check": "Check whether the job can run: rights, topics, Java, clocks.",
+    "probe": "Ask the brokers which classic groups are rebalancing now.",
+    "replay": "Print the events of a capture or a live topic, without Spark.",
+    "list": "List groups and their states, from the offsets topic alone.",
+    "describe": "Describe offsets, members, state or history of groups.",
+    "events": "Print the events that the job has written; can follow.",
+    "export": "Serve metrics from the job's topics to Prometheus.",
+    "decode": "Print records as the JSON that Kafka's formatters print.",
+    "capture": "Copy the offsets topic into a file.",
+    "simulate": "Write a capture of simulated groups, and their true states.",
+    "coordinator": "Print a group's partition of the offsets topic and its leader.",
+    "schema": "Print the JSON Schemas of the events.",
 }
 #: Other names of commands, which the overview leaves out.
 ALIASES: Final[Mapping[str, str]] = {"watch": "events"}
@@ -78,36 +54,36 @@ class Program(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
+        """The command; imports its module."""
+        if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(entry.module), entry.attribute)
+        module = importlib.import_module(f"groupreplay.streaming.cli.commands.{cmd_name}")
+        command: click.Command = module.command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command by its own name, so that its part of the configuration holds under an alias, too."""
+        """The command by its own name, so that an alias uses the same table of the configuration file."""
         return super().resolve_command(ctx, [ALIASES.get(args[0], args[0]), *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The overview, without importing a command."""
+        """The overview; imports no command."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command with our log lines going to stderr."""
+        """Run the command, with log lines on stderr."""
         ctx.ensure_object(Display).configure_logs()
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # Caught before click sees it, which would end with 1 as if something had failed.
+            # Caught here because click would exit with 1.
             _silence_stdout()
             ctx.exit(BROKEN_PIPE)
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
-        """Parse, run, and leave the process with the exit code."""
+        """Parse, run, and exit with the exit code."""
         display = Display()
         extra.update(standalone_mode=False, obj=display, prog_name="groupreplay")
         try:
@@ -136,7 +112,7 @@ def _report(error: Exception, *, debug: bool) -> int:
 
 
 def _silence_stdout() -> None:
-    # The interpreter flushes stdout at its end and would complain about the closed pipe once more.
+    # At exit the interpreter flushes stdout, which would fail again on the closed pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -154,7 +130,7 @@ def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
 
 
 def _settings(ctx: click.Context, program: click.Group, name: str) -> dict[str, str]:
-    """The flags of a command, as the file names them, and what click calls their values."""
+    """Name of each setting in the configuration file -> click's name of its value."""
     command = program.get_command(ctx, name)
     assert command is not None
     shared = {param.name for param in program.params}
@@ -168,21 +144,19 @@ def _settings(ctx: click.Context, program: click.Group, name: str) -> dict[str, 
 
 
 @click.command(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
-@option(
+@file_option(
     "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     is_eager=True,
     expose_value=False,
     callback=_load_config,
-    help="Defaults for flags, in TOML.",
+    help="Configuration file with defaults for flags (TOML).",
 )
 @display_options
 @click.version_option(__version__, prog_name="groupreplay")
 def cli() -> None:
-    """Say what happened to every consumer group of a Kafka cluster, from its __consumer_offsets topic.
+    """Report what happened to every consumer group of a Kafka cluster, from its __consumer_offsets topic.
 
-    Answers go to stdout, all else to stderr. Every flag can be given as an environment variable, too:
+    Results go to stdout, messages to stderr. Every flag can also be set as an environment variable, for example
     GROUPREPLAY_BOOTSTRAP_SERVER for --bootstrap-server.
     """
 
@@ -190,7 +164,7 @@ def cli() -> None:
 def main() -> NoReturn:
     """The console script."""
     for stream in (sys.stdout, sys.stderr):
-        # Where the locale has no UTF-8, escapes are better than a crash in the middle of an answer.
+        # Without UTF-8 in the locale, print escapes instead of failing in the middle of the output.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     cli.main()

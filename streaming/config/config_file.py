@@ -1,7 +1,7 @@
 """The configuration file: defaults for flags, in TOML.
 
-Knows where the file is and how its tables become defaults; must not know what a setting means. A flag wins
-over an environment variable, that over this file, and this file over what is built in.
+A flag overrides an environment variable, the variable overrides this file, and the file overrides the built-in
+default.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-#: Settings that stand at the top of the file and hold for every command that has them.
+#: Settings that may be at the top of the file; they apply to every command that has them.
 SHARED: Final = frozenset(
     {"bootstrap_server", "command_config", "debug", "log_format", "log_level", "no_color", "output", "rules"}
 )
@@ -28,7 +28,7 @@ _EXAMPLE: Final = 'write, for example: bootstrap-server = "host:9092", and below
 
 
 def default_path() -> Path:
-    """Where the file is looked for when none is named (XDG base directories)."""
+    """The path of the file without ``--config`` (XDG base directories)."""
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "groupreplay" / "config.toml"
 
@@ -36,11 +36,11 @@ def default_path() -> Path:
 def load_defaults(path: Path, commands: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """The defaults of each command, as click's ``default_map``.
 
-    ``commands`` names every command's settings, so that a misspelt one is an error and not silence: as the file
-    does, after the flag, and as click does.
+    ``commands`` has the settings of every command: name in the file -> name in click. A name that is not among
+    them is an error.
 
     Raises:
-        GroupReplayError: the file cannot be read, is no TOML, or names an unknown table or setting.
+        GroupReplayError: the file cannot be read, is not TOML, or has an unknown table or setting.
     """
     values = _names(_parse(path))
     tables = {name: table for name, table in values.items() if isinstance(table, dict)}

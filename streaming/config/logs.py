@@ -1,7 +1,4 @@
-"""Log lines of every command: on stderr, one line each, without secrets and without control characters.
-
-Knows the standard library's logging; must not know what is logged.
-"""
+"""Log lines of every command: on stderr, one per line, without secrets and control characters."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ LogFormat = Literal["text", "json"]
 
 _ROOT: Final = "groupreplay"
 
-#: ``password="x"``, ``sasl.jaas.config=… ;``, ``'ssl.key.pem': 'x'``: in whatever form it came into a text.
+#: Match ``password="x"``, ``sasl.jaas.config=… ;``, ``'ssl.key.pem': 'x'`` and similar forms.
 _JAAS: Final = re.compile(r"(?i)(jaas\.config['\"]?\s*[=:]\s*).*?(;|$)", re.DOTALL)
 _SECRET: Final = re.compile(
     r"""(?ix)
@@ -32,7 +29,7 @@ _SECRET: Final = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """The text with whatever stands behind the name of a secret setting replaced."""
+    """The text with the values of secret settings masked."""
     return _SECRET.sub(rf"\g<1>{MASK}", _JAAS.sub(rf"\g<1>{MASK}\g<2>", text))
 
 
@@ -48,7 +45,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JsonFormatter(logging.Formatter):
-    """The same as one JSON object a line, for collectors."""
+    """One JSON object per line, for log collectors."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
@@ -63,7 +60,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 def configure_logs(level: str = "WARNING", form: LogFormat = "text", stream: TextIO | None = None) -> None:
-    """Send our log lines of this level and above to stderr; may be called again."""
+    """Send this program's log lines of this level and above to stderr; may be called again."""
     root = logging.getLogger(_ROOT)
     for old in root.handlers[:]:
         root.removeHandler(old)
@@ -72,19 +69,19 @@ def configure_logs(level: str = "WARNING", form: LogFormat = "text", stream: Tex
     root.addHandler(handler)
     root.setLevel(level)
     root.propagate = False
-    # Every failed connection attempt is a line there; clients.py keeps the one that matters.
+    # librdkafka logs every failed connection attempt; kafka/clients.py reports the relevant error.
     logging.getLogger(f"{_ROOT}.librdkafka").propagate = level == "DEBUG"
 
 
 def log_settings() -> tuple[str, LogFormat]:
-    """Level and form of our log lines, for a process that is to talk in the same way."""
+    """Level and format of the log lines, to configure a child process in the same way."""
     return logging.getLevelName(
         logging.getLogger(_ROOT).getEffectiveLevel()
     ), "json" if _is_json() else "text"
 
 
-def tell(line: str) -> None:
-    """A line of progress for a person on stderr, whatever the level; in JSON logs it is an object like the others."""
+def report_progress(line: str) -> None:
+    """Print a line of progress on stderr, whatever the level; a JSON object if logs are JSON."""
     root = logging.getLogger(_ROOT)
     if _is_json():
         root.handle(root.makeRecord(f"{_ROOT}.progress", logging.INFO, "", 0, line, (), None))
@@ -98,7 +95,7 @@ def _is_json() -> bool:
 
 
 def _message(record: logging.LogRecord) -> str:
-    # Imported late: it brings numpy, and every --help configures the log.
+    # Imported here because it loads numpy, and every --help configures logging.
     from groupreplay.state.output.display import safe_text
 
     return safe_text(without_secrets(record.getMessage()), None)

@@ -1,7 +1,6 @@
-"""Kafka's own client properties files, read once and handed to librdkafka and to Spark in their words.
+"""Reads Kafka client properties files, and translates them for librdkafka and for Spark's connector.
 
-Knows the file's syntax, the names on both sides and which of them are secret; must not know what the
-connection is used for. No secret is ever part of a repr or of an error.
+No secret is ever part of a repr or of an error.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ SECRET_KEYS: Final = (
     "*ssl.*.pem",
 )
 
-#: Settings that mean the same to a Java client and to librdkafka, with the name that librdkafka gives them.
+#: Settings with the same meaning in the Java client and in librdkafka: Java name -> librdkafka name.
 RENAMED: Final[Mapping[str, str]] = {
     "client.dns.lookup": "client.dns.lookup",
     "client.id": "client.id",
@@ -54,7 +53,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "ssl.truststore.certificates": "ssl.ca.pem",
 }
 
-#: What the job decides itself (or Spark refuses to be told); resolved references need no provider any more.
+#: Settings that the job sets itself, or that Spark's connector rejects; references are resolved before.
 _OURS: Final = (
     "bootstrap.servers",
     "group.id",
@@ -79,7 +78,7 @@ _REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]*)\}")
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of a setting must never be shown."""
+    """Whether the value of a setting must never be printed."""
     return any(fnmatchcase(key.lower(), pattern) for pattern in SECRET_KEYS)
 
 
@@ -90,7 +89,7 @@ def redact(settings: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """The settings of one Kafka client, by their Java names, references already resolved."""
+    """The settings of one Kafka client by Java name, with references resolved."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
     origin: str = "built-in defaults"
@@ -100,14 +99,14 @@ class ClientProperties:
 
     @property
     def bootstrap_servers(self) -> str | None:
-        """The address that the file itself names, if it does."""
+        """The bootstrap servers in the file, if it names them."""
         return self.settings.get("bootstrap.servers")
 
     def for_librdkafka(self) -> dict[str, str]:
-        """The settings as librdkafka names them; those it has no word for are left out.
+        """The settings under librdkafka's names; settings that it does not know are left out.
 
         Raises:
-            GroupReplayError: a trust store, key store or login that librdkafka cannot read.
+            GroupReplayError: librdkafka cannot use a trust store, key store or login.
         """
         mapped = {RENAMED[key]: value for key, value in self.settings.items() if key in RENAMED}
         mapped |= _trust_store(self.settings) | _key_store(self.settings) | _login(self.settings)
@@ -132,7 +131,7 @@ def load_properties(path: str | Path | None) -> ClientProperties:
     """Read a Kafka client properties file; None gives the defaults.
 
     Raises:
-        GroupReplayError: the file, or something it refers to, cannot be read.
+        GroupReplayError: the file, or a file or variable that it refers to, cannot be read.
     """
     if path is None:
         return ClientProperties()
@@ -177,12 +176,12 @@ def _unescape(text: str) -> str:
         return chr(int(letter[1:], 16)) if len(letter) == 5 else plain.get(letter, letter)
 
     unescaped = re.sub(r"\\(u[0-9a-fA-F]{4}|.)", replace, text, flags=re.DOTALL)
-    # Java writes a character outside the first plane as two escapes.
+    # Java writes a character outside the Basic Multilingual Plane as two escapes.
     return unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _resolve(key: str, value: str, path: str | Path) -> str:
-    """Replace ``${env:NAME}``, ``${file:PATH:KEY}`` of a properties file, ``${file:PATH}`` (a whole file)."""
+    """Replace ``${env:NAME}``, ``${file:PATH:KEY}`` (a key of a properties file) and ``${file:PATH}``."""
 
     def fetch(match: re.Match[str]) -> str:
         provider, reference = match[1], match[2]
@@ -192,7 +191,7 @@ def _resolve(key: str, value: str, path: str | Path) -> str:
                 raise _unusable(
                     f"setting {key} refers to an environment variable that is not set",
                     str(path),
-                    f"export {name}, or write the value another way",
+                    f"export {name}, or write the value in another way",
                 )
             return os.environ[name]
         return _from_file(key, reference)
@@ -207,7 +206,7 @@ def _from_file(key: str, reference: str) -> str:
         return text.strip()
     values = parse_properties(text)
     if name not in values:
-        raise _unusable(f"no key {name} for setting {key}", location, "add the key")
+        raise _unusable(f"setting {key} refers to the key {name}, which is missing", location, "add the key")
     return values[name]
 
 
@@ -217,7 +216,7 @@ def _read(path: Path, kind: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         what = f"cannot read the {kind}, {reason}"
-        raise _unusable(what, str(path), "check the path and its rights") from None
+        raise _unusable(what, str(path), "check the path and its permissions") from None
 
 
 def _translated(key: str) -> bool:
@@ -258,7 +257,7 @@ def _login(settings: Mapping[str, str]) -> dict[str, str]:
     mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
     reader = _LOGINS.get(mechanism)
     if reader is None:
-        what = f"SASL mechanism {mechanism} is not known to the Python client"
+        what = f"the Python client does not support the SASL mechanism {mechanism}"
         raise _unusable(what, "sasl.mechanism", "use one of " + ", ".join(_LOGINS))
     return {name: value for name, value in reader(_jaas_options(jaas), settings).items() if value}
 
@@ -272,7 +271,7 @@ def _jaas_options(jaas: str) -> dict[str, str]:
 def _password_login(options: Mapping[str, str], _: Mapping[str, str]) -> dict[str, str]:
     if "username" not in options or "password" not in options:
         raise _unusable(
-            "no username and password in the login module",
+            "the login module has no username and password",
             "sasl.jaas.config",
             'write: …LoginModule required username="…" password="…";',
         )

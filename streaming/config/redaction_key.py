@@ -1,7 +1,4 @@
-"""What ``--redact`` and its key file say, as a ``Redaction``.
-
-Knows files and flags; must not know which fields are hidden.
-"""
+"""Makes a ``Redaction`` from ``--redact`` and the key file."""
 
 from __future__ import annotations
 
@@ -12,23 +9,21 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 
 
 def need_redaction(what: str | None, key_file: Path | None) -> Redaction:
-    """The names with commas between them, and the bytes of the file without the blanks around them.
+    """A redaction of the comma-separated names; the key is the file's content without surrounding whitespace.
 
     Raises:
-        GroupReplayError: one of both is missing, a name is unknown, or the key cannot be read or is too short.
+        GroupReplayError: a flag is missing, a name is unknown, or the key cannot be read or is too short.
     """
     names = frozenset(filter(None, (name.strip() for name in (what or "").split(","))))
     if not names or names - FIELDS.keys():
         unknown = ", ".join(sorted(names - FIELDS.keys()))
         raise _unusable(
-            f"--redact cannot hide {unknown}" if unknown else "--redact does not say what to hide",
-            f"name one or several of: {', '.join(FIELDS)}",
+            f"--redact cannot replace {unknown}" if unknown else "--redact has no names",
+            f"give one or more of: {', '.join(FIELDS)}",
         )
     if key_file is None:
-        # Hosts are few: without a key that is secret every hash could be tried out in a minute.
-        raise _unusable(
-            "--redact needs a key", f"make one and name it: {_make('redact.key')} --redact-key-file"
-        )
+        # There are few hosts: without a secret key somebody could try out all hashes within a minute.
+        raise _unusable("--redact needs --redact-key-file", f"create a key: {_make('redact.key')}")
     return Redaction(names, _read(key_file))
 
 
@@ -37,11 +32,11 @@ def _read(file: Path) -> bytes:
         key = file.read_bytes().strip()
     except OSError as error:
         raise _unusable(
-            f"cannot read the key, {error.strerror}", "check the path and its rights", file
+            f"cannot read the key, {error.strerror}", "check the path and its permissions", file
         ) from None
     if len(key) < LEAST_KEY_BYTES:
         raise _unusable(
-            f"the key has {len(key)} bytes, which is too short", f"make another: {_make(str(file))}", file
+            f"the key is too short: {len(key)} bytes", f"create another: {_make(str(file))}", file
         )
     return key
 

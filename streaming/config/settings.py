@@ -1,7 +1,4 @@
-"""What a run of the job can be told: frozen, checked once, passed down.
-
-Knows names, defaults and limits; must not read flags, files or the environment (cli.py does).
-"""
+"""Settings of the job as frozen dataclasses that check their values; they read no flags, files or variables."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from pathlib import Path
 
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.retention import RetentionFlags
 from groupreplay.streaming.config.rules_file import RulesSource
 
 #: What Kafka accepts as the name of a topic (org.apache.kafka.common.internals.Topic).
@@ -21,19 +17,18 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def default_master() -> str:
-    """Spark in this process, on up to eight cores; a task may fail three times before its batch does.
+    """Local Spark on up to eight cores, with up to four attempts per task.
 
-    ``local[N]`` allows a single failure, which one lost connection would use up.
+    ``local[N]`` allows one attempt only, so one lost connection would fail the batch.
     """
     return f"local[{min(os.cpu_count() or 1, 8)},4]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """How to reach one Kafka cluster.
+    """The address of one Kafka cluster and the client properties for it.
 
-    ``properties`` are those of a Kafka client properties file, under Kafka's own (Java) names; they may hold
-    passwords and so are left out of every text form.
+    ``properties`` have Kafka's own (Java) names; they may contain passwords and are left out of ``repr``.
     """
 
     bootstrap_servers: str
@@ -41,7 +36,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if not self.bootstrap_servers.strip():
-            raise _unusable("no bootstrap server is given", "add --bootstrap-server host:port")
+            raise _unusable("the bootstrap server is empty", "give --bootstrap-server host:port")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,23 +54,30 @@ class TopicNames:
         for name in names:
             if not _TOPIC_NAME.fullmatch(name) or name in {".", ".."}:
                 raise _unusable(
-                    f"{name!r} cannot be the name of a topic",
+                    f"{name!r} is not a valid topic name",
                     "use up to 249 letters, digits, dots, underscores and hyphens",
                 )
         if len(set(names)) < len(names):
-            raise _unusable("two output topics have the same name", "give each of the five a name of its own")
+            raise _unusable("two output topics have the same name", "give each of the five a different name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionFlags:
+    """The brokers' retention of committed offsets; a broker is asked for what is None."""
+
+    retention_minutes: int | None = None
+    check_interval_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """Everything ``run`` can be told.
+    """The settings of ``run``.
 
-    ``source`` is the watched cluster and ``sink`` the one that gets the five topics (None: the same).
-    ``checkpoint`` is a local folder or a URI of a Hadoop file system. ``shuffle_partitions`` is frozen by the
-    first start on a checkpoint. ``master`` None leaves the choice to spark-submit, or else takes
-    ``default_master()``. ``probe``: every ``probe_interval_seconds`` the brokers are asked which classic
-    groups are rebalancing. ``retention`` is what the brokers need not be asked, ``redaction`` what events and
-    documents hide. ``spark_conf`` are further Spark options, which win over ours.
+    ``source`` is the cluster whose groups are followed, ``sink`` the cluster of the five topics (None: the same).
+    ``checkpoint`` is a local folder or a URI of a Hadoop file system. ``shuffle_partitions`` is fixed by the first
+    start on a checkpoint. ``master`` None: that of spark-submit, otherwise ``default_master()``. ``probe``: ask the
+    brokers every ``probe_interval_seconds`` which classic groups are rebalancing. ``redaction``: fields to replace by
+    hashes in events and documents. ``spark_conf`` overrides the job's own Spark configuration.
     """
 
     source: Cluster
@@ -100,22 +102,24 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         if not self.checkpoint.strip():
-            raise _unusable("no checkpoint is given", "add --checkpoint FOLDER, on a disk that stays")
-        # Every batch without a pause would follow the last one at once: timers make Spark run empty ones too.
+            raise _unusable("the checkpoint is empty", "give --checkpoint FOLDER, on persistent storage")
+        # Without a pause batches would follow each other at once: with timers, Spark also runs empty batches.
         if self.trigger_seconds < 0.1:
             raise _unusable("the trigger is too short", "use --trigger 0.1 or more; 10 seconds are usual")
         if self.probe_interval_seconds < 1:
             raise _unusable(
-                "the prober would ask too often", "use --probe-interval 1 or more; 10 seconds are usual"
+                "the probe interval is too short", "use --probe-interval 1 or more; 10 seconds are usual"
             )
         if self.shuffle_partitions < 1:
-            raise _unusable("there must be at least one shuffle partition", "use --shuffle-partitions 4")
+            raise _unusable("the number of shuffle partitions is too small", "use --shuffle-partitions 4")
         if self.max_offsets_per_trigger < 1:
-            raise _unusable("a batch must hold at least one offset", "use --max-offsets-per-trigger 2000000")
+            raise _unusable(
+                "the maximum number of offsets is too small", "use --max-offsets-per-trigger 2000000"
+            )
 
     @property
     def sink_cluster(self) -> Cluster:
-        """Where the five topics are."""
+        """The cluster of the five topics."""
         return self.sink or self.source
 
 

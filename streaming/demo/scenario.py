@@ -1,10 +1,8 @@
-"""Real consumer groups for the demo: who joins, leaves, is killed and comes back, and when.
+"""Real consumer groups for the demo, and a table of the times at which members start, leave and are killed.
 
-The story is a table of steps; members are processes of their own (``python -m groupreplay.streaming.demo.scenario
-member …``), so that a killed one is really killed. ``… scenario play`` plays the story against any broker
-that allows short session timeouts.
-
-Knows Kafka clients and processes; must not know the job nor the events it will find.
+Each member is a process (``python -m groupreplay.streaming.demo.scenario member …``), so that it can really be killed.
+``python -m groupreplay.streaming.demo.scenario play`` runs the steps against any broker that allows short session
+timeouts.
 """
 
 from __future__ import annotations
@@ -35,10 +33,10 @@ TOPICS: Final[Mapping[str, int]] = {"orders": 4, "payments": 3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """A consumer to be; with an instance id it is a static member.
+    """The settings of a consumer; with an instance id it is a static member.
 
-    ``protocol`` is the client's ``group.protocol``: ``consumer`` is the newer one (KIP-848), in which the
-    broker assigns and sets the session timeout.
+    ``protocol`` is the client's ``group.protocol``. With ``consumer`` (KIP-848) the broker assigns partitions and
+    sets the session timeout.
     """
 
     group: str
@@ -49,19 +47,19 @@ class Actor:
 
 
 class Action(Enum):
-    """What an actor does; the value is how it is told."""
+    """What an actor does; the value is the text that the demo prints."""
 
     START = "starts"
     LEAVE = "leaves the group and ends"
     DIE = "is killed (SIGKILL)"
-    HANG = "sends heartbeats and does nothing else"
+    HANG = "stops polling and only sends heartbeats"
     COMMIT = "commits offsets without joining"
-    DELETE_GROUP = "removes the group (Admin API)"
+    DELETE_GROUP = "deletes the group (Admin API)"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the story."""
+    """One action of one actor, with its time."""
 
     at_s: float
     actor: str
@@ -72,7 +70,7 @@ ACTORS: Final[Mapping[str, Actor]] = {
     "shipping-a": Actor(group="shipping", topic="orders"),
     "shipping-b": Actor(group="shipping", topic="orders"),
     "shipping-c": Actor(group="shipping", topic="orders"),
-    # Static members are given time to come back before the group takes their partitions away.
+    # The long session timeout lets static members come back before they lose their partitions.
     "billing-a": Actor(group="billing", topic="payments", instance_id="billing-a", session_timeout_ms=30_000),
     "billing-b": Actor(group="billing", topic="payments", instance_id="billing-b", session_timeout_ms=30_000),
     "search-a": Actor(group="search", topic="orders", protocol="consumer"),
@@ -102,9 +100,9 @@ STORY: Final[Sequence[Step]] = (
 
 
 class Stage:
-    """The actors that are alive, and the messages that give them something to commit.
+    """Runs the steps of a story, and produces messages so that members have offsets to commit.
 
-    A context manager: on exit every member that still runs is ended.
+    A context manager: on exit it kills every member that is still running.
     """
 
     def __init__(
@@ -114,7 +112,7 @@ class Stage:
         story: Sequence[Step] = STORY,
         actors: Mapping[str, Actor] | None = None,
     ) -> None:
-        """Starts nothing; ``folder`` takes the members' logs."""
+        """Starts nothing yet; the members' logs go to ``folder``."""
         from confluent_kafka import Producer
         from confluent_kafka.admin import AdminClient
 
@@ -136,7 +134,7 @@ class Stage:
         self.close(0)
 
     def advance(self, elapsed_s: float) -> list[Step]:
-        """Does what is due at this time of the story, and says what that was."""
+        """Run the steps that are due at this time; returns them."""
         self._produce(elapsed_s)
         due = [step for step in self._waiting if step.at_s <= elapsed_s]
         self._waiting = self._waiting[len(due) :]
@@ -145,7 +143,7 @@ class Stage:
         return due
 
     def close(self, seconds: float = _LEAVE_SECONDS) -> None:
-        """Ends the members: each may take its leave for this long, all at the same time; 0 kills them."""
+        """End all members at the same time; each may leave its group within ``seconds``; 0 kills them."""
         deadline = time.monotonic() + seconds
         if seconds:
             for member in self._members.values():
@@ -156,7 +154,7 @@ class Stage:
         self._producer.purge()
 
     def groups(self) -> dict[str, tuple[str, int]]:
-        """State and number of members of every group, as the broker says when it is asked."""
+        """State and number of members of every group, as the broker describes them."""
         names = [
             found.group_id for found in self._admin.list_consumer_groups().result(_REQUEST_SECONDS).valid
         ]
@@ -182,7 +180,7 @@ class Stage:
             self._admin.delete_consumer_groups([actor.group])[actor.group].result(_REQUEST_SECONDS)
 
     def _produce(self, elapsed_s: float) -> None:
-        """Keeps to the rate, but never makes up for more than a second at once."""
+        """Produce at a constant rate; after a pause, catch up by at most one second."""
         wanted = int(elapsed_s * _MESSAGES_PER_SECOND)
         self._produced = max(self._produced, wanted - _MESSAGES_PER_SECOND)
         while self._produced < wanted:
@@ -193,7 +191,7 @@ class Stage:
 
 
 def create_topics(admin: AdminClient, topics: Mapping[str, int]) -> None:
-    """Creates the topics that are missing, by name and number of partitions."""
+    """Create missing topics, given by name and number of partitions."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import NewTopic
 
@@ -207,7 +205,7 @@ def create_topics(admin: AdminClient, topics: Mapping[str, int]) -> None:
 
 
 def member_command(servers: str, name: str, actor: Actor) -> list[str]:
-    """The command line of a member that is a process of its own."""
+    """The command line of a member's process."""
     command = [sys.executable, "-m", "groupreplay.streaming.demo.scenario", "member"]
     command += ["--bootstrap-server", servers, "--client-id", name, "--group", actor.group]
     command += ["--topic", actor.topic, "--protocol", actor.protocol]
@@ -216,7 +214,7 @@ def member_command(servers: str, name: str, actor: Actor) -> list[str]:
 
 
 def _commit_without_joining(servers: str, name: str, actor: Actor) -> None:
-    """What a program does that assigns partitions to itself: Kafka calls its group simple."""
+    """Commit offsets as a program that assigns partitions itself; Kafka calls its group simple."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -230,9 +228,9 @@ def _commit_without_joining(servers: str, name: str, actor: Actor) -> None:
 
 
 def consume(arguments: argparse.Namespace) -> None:
-    """A member's life: polls and commits until SIGTERM, then leaves (a static member stays in its group).
+    """Run a member: poll and commit until SIGTERM, then leave (a static member stays in its group).
 
-    After SIGUSR1 it polls no more; its client goes on to send heartbeats.
+    After SIGUSR1 it stops polling; its client still sends heartbeats.
     """
     from confluent_kafka import Consumer
 
@@ -265,7 +263,7 @@ def consume(arguments: argparse.Namespace) -> None:
 
 
 def play(arguments: argparse.Namespace) -> None:
-    """The story as a program of its own: once, or again and again with ``--repeat``, until SIGTERM."""
+    """Run the story once, or with ``--repeat`` again and again, until SIGTERM."""
     stop = _stop_on_sigterm()
     length_s = max(step.at_s for step in STORY) + 20.0
     while not stop():
@@ -284,7 +282,7 @@ def play(arguments: argparse.Namespace) -> None:
 
 
 def _stop_on_sigterm() -> Callable[[], bool]:
-    """Whether SIGTERM or SIGINT has come."""
+    """A function that returns whether SIGTERM or SIGINT has arrived."""
     return _came(signal.SIGTERM, signal.SIGINT)
 
 

@@ -1,8 +1,6 @@
-"""What ``demo --scenario`` plays with real clients, under the names of the simulated scenarios.
+"""The scenarios of ``demo --scenario``, with the names of the simulated scenarios and shorter times.
 
-Knows actors, steps and what broker and job need beside them; must not know how a step is done (`scenario`) nor
-what the job makes of it. Times are short where the simulated ones are long: nobody waits an hour for a demo.
-Must not import anything heavy, because the help of ``demo`` is made from here.
+Imports nothing heavy: ``demo --help`` loads this module.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from groupreplay.streaming.demo.scenario import ACTORS, STORY, Action, Actor, St
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """Actors and what they do; ``broker`` are settings of the broker, ``job`` flags of the job.
+    """Actors and their steps; ``broker``: settings of the broker, ``job``: flags of the job.
 
-    ``seconds`` is how long it has to be watched to be understood.
+    ``seconds``: the default running time, long enough to see all important events.
     """
 
     actors: Mapping[str, Actor]
@@ -29,7 +27,7 @@ class Story:
 
 
 def _members(group: str, count: int, *, static: bool = False, protocol: str = "classic") -> dict[str, Actor]:
-    """So many members of one group, named after it."""
+    """``count`` members of one group, named after it."""
     names = [f"{group}-{letter}" for letter in "abcdefgh"[:count]]
     return {
         name: Actor(
@@ -91,7 +89,7 @@ def _stuck() -> Story:
     first, second, third = actors
     steps = [Step(0, first, Action.START), Step(2, second, Action.START)]
     steps += [Step(12, second, Action.HANG), Step(15, third, Action.START), Step(45, second, Action.DIE)]
-    # By itself it is told after three minutes; the demo is shorter.
+    # By default rebalance.stuck starts after three minutes; the demo is shorter.
     numbers = ("--rule", "rebalance.slow.threshold_ms=8000", "--rule", "rebalance.stuck.threshold_ms=15000")
     return Story(actors=actors, steps=steps, job=(*numbers, "--probe-interval", "2"), seconds=65)
 
@@ -115,7 +113,7 @@ def _expiry() -> Story:
         Step(3, "backfill", Action.COMMIT),
         Step(12, "report", Action.LEAVE),
     ]
-    # One minute is the shortest that a broker takes.
+    # One minute is the shortest retention that a broker accepts.
     broker = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 5_000}
     return Story(actors=actors, steps=steps, broker=broker, seconds=100)
 
@@ -151,13 +149,13 @@ STORIES: Final[Mapping[str, Story]] = {
 
 #: Scenarios that are only simulated, and why.
 SIMULATED_ONLY: Final[Mapping[str, str]] = {
-    "cluster-restart": "it needs a cluster of several brokers",
-    "irregular": "there is nothing to see of it in a few minutes",
-    "transactions": "the clients of the demo commit without transactions",
-    "flapping": "it takes a quarter of an hour",
-    "conflict": "a client that is fenced ends, and in the log it is a crash loop: play that",
-    "timeouts": "it takes an hour",
-    "idle": "it takes a quarter of an hour",
-    "silent": "it takes the commits of several minutes to know what is usual",
-    "poison": "it takes a quarter of an hour",
+    "cluster-restart": "because it needs several brokers",
+    "irregular": "because nothing would be visible within a few minutes",
+    "transactions": "because the clients of the demo commit without transactions",
+    "flapping": "because it takes a quarter of an hour",
+    "conflict": "because a fenced client ends, which looks like a crash loop (run crash-loop instead)",
+    "timeouts": "because it takes an hour",
+    "idle": "because it takes a quarter of an hour",
+    "silent": "because the usual commit interval is only known after several minutes",
+    "poison": "because it takes a quarter of an hour",
 }

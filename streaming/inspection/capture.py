@@ -1,7 +1,4 @@
-"""Copies the offsets topic of a live cluster, and the probes beside it, into a capture file.
-
-Knows where to start and when to stop; must not know what a record means nor how a file is laid out.
-"""
+"""Copies the offsets topic and the probes topic of a live cluster into a capture file."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from pathlib import Path
 
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
-from groupreplay.streaming.kafka.topic_reader import Advance, follow_topic, no_progress, read_topic
-from groupreplay.streaming.prober.probe_log import ProbesPlace, open_probes
+from groupreplay.streaming.kafka.topic_reader import ProgressCallback, follow_topic, no_progress, read_topic
+from groupreplay.streaming.prober.probes_topic import ProbesPlace, open_probes
 
 
 def capture(
@@ -21,13 +18,13 @@ def capture(
     *,
     probes: ProbesPlace | None = None,
     follow_seconds: float = 0,
-    progress: Advance = no_progress,
+    progress: ProgressCallback = no_progress,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Write everything up to the topic's end at this moment, then what arrives in ``follow_seconds`` more.
+    """Copy the topic up to its current end, then new records for ``follow_seconds``; returns the number of records.
 
-    Returns the number of records. What stands in the topic of probes goes along, if there is one. An
-    interrupt ends the following early and keeps what was read; before that it leaves no file.
+    Also copies the probes topic, if there is one. Ctrl-C while following ends the copy early and keeps the records;
+    before that it leaves no file.
 
     Raises:
         GroupReplayError: the cluster cannot be read or the file cannot be written.

@@ -1,8 +1,7 @@
-"""The capture format: records of the offsets topic, and probes, in Parquet files of ``capture`` and others.
+"""The capture format: records of the offsets topic, and the prober's messages, in Parquet files.
 
-Knows Parquet, its columns and its metadata; must not know what a record means. Files of other writers (Spark,
-for instance) are read too, in whatever order their rows are: a capture is a set of records, the reader puts
-them into the order of the log and drops repeats.
+Files of other writers (for example Spark) can be read too, with rows in any order: a capture is a set of records,
+which the reader sorts by offset and deduplicates.
 """
 
 from __future__ import annotations
@@ -22,12 +21,18 @@ import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.topic_reader import BATCH_ROWS, ROW_SCHEMA, Advance, Rows, no_progress
+from groupreplay.streaming.kafka.topic_reader import (
+    BATCH_ROWS,
+    ROW_SCHEMA,
+    ProgressCallback,
+    Rows,
+    no_progress,
+)
 
 #: Keys of the Parquet schema's metadata.
 CLUSTER_ID: Final = b"groupreplay.cluster_id"
 ERA: Final = b"groupreplay.topic_id"
-#: Key of the file's metadata, which is written at the end: topic id (text) -> name, as JSON.
+#: Key in the file's metadata, which is written last: topic id (text) -> name, as JSON.
 TOPIC_NAMES: Final = b"groupreplay.topic_names"
 
 _UNKNOWN_CLUSTER: Final = "unknown"
@@ -37,10 +42,10 @@ _OPTIONAL: Final = {"topic", "timestampType"}
 
 
 class CaptureWriter:
-    """Writes one capture; the file appears under its name only when it is whole.
+    """Writes one capture; the file gets its name only when it is complete.
 
-    A context manager: leaving it by an exception removes what was written. ``topic_names`` (id to name) may be
-    filled until then: records have ids, and once the capture is elsewhere nobody can be asked for the names.
+    A context manager: an exception removes the unfinished file. ``topic_names`` (id to name) may be filled until the
+    exit: records contain ids, and a capture must be readable without the cluster.
     """
 
     def __init__(self, path: Path, *, cluster_id: str, era: str) -> None:
@@ -60,9 +65,9 @@ class CaptureWriter:
         return self
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of one partition of one topic, which follow those already written of it."""
-        place = batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
-        self._pending.setdefault(place, []).append(batch)
+        """Add the next rows of one partition of one topic."""
+        partition = batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
+        self._pending.setdefault(partition, []).append(batch)
         self.rows += batch.num_rows
         self._pending_rows += batch.num_rows
         self._pending_bytes += batch.nbytes
@@ -86,10 +91,10 @@ class CaptureWriter:
             self._part.unlink(missing_ok=True)
 
     def _flush(self) -> None:
-        # One row group holds one partition of one topic: so it is read.
+        # One row group per partition, because captures are read partition by partition.
         assert self._file is not None
-        for place in sorted(self._pending):
-            table = pa.Table.from_batches(self._pending[place], ROW_SCHEMA)
+        for partition in sorted(self._pending):
+            table = pa.Table.from_batches(self._pending[partition], ROW_SCHEMA)
             with _writing(self.path):
                 self._file.write_table(table.replace_schema_metadata(self._schema.metadata))
         self._pending.clear()
@@ -104,13 +109,13 @@ def _writing(path: Path) -> Iterator[None]:
         raise GroupReplayError(
             f"cannot write the capture, {_reason(error)}",
             where=str(path),
-            fix="check that the folder exists, may be written and has room",
+            fix="check that the folder exists, is writable and has free space",
             exit_code=ExitCode.USAGE,
         ) from None
 
 
 def _reason(error: OSError) -> str:
-    # Arrow puts a text of its own, with the path, where the system's reason should be.
+    # Arrow replaces the system's message by its own text, which repeats the path.
     return os.strerror(error.errno) if error.errno else str(error)
 
 
@@ -121,7 +126,7 @@ def _sync(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One row group: where it is and which part of the log its rows can be in."""
+    """One row group: its file and number, and the bounds of its topics, partitions and offsets."""
 
     file: pq.ParquetFile
     path: Path
@@ -137,19 +142,19 @@ def read_captures(
     partitions: Sequence[int] | None = None,
     *,
     probes_topic: str = "group-probes",
-    progress: Advance = no_progress,
+    progress: ProgressCallback = no_progress,
 ) -> Rows:
-    """The records of the offsets topic in capture files and folders of them, in the order of the log.
+    """The records of the offsets topic in capture files and folders of captures, ordered by offset.
 
-    Messages of ``probes_topic`` are the probes.
+    Messages of ``probes_topic`` become the probes.
 
     Raises:
-        GroupReplayError: no such file, no capture, a damaged one, or captures that do not belong together; a
-            damaged row group is found while iterating.
+        GroupReplayError: a file is missing, not a capture or damaged, or the captures do not belong together; damaged
+            row groups are found while iterating.
     """
     files = [_open(path) for path in _files(paths)]
     cluster_id = _agreed(files, CLUSTER_ID, "clusters") or _UNKNOWN_CLUSTER
-    era = _agreed(files, ERA, "lives of the offsets topic") or "0"
+    era = _agreed(files, ERA, "offsets topics (topic ids)") or "0"
     pieces = [piece for path, file in files for piece in _pieces(path, file)]
     topic_names = {topic: name for _, file in files for topic, name in _topic_names(file).items()}
     log_pieces = [piece for piece in pieces if _may_hold(piece, OFFSETS_TOPIC)]
@@ -174,7 +179,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             inside = sorted(file for file in path.rglob("*.parquet") if not file.name.startswith((".", "_")))
             if not inside:
-                raise _unusable("no .parquet file in the folder", path, "name the capture itself")
+                raise _unusable("no .parquet file in the folder", path, "give the capture file itself")
             found += inside
         else:
             found.append(path)
@@ -185,11 +190,11 @@ def _open(path: Path) -> tuple[Path, pq.ParquetFile]:
     try:
         file = pq.ParquetFile(path)
     except OSError as error:
-        fix = "check the path and its rights"
+        fix = "check the path and its permissions"
         raise _unusable(f"cannot open the capture, {_reason(error)}", path, fix) from None
     except pa.ArrowInvalid:
-        fix = "it is cut short or of another kind; write it again with: groupreplay capture -o FILE"
-        raise _unusable("the file is no whole Parquet file", path, fix) from None
+        fix = "it is incomplete or has another format; write it again: groupreplay capture -o FILE"
+        raise _unusable("the file is not a complete Parquet file", path, fix) from None
     for field in ROW_SCHEMA:
         if field.name not in file.schema_arrow.names:
             if field.name in _OPTIONAL:
@@ -207,7 +212,7 @@ def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
     if kind == wanted:
         return True
     if pa.types.is_int64(wanted) and pa.types.is_timestamp(kind):
-        return True  # what Spark's Kafka source calls timestamp
+        return True  # the timestamp column of Spark's Kafka source
     if pa.types.is_integer(wanted):
         return bool(pa.types.is_integer(kind))
     alike = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
@@ -222,13 +227,13 @@ def _agreed(files: Sequence[tuple[Path, pq.ParquetFile]], key: bytes, what: str)
             values.setdefault(metadata[key].decode("utf-8", "replace"), path)
     if len(values) > 1:
         where = " and ".join(str(path) for path in list(values.values())[:2])
-        fix = "give only those that belong together"
+        fix = "give only captures of one cluster and one offsets topic"
         raise _unusable(f"the captures are from different {what}", where, fix)
     return next(iter(values), None)
 
 
 def _topic_names(file: pq.ParquetFile) -> dict[str, str]:
-    """What the writer was told; nothing in captures of other writers, and nothing that is worth an error."""
+    """The topic names in the file; empty in captures of other writers, or if they cannot be decoded."""
     try:
         return msgspec.json.decode(
             (file.metadata.metadata or {}).get(TOPIC_NAMES, b"{}"), type=dict[str, str]
@@ -265,7 +270,7 @@ def _scanned(file: pq.ParquetFile, path: Path, index: int, column: str) -> tuple
 
 
 def _in_log_order(
-    pieces: Sequence[_Piece], topic: str, partitions: Sequence[int] | None, progress: Advance
+    pieces: Sequence[_Piece], topic: str, partitions: Sequence[int] | None, progress: ProgressCallback
 ) -> Iterator[pa.RecordBatch]:
     total = sum(piece.rows for piece in pieces)
     done = 0
@@ -281,7 +286,7 @@ def _in_log_order(
 
 
 def _stretches(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-    """Row groups whose offsets overlap must be sorted together; the others can follow one another."""
+    """Row groups with overlapping offsets, which must be sorted together; in the order of their offsets."""
     stretch: list[_Piece] = []
     end = -1
     for piece in sorted(pieces, key=lambda piece: piece.offsets):
@@ -295,7 +300,7 @@ def _stretches(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _ordered(stretch: Sequence[_Piece], topic: str, number: int) -> pa.Table:
-    """The rows of one partition of a topic in a stretch, sorted by offset, each offset once."""
+    """The rows of one partition in these row groups, sorted by offset, each offset once."""
     tables = [_conform(_read_row_group(piece.file, piece.path, piece.row_group)) for piece in stretch]
     table = pa.concat_tables(tables)
     alone = all((piece.partitions, piece.topics) == ((number, number), (topic, topic)) for piece in stretch)
@@ -330,7 +335,7 @@ def _conform(table: pa.Table) -> pa.Table:
             continue
         column = table[field.name]
         if pa.types.is_timestamp(column.type):
-            # Spark keeps microseconds; Kafka never had more than milliseconds.
+            # Spark stores microseconds; Kafka's timestamps are milliseconds.
             column = column.cast(pa.timestamp("ms"), safe=False)
         columns.append(column.cast(field.type))
     return pa.Table.from_arrays(columns, schema=ROW_SCHEMA)

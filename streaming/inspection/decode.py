@@ -1,7 +1,4 @@
-"""Records as JSON, one object a line, equal to what Kafka's own formatters print.
-
-Knows positions, counts and the outcomes of decoding; must not know a record type by name.
-"""
+"""Records as JSON objects, equal to those of Kafka's own formatters, and counts of undecodable records."""
 
 from __future__ import annotations
 
@@ -22,8 +19,8 @@ _SHOWN = 20
 
 
 @dataclass(slots=True)
-class Tally:
-    """What became of the records; ``examples`` are the first ones that could not be used, in words."""
+class DecodeCounts:
+    """Numbers of decoded and undecodable records; ``examples`` describes the first undecodable ones."""
 
     decoded: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -32,11 +29,11 @@ class Tally:
 
     @property
     def clean(self) -> bool:
-        """Nothing was left out."""
+        """Whether every record was decoded."""
         return not self.skipped and not self.malformed
 
     def add(self, outcome: Skipped | Malformed, position: str) -> None:
-        """Count a record that could not be used."""
+        """Count a record that could not be decoded."""
         kind = "unknown type" if outcome.key_type is None else f"type {outcome.key_type}"
         version = "" if outcome.version is None else f" v{outcome.version}"
         if isinstance(outcome, Malformed):
@@ -49,17 +46,17 @@ class Tally:
             self.examples.append(f"{position}: {words}")
 
     def lines(self) -> list[str]:
-        """What to tell about the records that are missing in the output."""
-        told = list(self.examples)
+        """Lines about the records that are missing in the output."""
+        lines = list(self.examples)
         for name, counts in (("skipped", self.skipped), ("malformed", self.malformed)):
             if counts:
                 by_kind = ", ".join(f"{kind}: {count}" for kind, count in sorted(counts.items()))
-                told.append(f"{counts.total()} {name} ({by_kind})")
-        return told
+                lines.append(f"{counts.total()} {name} ({by_kind})")
+        return lines
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> dict[str, Any] | Skipped | Malformed:
-    """One record in the shape of Kafka's formatters; ``value`` None is a tombstone."""
+    """One record as Kafka's formatters print it; ``value`` None is a tombstone."""
     decoded_key = decode_key(key)
     if isinstance(decoded_key, Skipped | Malformed):
         return decoded_key
@@ -70,20 +67,20 @@ def decode_record(key: bytes | None, value: bytes | None) -> dict[str, Any] | Sk
 
 
 def decode_rows(
-    rows: Rows, tally: Tally, *, with_position: bool = False, offset: int | None = None
+    rows: Rows, counts: DecodeCounts, *, with_position: bool = False, offset: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The records of ``rows`` that can be decoded, in order; ``tally`` counts them and the others.
+    """The decodable records of ``rows``, in order; ``counts`` counts them and the others.
 
-    ``offset`` picks the record at that offset (of each partition).
+    ``offset``: only the record at that offset of each partition.
     """
     for batch in rows.batches:
         for row in _chosen(batch, offset):
             position = {name: row[name] for name in ("partition", "offset", "timestamp")}
             decoded = decode_record(row["key"], row["value"])
             if isinstance(decoded, Skipped | Malformed):
-                tally.add(decoded, f"partition {row['partition']}, offset {row['offset']}")
+                counts.add(decoded, f"partition {row['partition']}, offset {row['offset']}")
                 continue
-            tally.decoded += 1
+            counts.decoded += 1
             yield {**position, **decoded} if with_position else decoded
 
 
@@ -97,7 +94,7 @@ def bytes_of_hex(text: str, name: str) -> bytes:
     """The bytes of a hexadecimal text; blanks, colons and a leading 0x are allowed.
 
     Raises:
-        GroupReplayError: it is something else.
+        GroupReplayError: the text is not hexadecimal.
     """
     digits = "".join(text.split()).replace(":", "").removeprefix("0x")
     try:
@@ -105,6 +102,6 @@ def bytes_of_hex(text: str, name: str) -> bytes:
     except binascii.Error as error:
         raise GroupReplayError(
             f"{name} is not hexadecimal: {error}",
-            fix="give pairs of the digits 0-9 and a-f",
+            fix="give pairs of hexadecimal digits (0-9, a-f)",
             exit_code=ExitCode.USAGE,
         ) from None

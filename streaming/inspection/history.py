@@ -1,7 +1,6 @@
-"""The life of groups as a table: what happened, when, who came and went, why, and what nobody can tell.
+"""The history of groups as a table: one row per broker operation, with time, members, and reason.
 
-Knows the events' field names (docs/events.md) and puts those of one broker operation into one row; must not
-know records nor how a table is drawn. A row ``compacted away`` stands wherever the log has a hole.
+A row ``compacted away`` marks where the log has a gap.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Final
 
 from groupreplay.state.output.envelope import timestamp
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.inspection.inspection import living
+from groupreplay.streaming.inspection.groups import existing
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.text.event_text import event_name, milliseconds, words_of
 from groupreplay.streaming.text.terminal import Table
@@ -22,20 +21,20 @@ from groupreplay.streaming.text.terminal import Table
 Data = Mapping[str, Any]
 
 COMPACTED_AWAY: Final = "compacted away"
-#: A group whose beginning was compacted away, and to which nothing has happened since.
+#: A group whose first records were compacted away, and without events since then.
 FIRST_SEEN: Final = "first seen"
 
 _NAMES_SHOWN: Final = 8
 _CHANGES: Final = ("joined", "left", "kept")
-#: Rows that take in who joined and left in the same broker operation; the others have a row of their own.
+#: Events whose rows include the members that joined and left in the same broker operation.
 _HAS_MEMBERS: Final = frozenset({"rebalance.completed", "rebalance.started", "group.emptied"})
-#: The two ways in which a group that we see from its beginning may begin.
+#: The possible first generations of a group that the log contains from its beginning.
 _FIRST_GENERATIONS: Final = (0, 1)
 
 
 @dataclass(slots=True)
 class _Row:
-    """One row, members by id; ``reasons`` are those of members that left."""
+    """One row; members by id; ``reasons`` has the reasons of members that left."""
 
     event: str
     group_type: str
@@ -49,8 +48,8 @@ class _Row:
     reasons: dict[str, str] = field(default_factory=dict)
 
 
-class _Life:
-    """One group's rows, in order; ``_begun`` while the group is known to exist."""
+class _GroupHistory:
+    """The rows of one group, in order; ``_begun``: the group is known to exist."""
 
     def __init__(self) -> None:
         self.rows: list[_Row] = []
@@ -59,42 +58,42 @@ class _Life:
         self._begun = False
         self._open: tuple[Any, _Row] | None = None
 
-    def tell(self, event: Data) -> None:
-        """Add what one CloudEvent says."""
+    def add(self, event: Data) -> None:
+        """Add one CloudEvent."""
         name, data = event_name(event), event["data"]
         self._learn_names(data)
-        # An event that only time has caused belongs to no operation.
+        # An event without a cause was triggered by time, and belongs to no operation.
         cause = (data["cause"]["partition"], data["cause"]["offset"]) if data["cause"] else None
         if name in ("member.joined", "member.left") and self._open is not None and self._open[0] == cause:
-            self._take_in(name, data, self._open[1])
+            self._add_member(name, data, self._open[1])
             return
         if not name.startswith("record."):
-            self._mind_the_hole(name, data)
+            self._mark_gap(name, data)
         row = _Row(name, data["group_type"], event["time"], self._generation, why=_why(event))
         row.joined, row.left, row.kept = (list(data.get(part) or ()) for part in _CHANGES)
         row.members = _ids(data)
         if "member_id" in data:
-            self._take_in(name, data, row)
+            self._add_member(name, data, row)
         elif name == "static.replaced":
             row.kept.append(data["new_member_id"])
         self.rows.append(row)
         if name in _HAS_MEMBERS:
             self._open = cause, row
 
-    def end(self, picture: Data) -> None:
-        """What is known of a living group to which nothing has happened that can be told."""
+    def end(self, group: Data) -> None:
+        """Add the state of an existing group without events."""
         if self.rows:
             return
-        self._learn_names(picture)
-        self._generation = _generation(picture)
-        self._hole("everything before", picture["type"])
-        seen = _Row(FIRST_SEEN, picture["type"], None, self._generation, why=[f"it is {picture['state']}"])
-        seen.time = None if picture["since_ms"] is None else timestamp(picture["since_ms"])
-        seen.members = _ids(picture)
+        self._learn_names(group)
+        self._generation = _generation(group)
+        self._add_gap("everything before", group["type"])
+        seen = _Row(FIRST_SEEN, group["type"], None, self._generation, why=[f"it is {group['state']}"])
+        seen.time = None if group["since_ms"] is None else timestamp(group["since_ms"])
+        seen.members = _ids(group)
         self.rows.append(seen)
 
     def documents(self, group_id: str) -> Iterable[dict[str, Any]]:
-        """The rows as plain values, members by name."""
+        """The rows as JSON documents, with names of members."""
         for row in self.rows:
             left_why = [f"{self._named(one)}: {reason}" for one, reason in row.reasons.items()]
             yield {
@@ -117,30 +116,30 @@ class _Life:
         if "new_member_id" in data:
             self._names[data["new_member_id"]] = self._names[data["old_member_id"]] = data["instance_id"]
 
-    def _take_in(self, name: str, data: Data, row: _Row) -> None:
+    def _add_member(self, name: str, data: Data, row: _Row) -> None:
         part = {"member.joined": row.joined, "member.left": row.left}.get(name, row.kept)
         if data["member_id"] not in part:
             part.append(data["member_id"])
         if data.get("reason") not in (None, "unknown", "group_emptied"):
             row.reasons[data["member_id"]] = data["reason"]
 
-    def _mind_the_hole(self, name: str, data: Data) -> None:
-        """Put a row where something must have happened that no record tells any more."""
+    def _mark_gap(self, name: str, data: Data) -> None:
+        """Add a row if the records of earlier operations were compacted away."""
         known, now = self._generation, data.get("generation", self._generation)
         first = data["history"] == "full" and now in _FIRST_GENERATIONS
         if not self._begun:
             if name != "group.created" and not first:
-                self._hole("everything before", data["group_type"])
+                self._add_gap("everything before", data["group_type"])
         elif known is not None and now is not None and name != "group.converted":
             if now < known:
-                self._hole("the end of the group, and its new beginning", data["group_type"])
+                self._add_gap("the end of the group, and its new beginning", data["group_type"])
             elif now > known + 1 and data["history"] == "partial":
                 one = now == known + 2
                 missing = f"generation {now - 1}" if one else f"generations {known + 1} to {now - 1}"
-                self._hole(missing, data["group_type"])
+                self._add_gap(missing, data["group_type"])
         self._begun, self._generation = name != "group.deleted", now
 
-    def _hole(self, what: str, group_type: str) -> None:
+    def _add_gap(self, what: str, group_type: str) -> None:
         self.rows.append(_Row(COMPACTED_AWAY, group_type, why=[what]))
 
 
@@ -148,24 +147,24 @@ def _ids(data: Data) -> list[str]:
     return [member["member_id"] for member in data.get("members") or ()]
 
 
-def _generation(picture: Data) -> int | None:
-    generation: int | None = picture["generation"]
-    epoch: int | None = picture["group_epoch"]
+def _generation(group: Data) -> int | None:
+    generation: int | None = group["generation"]
+    epoch: int | None = group["group_epoch"]
     return epoch if generation is None else generation
 
 
 def _why(event: Data) -> list[str]:
-    """The trigger, and how long it took; the reason of an event that is about one member or record."""
+    """The trigger and the duration; for an event about one member or record, its reason."""
     name, data = event_name(event), event["data"]
     if "condition_id" in data or name.startswith(("offset.", "offsets.")):
         return [words_of(event)]
-    told = {
+    special = {
         "member.updated": lambda: ["new " + ", ".join(data["changed"])],
         "static.replaced": lambda: ["came back under a new member id"],
         "group.converted": lambda: [f"{data['from_type']} to {data['to_type']}"],
     }.get(name)
-    if told:
-        return told()
+    if special:
+        return special()
     if name.startswith("record."):
         return [str(data["reason"])]
     why = [data["trigger"]] if "trigger" in data else []
@@ -177,26 +176,25 @@ def _why(event: Data) -> list[str]:
 
 
 def history(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
-    """The life of every group that the replay is asked for: rows by group, in order.
+    """The history of every group of the replay: rows by group, in order.
 
-    The replay's context must ask for events about members. A row has ``group_id``, ``group_type``, ``time``
-    (RFC 3339, None for a hole), ``generation`` (of the newer kinds the group epoch), ``event``, the names of
-    members that ``joined``, ``left`` and were ``kept``, all ``members`` where the event tells them, and
-    ``why``.
+    The replay's context must enable member events. A row has ``group_id``, ``group_type``, ``time`` (RFC 3339, None
+    for a gap), ``generation`` (the group epoch for groups of the newer types), ``event``, the names of members that
+    ``joined``, ``left`` and were ``kept``, all ``members`` if the event contains them, and ``why``.
     """
-    lives: dict[str, _Life] = {}
+    histories: dict[str, _GroupHistory] = {}
     for text in events_in_order(replay.feed(rows), Filter()):
         event = json.loads(text)
         group_id = event["data"]["group_id"]
         if group_id is not None and replay.wants(group_id):
-            lives.setdefault(group_id, _Life()).tell(event)
-    for picture in living(replay):
-        lives.setdefault(picture["group_id"], _Life()).end(picture)
-    return [row for group_id in sorted(lives) for row in lives[group_id].documents(group_id)]
+            histories.setdefault(group_id, _GroupHistory()).add(event)
+    for group in existing(replay):
+        histories.setdefault(group["group_id"], _GroupHistory()).end(group)
+    return [row for group_id in sorted(histories) for row in histories[group_id].documents(group_id)]
 
 
 def history_table(rows: Iterable[Data]) -> Table:
-    """The rows under headings in the manner of Kafka's tools."""
+    """The rows as a table."""
     cells = [
         (row["group_id"], row["time"], row["generation"], row["event"], _who(row), row["why"]) for row in rows
     ]
@@ -204,7 +202,7 @@ def history_table(rows: Iterable[Data]) -> Table:
 
 
 def _who(row: Data) -> str | None:
-    """``joined a@h, b@h; left c@h; kept d@h (3)``; all members where nobody can tell what has changed."""
+    """``joined a@h, b@h; left c@h; kept d@h (3)``; all members if the changes are unknown."""
     parts = [f"{part} {_listed(row[part])}" for part in _CHANGES if row[part]]
     if not parts and row["members"]:
         parts = [f"members {_listed(row['members'])}"]

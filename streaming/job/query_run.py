@@ -14,8 +14,7 @@ from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.config.logs import log_settings, tell
-from groupreplay.streaming.config.retention import RetentionWatch
+from groupreplay.streaming.config.logs import log_settings, report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
@@ -27,6 +26,7 @@ from groupreplay.streaming.job.job_status import JobIdentity, JobReport
 from groupreplay.streaming.job.supervisor import Supervisor
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.kafka.retention import RetentionWatch
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.spark.batches import batches_after
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
@@ -112,7 +112,7 @@ class QueryRun:
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
                 lost=self._lost_log,
                 quieten=lambda: quiet(self._parts.spark),
-                show=tell,
+                show=report_progress,
                 clock=now_ms,
             ).run()
         finally:
@@ -221,7 +221,7 @@ class QueryRun:
             log_level=level,
             log_format=form,
         )
-        return ProberProcess(task, tell=self._take_round, died=self._count_prober_end, stop=self._stop)
+        return ProberProcess(task, on_round=self._take_round, on_exit=self._count_prober_end, stop=self._stop)
 
     def _take_round(self, summary: RoundSummary) -> None:
         if summary.rights == "missing" and self._rights != "missing":

@@ -11,15 +11,15 @@ from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
-from groupreplay.streaming.config.logs import tell
+from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.job.data_loss import LogLostError
 from groupreplay.streaming.job.query_run import QueryRun, RunParts
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
-from groupreplay.streaming.kafka.topics import ensure_topics
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.spark.session import close, jvm_has_ended, quiet, spark_session, use_local_files
 from groupreplay.streaming.spark.source import TopicPlan
@@ -71,7 +71,7 @@ def _run_queries(parts: RunParts, checkpoint: Checkpoint, wanted: Identity, stop
         except LogLostError as lost:
             if identity.gap is not None and not place.started():
                 raise  # A loss before the first batch would repeat for ever.
-            tell(f"{lost.what} ({lost.where}): the state is built anew")
+            report_progress(f"{lost.what} ({lost.where}): the state is built anew")
             wanted = _identity(lost.topic, wanted.probes)
             parts = replace(parts, log=replace(parts.log, partitions=lost.topic.partitions))
             checkpoint.begin_anew(identity, lost.gap, wanted)

@@ -1,7 +1,6 @@
-"""Connections to a Kafka cluster from Python, and the few questions that every command asks.
+"""Connections to a Kafka cluster, common requests, and librdkafka's errors as messages of this program.
 
-Knows librdkafka's errors and turns them into ours; must not know what the answers are used for. No client
-made here joins, commits for, or creates a consumer group.
+No client made here joins, commits for, or creates a consumer group.
 """
 
 from __future__ import annotations
@@ -32,10 +31,12 @@ from groupreplay.streaming.config.settings import Cluster
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 10.0
-#: Topics that are described in one request: its answer lists every partition of each.
+#: Time to wait for a future: longer than the request timeout, whose error is more precise.
+ANSWER_SECONDS: Final = 2 * REQUEST_SECONDS
+#: Topics per DescribeTopics request: the response lists every partition of each.
 _TOPICS_A_REQUEST: Final = 500
 
-# It writes a line for every failed attempt; what matters reaches us through error_cb. --debug shows them all.
+# librdkafka logs a line for every failed attempt; error_cb receives the important ones. --debug shows all lines.
 _LIBRDKAFKA: Final = logging.getLogger("groupreplay.librdkafka")
 _LIBRDKAFKA.addHandler(logging.NullHandler())
 _LIBRDKAFKA.propagate = False
@@ -53,7 +54,7 @@ _UNREACHABLE: Final = frozenset(
     }
 )
 
-#: Error codes of librdkafka -> what they mean to a person, what to do, and our exit code.
+#: Error codes of librdkafka -> message, what to do, and exit code.
 _EXPLANATIONS: Final = (
     (
         {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL},
@@ -68,13 +69,13 @@ _EXPLANATIONS: Final = (
             KafkaError.GROUP_AUTHORIZATION_FAILED,
         },
         "not authorised",
-        "groupreplay check says which right is missing, and prints the command that grants it",
+        "groupreplay check shows which right is missing, and the command that grants it",
         ExitCode.AUTHORISATION,
     ),
     (
         {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC},
-        "the cluster shows no such topic",
-        "it appears with the first committed offset; without the right to Describe it stays invisible",
+        "the topic does not exist, or this login may not see it",
+        "the offsets topic is created with the first committed offset; seeing it needs the right Describe",
         ExitCode.DATA,
     ),
     (
@@ -87,10 +88,10 @@ _EXPLANATIONS: Final = (
 
 
 def ends_reading(error: KafkaError) -> bool:
-    """Whether a reader can do nothing more after an error that came instead of a record.
+    """Whether a reader must give up after an error that arrived instead of a record.
 
-    The end of a partition is none. Nor is a refusal about the group: librdkafka looks for the coordinator of the
-    group id that it demands, and whether we may know that one has no bearing on reading by assignment.
+    The end of a partition is not such an error. Nor is a refusal about the group: librdkafka looks up the
+    coordinator of the group id that it requires, but reading by assignment does not need that coordinator.
     """
     harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)
     return error.code() not in harmless and not error.retriable()
@@ -98,7 +99,7 @@ def ends_reading(error: KafkaError) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TopicIdentity:
-    """One life of one topic: ``era`` is its topic id in Kafka's text form, ``0`` on brokers without ids."""
+    """One incarnation of a topic: ``era`` is the topic id in Kafka's text form, ``0`` on brokers without ids."""
 
     cluster_id: str
     topic: str
@@ -108,7 +109,7 @@ class TopicIdentity:
 
 
 class Connection:
-    """One cluster; clients are opened when first needed and say why a broker could not be reached."""
+    """One cluster. Clients are opened when first needed; ``explain`` turns their errors into messages."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -128,11 +129,11 @@ class Connection:
         return self._admin
 
     def forget_admin(self) -> None:
-        """The next question opens a new client: librdkafka keeps the leaders of partitions it once found."""
+        """Open a new client for the next request: librdkafka caches the partition leaders that it once found."""
         self._admin = None
 
     def consumer(self, isolation_level: str = "read_committed") -> Consumer:
-        """A reader for ``assign`` only; librdkafka demands a group id, which never reaches the broker."""
+        """A consumer for ``assign`` only; librdkafka requires a group id, which is never sent to a broker."""
         return self._open(
             Consumer,
             {
@@ -143,20 +144,20 @@ class Connection:
                 "isolation.level": isolation_level,
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 100,
-                # Twice the largest batch a broker takes by default; the queue bounds our memory.
+                # Bounds the memory of the queue; twice the largest batch that a broker accepts by default.
                 "queued.max.messages.kbytes": 32 * 1024,
             },
         )
 
     def producer(self) -> Producer:
-        """A writer whose messages keep their order and are acknowledged by all replicas."""
+        """A producer that keeps the order of messages and waits for all in-sync replicas."""
         return self._open(Producer, {"enable.idempotence": True, "message.timeout.ms": 30_000})
 
     def identify(self, topic: str) -> TopicIdentity:
-        """Ask which cluster this is and which life of ``topic`` it has.
+        """Ask for the cluster id, and for the id, partitions and leaders of ``topic``.
 
         Raises:
-            GroupReplayError: no broker answers, the topic is missing, or we may not see it.
+            GroupReplayError: no broker answers, the topic is missing, or this login may not see it.
         """
         try:
             metadata = self.admin().list_topics(topic, timeout=REQUEST_SECONDS)
@@ -179,7 +180,7 @@ class Connection:
         )
 
     def cluster_id(self) -> str:
-        """Which cluster this is.
+        """The cluster id.
 
         Raises:
             GroupReplayError: no broker answers.
@@ -192,7 +193,7 @@ class Connection:
     def topic_names(self) -> dict[str, str]:
         """Topic id in Kafka's text form -> name, of all topics that this login may see.
 
-        Never raises: names are a comfort, and a login that may only read the offsets topic sees no others.
+        Never raises: names are optional, and a login that may only read the offsets topic sees no other topic.
         """
         names: dict[str, str] = {}
         try:
@@ -206,21 +207,21 @@ class Connection:
         return names
 
     def broker_settings(self, wanted: Collection[str]) -> dict[str, str]:
-        """Settings of one broker, by name; those it does not tell are left out.
+        """Settings of one broker, by name; settings that it does not return are left out.
 
         Raises:
-            KafkaException: no broker answers, or this login may not ask (DescribeConfigs on the cluster).
+            KafkaException: no broker answers, or this login lacks DescribeConfigs on the cluster.
         """
         brokers = self.admin().list_topics(timeout=REQUEST_SECONDS).brokers
         broker = ConfigResource(ConfigResource.Type.BROKER, str(min(brokers)))
         (answer,) = self.admin().describe_configs([broker], request_timeout=REQUEST_SECONDS).values()
-        found = answer.result(2 * REQUEST_SECONDS)
+        found = answer.result(ANSWER_SECONDS)
         return {name: found[name].value for name in wanted if name in found and found[name].value}
 
     def partition_offsets(
         self, places: Collection[tuple[str, int]], *, first: bool
     ) -> dict[tuple[str, int], int]:
-        """First or end offset of some partitions of any topics; those nobody can tell are left out."""
+        """First or end offset of some partitions of any topics; partitions without an answer are left out."""
         which = OffsetSpec.earliest() if first else OffsetSpec.latest()
         wanted = {TopicPartition(topic, number): which for topic, number in places}
         if not wanted:
@@ -231,25 +232,25 @@ class Connection:
         found: dict[tuple[str, int], int] = {}
         for at, answer in answers.items():
             try:
-                found[at.topic, at.partition] = answer.result(2 * REQUEST_SECONDS).offset
+                found[at.topic, at.partition] = answer.result(ANSWER_SECONDS).offset
             except KafkaException as error:
                 log.debug("no offset of %s-%d: %s", at.topic, at.partition, error)
         return found
 
     def end_offsets(self, topic: str, partitions: int) -> dict[int, int]:
-        """The first offset of each partition that is not yet written and committed, at this moment."""
+        """The current end offset of each partition (with read_committed: the last stable offset)."""
         return self._offsets(topic, partitions, OffsetSpec.latest())
 
     def first_offsets(self, topic: str, partitions: int) -> dict[int, int]:
-        """The first offset of each partition that retention and compaction have left."""
+        """The log start offset of each partition."""
         return self._offsets(topic, partitions, OffsetSpec.earliest())
 
     def offsets_since(self, topic: str, partitions: int, since_ms: int) -> dict[int, int]:
-        """The first offset of each partition written at that moment or later; -1 where there is none."""
+        """The first offset of each partition with a timestamp of ``since_ms`` or later; -1 if there is none."""
         return self._offsets(topic, partitions, OffsetSpec.for_timestamp(since_ms))
 
     def newest_ms(self, topic: str, partitions: int) -> int | None:
-        """The latest timestamp of any record; None where there is none, or the broker is older than 3.0.
+        """The latest timestamp of any record; None for an empty topic and for brokers older than 3.0.
 
         Raises:
             KafkaException: no broker answers.
@@ -257,14 +258,14 @@ class Connection:
         wanted = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in range(partitions)}
         answers = self.admin().list_offsets(wanted, request_timeout=REQUEST_SECONDS)
         return max(
-            (at for one in answers.values() if (at := one.result(2 * REQUEST_SECONDS).timestamp) > 0),
+            (at for one in answers.values() if (at := one.result(ANSWER_SECONDS).timestamp) > 0),
             default=None,
         )
 
     def explain(self, error: KafkaException, where: str) -> GroupReplayError:
-        """The error in our words; what librdkafka noted in the background is often the real cause."""
+        """The error as a message; an error that librdkafka reported in the background is often the real cause."""
         if self._admin is not None:
-            self._admin.poll(0)  # serves error_cb, which nothing else does for this client
+            self._admin.poll(0)  # calls error_cb, which nothing else does for this client
         cause = error.args[0]
         code = cause.code() if isinstance(cause, KafkaError) else None
         if code in _UNREACHABLE and self._noted is not None:
@@ -274,7 +275,7 @@ class Connection:
             if code in codes:
                 server = f"{where}, {self.cluster.bootstrap_servers}"
                 return GroupReplayError(f"{what}: {text}", where=server, fix=fix, exit_code=exit_code)
-        return GroupReplayError(f"Kafka answered with an error: {text}", where=where)
+        return GroupReplayError(f"Kafka returned an error: {text}", where=where)
 
     def _offsets(self, topic: str, partitions: int, which: OffsetSpec) -> dict[int, int]:
         wanted = {TopicPartition(topic, number): which for number in range(partitions)}
@@ -282,8 +283,7 @@ class Connection:
             answers = self.admin().list_offsets(
                 wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
             )
-            # Longer than the request itself may take, which then ends with a better error.
-            return {at.partition: answer.result(2 * REQUEST_SECONDS).offset for at, answer in answers.items()}
+            return {at.partition: answer.result(ANSWER_SECONDS).offset for at, answer in answers.items()}
         except KafkaException as error:
             explained = self.explain(error, topic)
             self.forget_admin()
@@ -294,14 +294,14 @@ class Connection:
             return kind({**self._settings, **extra})
         except KafkaException as error:
             raise GroupReplayError(
-                f"the client refuses its settings: {_first_line(str(error.args[0]))}",
+                f"the Kafka client rejects its settings: {_first_line(str(error.args[0]))}",
                 where=self.cluster.bootstrap_servers,
                 fix="check the --command-config file",
                 exit_code=ExitCode.USAGE,
             ) from None
 
     def _note(self, error: KafkaError) -> None:
-        # "All brokers down" follows the error that tells why, and tells less.
+        # "All brokers down" follows the error with the reason, and must not replace it.
         if self._noted is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._noted = error
 
@@ -326,5 +326,5 @@ def _era(topic_id: Any) -> str:
 
 
 def _first_line(text: str) -> str:
-    # librdkafka puts the name of its thread in front.
+    # librdkafka puts the name of its thread first.
     return re.sub(r"^\[thrd:[^\]]*\]:\s*", "", text.strip()).split("\n", 1)[0]

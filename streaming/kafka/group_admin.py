@@ -1,7 +1,7 @@
-"""What a cluster answers about its groups at this moment: the few questions of the prober, each for all at once.
+"""The prober's requests to a cluster: list groups, describe groups, end offsets; each for all groups at once.
 
-Knows librdkafka's Admin client and its limits; must not know what was answered before nor what follows. It
-lists groups of the consumer protocol only: the rebalances of Kafka Connect workers are not shown to it.
+librdkafka's Admin client lists only groups with the protocol type consumer: rebalances of Kafka Connect workers
+are not visible to it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 
-#: Kafka's words for the states of classic groups.
+#: Kafka's names of the states of classic groups.
 _STATES: Final[Mapping[ConsumerGroupState, str]] = {
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
     ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
@@ -31,29 +31,29 @@ _STATES: Final[Mapping[ConsumerGroupState, str]] = {
 _REBALANCING: Final = frozenset(
     {ConsumerGroupState.PREPARING_REBALANCING, ConsumerGroupState.COMPLETING_REBALANCING}
 )
-#: How librdkafka names a broker that answered with an error; of one that did not answer it gives no name.
+#: How librdkafka names a broker that returned an error; for a broker that did not answer it gives no name.
 _BROKER: Final = re.compile(r"Broker \[(-?\d+)\]")
 _NO_ANSWER: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._TIMED_OUT_QUEUE})
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Brokers by id, and how many partitions the offsets topic has."""
+class ClusterLayout:
+    """The ids of the brokers, and the number of partitions of the offsets topic."""
 
     brokers: frozenset[int]
     partitions: int
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """Groups that are rebalancing, and by broker why it could not say (None: it could)."""
+class GroupListing:
+    """Groups that are rebalancing, and the error of each broker (None: it answered)."""
 
     groups: frozenset[str]
     brokers: Mapping[int, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPicture:
+class GroupDescription:
     """A group as its coordinator describes it; ``state`` in Kafka's spelling."""
 
     state: str
@@ -71,15 +71,15 @@ class Refusal:
     text: str
 
 
-class LiveGroups:
-    """Questions to one cluster. Not thread-safe."""
+class GroupAdmin:
+    """Requests to one cluster. Not thread-safe."""
 
     def __init__(self, connection: Connection, *, request_seconds: float = REQUEST_SECONDS) -> None:
         self._connection = connection
         self._seconds = request_seconds
 
-    def layout(self) -> Layout:
-        """The brokers that the cluster knows as alive, and the partitions of the offsets topic (0: none yet).
+    def layout(self) -> ClusterLayout:
+        """The live brokers, and the number of partitions of the offsets topic (0: it does not exist yet).
 
         Raises:
             GroupReplayError: no broker answers.
@@ -90,21 +90,21 @@ class LiveGroups:
             raise self._connection.explain(error, OFFSETS_TOPIC) from None
         topic = metadata.topics.get(OFFSETS_TOPIC)
         count = 0 if topic is None or topic.error is not None else len(topic.partitions)
-        return Layout(frozenset(metadata.brokers), count)
+        return ClusterLayout(frozenset(metadata.brokers), count)
 
-    def rebalancing(self, brokers: Collection[int]) -> Listing:
+    def rebalancing(self, brokers: Collection[int]) -> GroupListing:
         """Groups in PreparingRebalance and CompletingRebalance: one ListGroups to each broker."""
         future = self._connection.admin().list_consumer_groups(
             states=set(_REBALANCING), request_timeout=self._seconds
         )
         answer = self._answer(future)
         if isinstance(answer, KafkaException):
-            return Listing(frozenset(), dict.fromkeys(brokers, _text(answer)))
+            return GroupListing(frozenset(), dict.fromkeys(brokers, _text(answer)))
         errors = [one.args[0] if isinstance(one, KafkaException) else one for one in answer.errors]
-        return Listing(frozenset(one.group_id for one in answer.valid), self._blamed(brokers, errors))
+        return GroupListing(frozenset(one.group_id for one in answer.valid), self._blamed(brokers, errors))
 
-    def describe(self, groups: Sequence[str]) -> dict[str, GroupPicture | Refusal]:
-        """What the coordinators say of these groups, asked all at once."""
+    def describe(self, groups: Sequence[str]) -> dict[str, GroupDescription | Refusal]:
+        """Describe these groups, all in one call."""
         if not groups:
             return {}
         answers = self._connection.admin().describe_consumer_groups(
@@ -113,12 +113,12 @@ class LiveGroups:
         return {group: self._picture(answer) for group, answer in answers.items()}
 
     def ends(self, partitions: int) -> dict[int, tuple[int, int]]:
-        """(high watermark, last stable offset) of the partitions of the offsets topic that answer."""
-        # In this order, or what is written in between would look like a transaction.
+        """(high watermark, last stable offset) of each partition of the offsets topic; without those that fail."""
+        # In this order: otherwise records written in between would look like an open transaction.
         high = self._ends(partitions, IsolationLevel.READ_UNCOMMITTED)
         stable = self._ends(partitions, IsolationLevel.READ_COMMITTED)
         if len(high) < partitions or len(stable) < partitions:
-            # librdkafka keeps the leaders it once found for this call, also after they have changed.
+            # For this call librdkafka caches partition leaders even after they have changed.
             self._connection.forget_admin()
         return {number: (high[number], stable[number]) for number in sorted(high.keys() & stable.keys())}
 
@@ -133,7 +133,7 @@ class LiveGroups:
         return {number: one.offset for number, one in found.items() if not isinstance(one, KafkaException)}
 
     def _blamed(self, brokers: Collection[int], errors: Sequence[KafkaError]) -> dict[int, str | None]:
-        """Errors by broker. Where nobody can tell whose an error is, it counts against all that may be."""
+        """Errors by broker. An error without a broker counts for every broker that may have caused it."""
         blamed: dict[int, str | None] = dict.fromkeys(brokers)
         nameless = ""
         for error in errors:
@@ -149,7 +149,7 @@ class LiveGroups:
         return blamed
 
     def _silent(self, brokers: Collection[int]) -> list[int]:
-        """Which of the brokers do not answer: a question for its settings goes to the broker itself."""
+        """The brokers that do not answer: DescribeConfigs of a broker is sent to that broker."""
         admin = self._connection.admin()
         resources = {number: ConfigResource(ConfigResource.Type.BROKER, str(number)) for number in brokers}
         answers = {
@@ -157,21 +157,21 @@ class LiveGroups:
             for number, resource in resources.items()
         }
         outcomes = {number: self._answer(answer) for number, answer in answers.items()}
-        # To be refused is an answer.
+        # A refusal is an answer.
         return [
             number
             for number, one in outcomes.items()
             if isinstance(one, KafkaException) and one.args[0].code() in _NO_ANSWER
         ]
 
-    def _picture(self, answer: Future[Any]) -> GroupPicture | Refusal:
+    def _picture(self, answer: Future[Any]) -> GroupDescription | Refusal:
         group = self._answer(answer)
         if isinstance(group, KafkaException):
             refused = group.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
             return Refusal(refused, _text(group))
         if group.state not in _STATES:
-            return Refusal(False, f"the state is not known: {group.state}")
-        return GroupPicture(
+            return Refusal(False, f"unknown group state: {group.state}")
+        return GroupDescription(
             state=_STATES[group.state],
             broker=None if group.coordinator is None else group.coordinator.id,
             protocol_type="" if group.is_simple_consumer_group else "consumer",
@@ -188,9 +188,9 @@ class LiveGroups:
         )
 
     def _answer(self, answer: Future[Any]) -> Any:
-        """The result, or the exception that came instead."""
+        """The result, or the exception."""
         try:
-            # Longer than the request itself may take, which then ends with a better error.
+            # Longer than the request timeout, whose error is more precise.
             return answer.result(2 * self._seconds)
         except KafkaException as error:
             return error

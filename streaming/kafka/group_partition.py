@@ -1,7 +1,4 @@
-"""Where a group lives: the partition of the offsets topic that holds it, and the broker that leads it.
-
-Knows the partition rule and the leaders that a cluster names; must not know anything of the group itself.
-"""
+"""The partition of the offsets topic that holds a group, and its leader, which is the group's coordinator."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 def locate(group_id: str, cluster: Cluster | None, partitions: int | None) -> dict[str, Any]:
     """``group_id``, ``partition`` and ``coordinator`` (``host:port (id)``, None without a cluster).
 
-    The number of partitions is the cluster's own when there is one.
+    With a cluster, its number of partitions is used.
 
     Raises:
-        GroupReplayError: the cluster cannot be reached, or has another number of partitions than was given.
+        GroupReplayError: the cluster cannot be reached, or its number of partitions is not ``partitions``.
     """
     if cluster is None:
         number = partition_for(group_id, partitions or DEFAULT_PARTITIONS)
@@ -41,7 +38,7 @@ def locate(group_id: str, cluster: Cluster | None, partitions: int | None) -> di
 
 
 def coordinator_of(group_id: str, identity: TopicIdentity | None) -> str | None:
-    """The broker that coordinates the group as ``host:port (id)``; None when no cluster was asked."""
+    """The group's coordinator as ``host:port (id)``; None without a cluster."""
     if identity is None:
         return None
     return identity.leaders.get(partition_for(group_id, identity.partitions))

@@ -1,7 +1,4 @@
-"""Messages of the driver itself: written a few at a time, and known to have arrived.
-
-Knows the producer; must not know what the messages say.
-"""
+"""A producer for few messages at a time, which waits until the brokers have acknowledged them."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _FLUSH_SECONDS: Final = 10.0
 
 
 class Publisher:
-    """Writes to one cluster; its producer is made at the first message. Not thread-safe."""
+    """Writes to one cluster; the producer is created with the first message. Not thread-safe."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -31,13 +28,11 @@ class Publisher:
         messages: Iterable[tuple[bytes, bytes]],
         headers: Sequence[tuple[str, bytes]] = (),
     ) -> None:
-        """Writes (key, value) messages in their order and waits until the brokers have taken them.
-
-        ``headers`` are those of each message.
+        """Write (key, value) messages in order, each with ``headers``, and wait until they are acknowledged.
 
         Raises:
-            GroupReplayError: they were not delivered in time.
-            KafkaException: the broker refused one of them.
+            GroupReplayError: the messages were not delivered in time.
+            KafkaException: the broker rejected one of them.
         """
         from confluent_kafka import KafkaException
 
@@ -54,7 +49,7 @@ class Publisher:
             count += 1
         self._producer.flush(_FLUSH_SECONDS)
         if len(outcomes) < count:
-            # They would be sent later, perhaps after newer ones.
+            # The old producer would send them later, perhaps after newer messages.
             self._producer = None
             raise GroupReplayError(
                 "messages were not delivered in time", where=topic, exit_code=ExitCode.CONNECTION

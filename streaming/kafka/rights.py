@@ -1,7 +1,6 @@
-"""The rights that the job needs: one table, which of them a login holds, and the command that grants one.
+"""The rights (ACLs) that the job needs, whether a login holds them, and the command that grants each.
 
-Knows Kafka's resources and operations and how a cluster can be asked about them; must not know what the job
-does with a right. Nothing is changed on the cluster by asking.
+Nothing here changes the cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
-from groupreplay.streaming.config.retention import CHECK_INTERVAL, RETENTION
+from groupreplay.streaming.kafka.retention import CHECK_INTERVAL, RETENTION
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import Cluster, TopicNames
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
 
 Kind = Literal["topic", "group", "cluster"]
 
-#: Spark's Kafka connector makes a consumer with such a group id for each query; it joins nothing.
+#: Prefix of the group ids of consumers in Spark's Kafka connector; they never join a group.
 SPARK_GROUPS: Final = "spark-kafka-source-"
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One operation on one resource; ``name`` is the start of a name when ``prefixed``.
+    """One operation on one resource; ``name`` is a prefix if ``prefixed``.
 
-    ``needed``: without it the job does not work; else it only sees less.
+    ``needed``: the job does not work without it; otherwise it only sees less.
     """
 
     operation: str
@@ -47,44 +46,44 @@ class Right:
 
 
 _GROUPS_OF_SPARK: Final = Right(
-    "Describe", "group", SPARK_GROUPS, "Spark's connector asks for the coordinator of such a group", True
+    "Describe", "group", SPARK_GROUPS, "Spark's connector looks up the coordinator of such a group", True
 )
 _READ_LOG: Final = (
-    Right("Read", "topic", OFFSETS_TOPIC, "the log itself"),
-    Right("Describe", "topic", OFFSETS_TOPIC, "where the log begins and ends"),
+    Right("Read", "topic", OFFSETS_TOPIC, "to read the records"),
+    Right("Describe", "topic", OFFSETS_TOPIC, "to find the first and last offsets"),
 )
 _ALL_GROUPS: Final = Right(
-    "Describe", "group", "*", "the prober: without it no rebalance in progress is seen", needed=False
+    "Describe", "group", "*", "the prober: without it rebalances in progress are not visible", needed=False
 )
 _SETTINGS: Final = Right(
     "DescribeConfigs",
     "cluster",
     "",
-    "how long offsets are kept: without it 7 days are assumed, unless --retention-minutes says it",
+    "the brokers' offsets.retention.minutes: without it 7 days are assumed, unless --retention-minutes is given",
     needed=False,
 )
-CREATE: Final = Right("Create", "cluster", "", "output topics that are missing")
+CREATE: Final = Right("Create", "cluster", "", "to create output topics that are missing")
 
 
 def source_rights(*, probe: bool, ask_retention: bool) -> list[Right]:
-    """What is needed on the cluster whose groups are followed."""
+    """The rights on the source cluster."""
     spared = [*([_ALL_GROUPS] if probe else []), *([_SETTINGS] if ask_retention else [])]
     return [*_READ_LOG, _GROUPS_OF_SPARK, *spared]
 
 
 def sink_rights(topics: TopicNames) -> list[Right]:
-    """What is needed on the cluster of the five topics, besides ``CREATE`` where they are missing."""
+    """The rights on the cluster of the job's topics, besides ``CREATE`` for those that are missing."""
     written = [topics.events, topics.states, topics.dead_letters, topics.job, topics.probes]
-    why = "what the job writes"
+    why = "to write the job's output"
     return [
         *(Right(operation, "topic", name, why) for name in written for operation in ("Write", "Describe")),
-        Right("Read", "topic", topics.probes, "the prober's answers and the job's heartbeats"),
+        Right("Read", "topic", topics.probes, "to read the prober's answers and the job's heartbeats"),
         _GROUPS_OF_SPARK,
     ]
 
 
 def grant_line(right: Right, cluster: Cluster) -> str:
-    """The command that grants a right to the login of this connection."""
+    """The kafka-acls.sh command that grants a right to the login of this cluster."""
     words = ["kafka-acls.sh", "--bootstrap-server", cluster.bootstrap_servers, "--add"]
     words += ["--allow-principal", f"User:{_login(cluster)}", "--operation", right.operation]
     words += [f"--{right.kind}", *([right.name] if right.name else [])]
@@ -93,14 +92,14 @@ def grant_line(right: Right, cluster: Cluster) -> str:
 
 
 def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | None]:
-    """Whether this login holds each right; None where the cluster does not tell (a topic is missing).
+    """Whether this login holds each right; None if that is unknown (a topic is missing).
 
     Raises:
         GroupReplayError: the cluster cannot be asked.
     """
     topics = _topic_operations(connection, sorted({one.name for one in rights if one.kind == "topic"}))
     about_groups = [one for one in rights if one.kind == "group"]
-    # The question about a group makes brokers create the topic: without it there is no answer, and none is forced.
+    # Describing a group makes brokers create the offsets topic, so it is not done while that topic is missing.
     without_log = OFFSETS_TOPIC in topics and topics[OFFSETS_TOPIC] is None
     groups = dict.fromkeys(about_groups) if without_log else _visible_groups(connection, about_groups)
 
@@ -116,10 +115,10 @@ def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | 
 
 
 def require(connection: Connection, rights: Sequence[Right]) -> None:
-    """Sees to it that no needed right is missing.
+    """Check that this login holds every needed right.
 
     Raises:
-        GroupReplayError: some are; it has the command for each. Or the cluster cannot be asked.
+        GroupReplayError: some are missing (with the command that grants each), or the cluster cannot be asked.
     """
     asked = [right for right in rights if right.needed]
     missing = [right for right, has in held(connection, asked).items() if has is False]
@@ -137,10 +136,10 @@ def _login(cluster: Cluster) -> str:
 
 
 def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[str, set[str] | None]:
-    """The operations allowed on each topic; None when the topic is missing or the broker does not tell."""
+    """The operations allowed on each topic; None if the topic is missing or the broker does not report them."""
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-    from groupreplay.streaming.kafka.clients import REQUEST_SECONDS
+    from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS
 
     if not names:
         return {}
@@ -150,8 +149,8 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
     )
     for name, answer in answers.items():
         try:
-            operations = answer.result(2 * REQUEST_SECONDS).authorized_operations
-            # DescribeConfigs is DESCRIBE_CONFIGS there.
+            operations = answer.result(ANSWER_SECONDS).authorized_operations
+            # The client spells DescribeConfigs as DESCRIBE_CONFIGS.
             found[name] = {one.name.replace("_", "") for one in operations} if operations else None
         except KafkaException as error:
             code = error.args[0].code()
@@ -165,14 +164,14 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
 
 
 def _visible_groups(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | None]:
-    from groupreplay.streaming.kafka.group_admin import GroupPicture, LiveGroups
+    from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription
 
-    # A group that cannot exist: nobody may have a right to it alone.
+    # Random names: no right can have been granted for such a group alone.
     names = {one: f"{one.name if one.prefixed else 'groupreplay-'}{uuid.uuid4()}" for one in rights}
-    pictures = LiveGroups(connection).describe(list(names.values()))
-    answers = {one: pictures[name] for one, name in names.items()}
+    descriptions = GroupAdmin(connection).describe(list(names.values()))
+    answers = {one: descriptions[name] for one, name in names.items()}
     return {
-        one: True if isinstance(found, GroupPicture) else False if found.unauthorised else None
+        one: True if isinstance(found, GroupDescription) else False if found.unauthorised else None
         for one, found in answers.items()
     }
 

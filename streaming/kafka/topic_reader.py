@@ -1,6 +1,6 @@
-"""Raw records of the offsets topic and of the probes beside it as Arrow batches, read from a live cluster.
+"""Reads records of the offsets topic and of the probes topic from a live cluster, as Arrow batches.
 
-Knows columns, offsets and the Kafka client; must not know what a record means. Nothing here joins a group.
+Nothing here joins a consumer group.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _BATCH_BYTES: Final = 32 * 1024 * 1024
 _SILENCE_SECONDS: Final = 60.0
 
 
-class Advance(Protocol):
-    """What a progress display is told: rows done, and rows in all when known."""
+class ProgressCallback(Protocol):
+    """Receives the progress of a long read."""
 
     def __call__(self, done: int, total: int | None) -> None:
-        """``done`` of ``total``, each an absolute count."""
+        """``done`` of ``total`` rows, both absolute; ``total`` None: unknown."""
 
 
 def no_progress(done: int, total: int | None) -> None:
@@ -51,13 +51,12 @@ def no_progress(done: int, total: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Records of one life of one cluster's offsets topic.
+    """Records of one incarnation of a cluster's offsets topic.
 
-    ``batches`` have the columns of ``ROW_SCHEMA``, one partition each, partitions in rising order, offsets
-    rising inside a partition; they can be read once. ``probes`` are batches of the same columns from the
-    topic that ``group-probes`` is, if any; read them first. When they come from a live cluster,
-    ``connection``, ``identity`` and ``ends`` (the first offset of each partition that was not read) are there. A
-    capture brings ``topic_names`` (id to name) as the cluster had them when it was written.
+    ``batches`` have the columns of ``ROW_SCHEMA`` and can be read once: one partition each, partitions ascending,
+    offsets ascending inside a partition. ``probes`` are batches of the same columns from the probes topic, if any;
+    read them first. For a live cluster ``connection``, ``identity`` and ``ends`` (the first offset of each partition
+    that was not read) are set. A capture has ``topic_names`` (id to name) as they were when it was written.
     """
 
     cluster_id: str
@@ -72,9 +71,9 @@ class Rows:
 
 
 def read_topic(
-    cluster: Cluster, partitions: Sequence[int] | None = None, *, progress: Advance = no_progress
+    cluster: Cluster, partitions: Sequence[int] | None = None, *, progress: ProgressCallback = no_progress
 ) -> Rows:
-    """Everything in the offsets topic up to its end at this moment, partition by partition.
+    """The offsets topic up to its current end, partition by partition.
 
     Raises:
         GroupReplayError: the cluster cannot be reached or the topic cannot be read; also while iterating.
@@ -92,7 +91,7 @@ def read_topic(
 def read_messages(
     connection: Connection, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]
 ) -> Iterator[pa.RecordBatch]:
-    """What stands in another topic between these offsets; a start of -1 means that there is nothing."""
+    """The messages of any topic between these offsets; a start of -1 means that there are none."""
     spans = [(number, starts[number], end) for number, end in sorted(ends.items()) if starts[number] >= 0]
     return _read_spans(connection, topic, spans, no_progress)
 
@@ -117,7 +116,7 @@ def chosen_partitions(asked: Sequence[int] | None, count: int) -> list[int]:
 def follow_topic(
     connection: Connection, starts: Mapping[int, int], until: Callable[[], bool]
 ) -> Iterator[pa.RecordBatch]:
-    """What arrives at the given offsets and behind, one partition a batch, until ``until`` says stop."""
+    """Records from the given offsets on, one partition per batch, until ``until()`` is true."""
     with closing(connection.consumer()) as consumer:
         consumer.assign([TopicPartition(OFFSETS_TOPIC, number, at) for number, at in starts.items()])
         while not until():
@@ -130,7 +129,7 @@ def follow_topic(
 
 
 def _read_spans(
-    connection: Connection, topic: str, spans: Sequence[tuple[int, int, int]], progress: Advance
+    connection: Connection, topic: str, spans: Sequence[tuple[int, int, int]], progress: ProgressCallback
 ) -> Iterator[pa.RecordBatch]:
     spans = [(number, start, end) for number, start, end in spans if start < end]
     total = sum(end - start for _, start, end in spans)
@@ -151,14 +150,14 @@ def _read_span(
     consumer.assign([place])
     pending: list[Message] = []
     size = 0
-    heard = time.monotonic()
+    received = time.monotonic()
     while True:
         messages = _consume(consumer, connection, 1.0)
         for message in messages:
             if message.offset() < end:
                 pending.append(message)
                 size += len(message.value() or b"")
-        # The last offsets may be transaction markers, which no consumer is given: ask for the position too.
+        # The last offsets may be transaction markers, which a consumer never receives: check the position too.
         position = consumer.position([place])[0].offset
         finished = position >= end or bool(messages and messages[-1].offset() >= end - 1)
         if pending and (finished or len(pending) >= BATCH_ROWS or size >= _BATCH_BYTES):
@@ -166,10 +165,10 @@ def _read_span(
             pending, size = [], 0
         if finished:
             return
-        heard = time.monotonic() if messages else heard
-        if time.monotonic() - heard > _SILENCE_SECONDS:
+        received = time.monotonic() if messages else received
+        if time.monotonic() - received > _SILENCE_SECONDS:
             raise GroupReplayError(
-                f"nothing came for {_SILENCE_SECONDS:.0f} s at offset {position} of {end}",
+                f"no record arrived for {_SILENCE_SECONDS:.0f} s at offset {position} of {end}",
                 where=f"{place.topic}-{place.partition}",
                 fix="check that the partition has a leader (groupreplay coordinator GROUP)",
                 exit_code=ExitCode.CONNECTION,
@@ -177,7 +176,7 @@ def _read_span(
 
 
 def _consume(consumer: Consumer, connection: Connection, seconds: float) -> list[Message]:
-    """What is there, waiting for the first message only: ``consume`` alone would wait for the last one."""
+    """The messages available now; waits only for the first one, while ``consume`` alone would wait for all."""
     messages: list[Message] = []
     first = consumer.poll(seconds)
     for message in [] if first is None else [first, *consumer.consume(10_000, timeout=0)]:
@@ -196,7 +195,7 @@ def _batch(messages: Sequence[Message]) -> pa.RecordBatch:
         [message.partition() for message in messages],
         [message.offset() for message in messages],
         [at for _, at in stamps],
-        # librdkafka counts from 1 for what Kafka counts from 0.
+        # librdkafka numbers timestamp types from 1, Kafka from 0.
         [kind - 1 for kind, _ in stamps],
         [message.key() for message in messages],
         [message.value() for message in messages],

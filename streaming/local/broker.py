@@ -1,10 +1,7 @@
-"""A real Kafka broker as a subprocess: one node, KRaft, loopback only, gone when we are gone.
+"""A real Kafka broker as a subprocess: one node, KRaft, loopback only; it ends when this process ends.
 
-    with EmbeddedBroker() as broker:
-        AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-
-Knows the broker's jars, its settings and its process. Knows nothing of Spark, and of Kafka's protocol only
-enough to see that the broker is ready.
+with EmbeddedBroker() as broker:
+AdminClient({"bootstrap.servers": broker.bootstrap_servers})
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.local.ivy import Progress
+from groupreplay.streaming.local.ivy import JarProgress
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
@@ -34,7 +31,7 @@ DEFAULT_VERSION: Final = "4.3.1"
 
 _HOST: Final = "127.0.0.1"
 _CLUSTER_ID: Final = "Z3JvdXByZXBsYXktZGVtbw"
-#: It lives for minutes: what the second compiler takes it does not give back.
+#: The broker runs for minutes, too short for the optimising JIT compiler to pay off.
 _JVM_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms128m", "-Xmx512m")
 _LOG_OPTIONS: Final = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
@@ -46,7 +43,7 @@ _LOG_OPTIONS: Final = (
 _PORT_TRIES: Final = 5
 _POLL_SECONDS: Final = 0.1
 
-#: Settings of a broker that is alone, small and quick to answer; a caller's overrides win.
+#: Settings of a small single broker with short delays; a caller's overrides win.
 _SETTINGS: Final[Mapping[str, object]] = {
     "process.roles": "broker,controller",
     "node.id": 1,
@@ -68,9 +65,9 @@ _SETTINGS: Final[Mapping[str, object]] = {
     "group.share.min.heartbeat.interval.ms": 500,
     "group.streams.min.session.timeout.ms": 1000,
     "group.streams.min.heartbeat.interval.ms": 500,
-    # A topic that is missing must be seen to be missing.
+    # A request for a missing topic must fail.
     "auto.create.topics.enable": "false",
-    # The cleaner takes this out of a small heap at start, whether it has work or not.
+    # The log cleaner allocates this at start from a small heap, even if it has nothing to do.
     "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
     "num.network.threads": 2,
     "num.io.threads": 4,
@@ -78,18 +75,18 @@ _SETTINGS: Final[Mapping[str, object]] = {
 
 
 class BrokerError(GroupReplayError):
-    """The broker did not start, or died; the message holds the end of its log."""
+    """The broker did not start, or ended; the message contains the end of its log."""
 
 
 class _PortTakenError(BrokerError):
-    """Somebody else bound the port between our choosing it and the broker's using it."""
+    """Another process bound the port after it was chosen and before the broker used it."""
 
 
 class EmbeddedBroker:
     """One broker of a given Kafka version, its data folder and its log.
 
-    A context manager: starts on entry, stops and removes its data on exit. For tests of outages, `stop()` or
-    `kill()` and `start()` again: port and data stay the same until `close()`.
+    A context manager: starts on entry, stops and removes its data on exit. Tests of outages use `stop()` or `kill()`
+    and then `start()`: port and data stay the same until `close()`.
     """
 
     def __init__(
@@ -105,21 +102,21 @@ class EmbeddedBroker:
         ready_seconds: float = 60.0,
         wait_for_coordinator: bool = True,
         ivy_settings: Path | None = None,
-        progress: Progress | None = None,
+        progress: JarProgress | None = None,
     ) -> None:
-        """Starts nothing yet.
+        """Does not start the broker yet.
 
         Args:
             version: a Kafka version with a jar set "broker-VERSION".
             port: the client port; 0 takes a free one.
             offsets_partitions: partitions of the offsets topic.
-            overrides: settings of server.properties that win over ours.
-            jvm_options: added to the broker's own, and winning over them.
-            data_folder: where server.properties, the log and the data go; a new temporary folder when None.
-            keep_data: leave the folder on close; always so for a folder that was named and not empty.
-            ready_seconds: how long a start may take before it counts as failed.
-            wait_for_coordinator: ready means, too, that the offsets topic exists and its coordinators are
-                loaded; False leaves the topic to be made by the first consumer.
+            overrides: settings of server.properties that override the defaults of this module.
+            jvm_options: added after the default JVM options, so they override them.
+            data_folder: the folder for server.properties, log and data; None: a new temporary folder.
+            keep_data: keep the folder on close; always true for a given folder that is not empty.
+            ready_seconds: how long a start may take.
+            wait_for_coordinator: also wait until the offsets topic exists and its coordinators are loaded; False
+                leaves the creation of the topic to the first consumer.
             ivy_settings: see `jar_paths`.
             progress: see `jar_paths`.
         """
@@ -157,20 +154,20 @@ class EmbeddedBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` for clients; known after the first start."""
+        """`host:port` for clients; available after the first start."""
         return f"{_HOST}:{self.port}"
 
     @property
     def pid(self) -> int | None:
-        """The JVM's process id, also the id of its process group; None when it is not running."""
+        """The JVM's process id, also the id of its process group; None if it is not running."""
         return self._process.pid if self._process is not None and self._process.exit_code is None else None
 
     def start(self) -> None:
-        """Starts the broker and returns when clients can use it. Does nothing when it runs.
+        """Start the broker, and return when clients can use it. Does nothing if it is running.
 
         Raises:
-            BrokerError: it died or was not ready in time; it has been stopped.
-            JarError, JavaNotFoundError: it cannot be run on this machine as it is.
+            BrokerError: the broker ended or was not ready in time; it has been stopped.
+            JarError, JavaNotFoundError: this machine lacks jars or Java.
         """
         if self.pid is not None:
             return
@@ -185,45 +182,45 @@ class EmbeddedBroker:
                 self.port = 0
 
     def stop(self, seconds: float = 20.0) -> None:
-        """Ends the broker cleanly, then hard when it takes longer than that; port and data are kept."""
+        """Stop the broker; kill it if that takes longer than ``seconds``. Port and data are kept."""
         self._end(seconds)
 
     def kill(self) -> None:
-        """Ends the broker as a power cut would; port and data are kept.
+        """Kill the broker, as a power failure would; port and data are kept.
 
-        The next start takes about 12 s: the controller waits until the dead broker's session has run out.
+        The next start takes about 12 s: the controller waits until the killed broker's session has expired.
         """
         self._end(0)
 
     def restart(self) -> None:
-        """Stops cleanly and starts again on the same port and data."""
+        """Stop the broker and start it again with the same port and data."""
         self.stop()
         self.start()
 
     def close(self) -> None:
-        """Ends the broker and removes its data unless it is to be kept."""
+        """End the broker, and remove its data unless it is to be kept."""
         if self._keep_data:
             self.stop()
         else:
-            self.kill()  # nothing is left to be written that anybody would read
+            self.kill()  # a clean stop is not needed, as the data is removed
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def detach(self) -> None:
-        """Leaves the broker running, with its data, after the end of this process; `kill PID` ends it."""
+        """Leave the broker running, with its data, after the end of this process; `kill PID` ends it."""
         self._keep_data = True
         if self._process is not None:
             self._process.release()
             self._process = None
 
     def tail(self, lines: int = 30) -> str:
-        """The end of the broker's log."""
+        """The last lines of the broker's log."""
         try:
             return "\n".join(self.log_path.read_text("utf-8", "replace").splitlines()[-lines:])
         except FileNotFoundError:
             return ""
 
     def _start_once(self) -> None:
-        self.kill()  # the watchdog of a broker that died by itself
+        self.kill()  # unregisters a broker that ended by itself
         properties = self._write_properties()
         jars = jar_paths(f"broker-{self.version}", ivy_settings=self._ivy_settings, progress=self._progress)
         java = [
@@ -250,7 +247,7 @@ class EmbeddedBroker:
             self.port = _free_port()
         elif _in_use(self.port):
             raise _PortTakenError(
-                "the port is in use", where=self.bootstrap_servers, fix="choose another, or 0"
+                "the port is in use", where=self.bootstrap_servers, fix="choose another port, or 0"
             )
         self._controller_port = _free_port()
         listeners = f"PLAINTEXT://{self.bootstrap_servers}"
@@ -274,9 +271,9 @@ class EmbeddedBroker:
             check=False,
         )
         if done.returncode != 0:
-            said = (done.stdout + done.stderr).strip()
+            output = (done.stdout + done.stderr).strip()
             raise BrokerError(
-                f"Kafka {self.version} cannot format its folder: {said}", where=str(self.folder)
+                f"Kafka {self.version} cannot format its folder: {output}", where=str(self.folder)
             )
 
     def _end(self, seconds: float) -> None:
@@ -322,9 +319,7 @@ def _free_port() -> int:
 
 def _in_use(port: int) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as Java does: a restart needs its port back
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Java does: a restart reuses its port
         try:
             probe.bind((_HOST, port))
         except OSError:
@@ -339,7 +334,7 @@ def _accepts(port: int) -> bool:
 
 
 def _answers(admin: Any) -> bool:
-    """Whether the broker is known to its own controller and tells so."""
+    """Whether the broker is registered with its controller and returns metadata."""
     from confluent_kafka import KafkaException
 
     try:
@@ -349,10 +344,10 @@ def _answers(admin: Any) -> bool:
 
 
 def _coordinates(admin: Any) -> bool:
-    """Whether every coordinator has loaded its part of the offsets topic.
+    """Whether all coordinators have loaded their partitions of the offsets topic.
 
-    Asking for the coordinator of some group makes the broker create the topic; listing groups fails while a
-    partition is being loaded. Neither writes a record.
+    Looking up the coordinator of any group makes the broker create the topic; listing groups fails while a partition
+    is being loaded. Neither writes a record.
     """
     from confluent_kafka import KafkaException
 
@@ -370,13 +365,13 @@ def _coordinates(admin: Any) -> bool:
 
 
 def main() -> None:
-    """Runs one broker until Ctrl-C or SIGTERM and prints its address."""
+    """Run one broker until Ctrl-C or SIGTERM, and print its address."""
     parser = argparse.ArgumentParser(
         prog="python -m groupreplay.streaming.local.broker", description=main.__doc__
     )
     parser.add_argument("--version", default=DEFAULT_VERSION)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--keep", action="store_true", help="leave the broker running and its data in place")
+    parser.add_argument("--keep", action="store_true", help="leave the broker running and keep its data")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a broker setting")
     arguments = parser.parse_args()
     overrides = dict(pair.split("=", 1) for pair in arguments.set)

@@ -1,6 +1,6 @@
-"""The one folder where groupreplay keeps what it fetched or made: jars, trust stores, Java wrappers.
+"""The cache folder of groupreplay: downloaded jars, trust stores, Java wrappers.
 
-Everything in it can be deleted at any time and is made again. Knows nothing of what is stored.
+Everything in it can be deleted at any time and is created again when needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """GROUPREPLAY_CACHE, else XDG_CACHE_HOME/groupreplay, else ~/.cache/groupreplay; made when missing."""
+    """GROUPREPLAY_CACHE, else XDG_CACHE_HOME/groupreplay, else ~/.cache/groupreplay; created if missing."""
     if named := os.environ.get("GROUPREPLAY_CACHE"):
         folder = Path(named).expanduser()
     else:
@@ -21,20 +21,20 @@ def cache_folder() -> Path:
 
 
 def write_once(path: Path, content: bytes, mode: int = 0o644) -> Path:
-    """Writes a file whole or not at all, unless it is there with this content already.
+    """Write a file atomically, unless it already has this content.
 
-    Two processes may do this at once: each writes beside the place and renames, so nobody reads half a file.
+    Two processes may do this at once: each writes a temporary file and renames it.
     """
     if path.is_file() and path.read_bytes() == content:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        os.chmod(beside, mode)
-        os.replace(beside, path)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
     except BaseException:
-        os.unlink(beside)
+        os.unlink(temporary)
         raise
     return path

@@ -1,7 +1,6 @@
-"""Runs the Ivy that ships inside pyspark: Maven coordinates in, files in a folder out.
+"""Downloads jars by Maven coordinate, with the Ivy that is included in pyspark.
 
-Names no registry: Ivy's default is used unless a settings file says otherwise.
-Knows nothing of jar sets, checksums or what the jars are for.
+Uses Ivy's default repository unless an Ivy settings file names another one.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.cache import cache_folder
 from groupreplay.streaming.local.java import find_java, network_options
 
-#: Names the Ivy settings file when no argument does; for mirrors and closed networks.
+#: Environment variable with the Ivy settings file, if no argument names one; for mirrors and closed networks.
 IVY_SETTINGS_VARIABLE: Final = "GROUPREPLAY_IVY_SETTINGS"
 
-#: Called with (jar file name, files done, files asked for); first with an empty name and 0 done.
-Progress = Callable[[str, int, int], None]
+#: Called with (jar file name, files done, files in total); first with an empty name and 0 done.
+JarProgress = Callable[[str, int, int], None]
 
 
 class JarError(GroupReplayError):
-    """Jars are missing and could not be fetched, or are not the ones we know."""
+    """Jars could not be downloaded, or have unexpected checksums."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Coordinate:
 
     @property
     def place(self) -> Path:
-        """Where the jar lies under a folder of ours."""
+        """The jar's path in a folder of jars."""
         return Path(self.group, self.name, self.file_name)
 
     @classmethod
@@ -71,21 +70,21 @@ def retrieve(
     alone: Sequence[Coordinate],
     *,
     settings: Path | None,
-    progress: Progress,
+    progress: JarProgress,
 ) -> Path:
-    """Runs Ivy once and returns the folder that holds the jars, each at its `Coordinate.place`.
+    """Run Ivy once; returns the folder with the jars, each at its `Coordinate.place`.
 
     Args:
-        staging: an empty folder of ours; Ivy's own cache is made in it, too, so that a half-filled cache of
-            Ivy or Maven somewhere on the machine can do no harm.
-        closure: taken with all that they need at run time.
-        alone: taken without what they need.
-        settings: an Ivy settings file; else the one that GROUPREPLAY_IVY_SETTINGS names; else Ivy's default.
-        progress: told of every jar.
+        staging: an empty folder. It also holds Ivy's cache, so that an incomplete Ivy or Maven cache elsewhere on the
+            machine has no effect.
+        closure: jars to download with all their runtime dependencies.
+        alone: jars to download without dependencies.
+        settings: an Ivy settings file; None: that of GROUPREPLAY_IVY_SETTINGS, otherwise Ivy's default.
+        progress: called for every jar.
 
     Raises:
-        JarError: Ivy failed; the message says what is missing and what to do.
-        JavaNotFoundError: there is no Java to run Ivy on.
+        JarError: Ivy failed; the message has the missing jars and what to do.
+        JavaNotFoundError: there is no Java to run Ivy.
     """
     if settings is None and (named := os.environ.get(IVY_SETTINGS_VARIABLE)):
         settings = Path(named)
@@ -104,7 +103,7 @@ def retrieve(
                     done += 1
                     progress(f"{fetched['name']}-{fetched['version']}.jar", done, max(done, total))
         except BaseException:
-            process.kill()  # Ctrl-C: no process may be left behind
+            process.kill()  # on Ctrl-C, too
             raise
     if process.returncode != 0:
         raise _failure(lines, settings)
@@ -124,7 +123,7 @@ def _command(staging: Path, module: str, settings: Path) -> list[str]:
 
 
 def _settings_file(staging: Path, named: Path | None, poms: bool) -> Path:
-    """The user's settings, or our own: Ivy's default repository and nothing local."""
+    """The user's Ivy settings, or settings with only Ivy's default repository."""
     if named is not None:
         if not named.is_file():
             raise JarError(
@@ -133,14 +132,14 @@ def _settings_file(staging: Path, named: Path | None, poms: bool) -> Path:
                 fix=f"correct --ivy-settings or {IVY_SETTINGS_VARIABLE}",
             )
         return named
-    ours = staging / "ivysettings.xml"
-    ours.write_text(_SETTINGS.format(poms=str(poms).lower()), encoding="utf-8")
-    return ours
+    default = staging / "ivysettings.xml"
+    default.write_text(_SETTINGS.format(poms=str(poms).lower()), encoding="utf-8")
+    return default
 
 
 _SUCCESSFUL: Final = re.compile(r"\[SUCCESSFUL ?\] [^#]+#(?P<name>[^;]+);(?P<version>[^!]+)!")
 
-# Poms say what a jar needs; when nothing is wanted but the jars, reading them takes most of the time.
+# Without dependencies no POM is needed, and reading POMs would take most of the time.
 _SETTINGS: Final = """\
 <ivysettings>
   <settings defaultResolver="central"/>
@@ -168,7 +167,7 @@ def _module(closure: Sequence[Coordinate], alone: Sequence[Coordinate]) -> str:
 
 
 def _class_path() -> str:
-    """Ivy and the parser of its command line, out of pyspark's own jars or those of SPARK_HOME."""
+    """Ivy and its command line parser, from pyspark's jars or from SPARK_HOME."""
     folders = []
     spec = importlib.util.find_spec("pyspark")
     if spec is not None and spec.submodule_search_locations:
@@ -179,32 +178,32 @@ def _class_path() -> str:
         found = [next(folder.glob(pattern), None) for pattern in ("ivy-*.jar", "commons-cli-*.jar")]
         if None not in found:
             return os.pathsep.join(str(path) for path in found)
-    raise JarError("no Ivy was found inside pyspark", fix="pip install 'groupreplay[spark]'")
+    raise JarError("Ivy was not found in pyspark", fix="pip install 'groupreplay[spark]'")
 
 
-#: What Ivy's output shows -> what to do about it; the first that fits is told.
+#: Pattern in Ivy's output -> what to do; the first match counts.
 _ADVICE: Final = (
     (
         re.compile(r"PKIX|SSLHandshake|unable to find valid certification|SSLException"),
-        "the server's TLS certificate is not trusted; name your network's CA (PEM) in SSL_CERT_FILE",
+        "the server's TLS certificate is not trusted; set SSL_CERT_FILE to your network's CA certificate (PEM)",
     ),
     (
         re.compile(r"\b407\b|Proxy Authentication"),
-        "the proxy wants credentials, which a JVM cannot be given; name a mirror by --ivy-settings FILE",
+        "the proxy requires credentials, which cannot be passed to a JVM; use a mirror with --ivy-settings FILE",
     ),
     (
         re.compile(r"UnknownHost|ConnectException|Connection refused|timed out|NoRouteToHost|unreachable"),
-        "the repository could not be reached; set HTTPS_PROXY, or name a mirror by --ivy-settings FILE "
+        "the repository could not be reached; set HTTPS_PROXY, or use a mirror with --ivy-settings FILE "
         f"(or {IVY_SETTINGS_VARIABLE})",
     ),
 )
-_NO_ADVICE: Final = "the repository does not hold them; name another by --ivy-settings FILE"
+_NO_ADVICE: Final = "the repository does not have them; use another one with --ivy-settings FILE"
 
 _NOT_FOUND: Final = re.compile(r":: (?!groupreplay#)([^\s#]+)#([^;\s]+);([^:!\s]+)")
 
 
 def _failure(lines: Sequence[str], settings: Path | None) -> JarError:
-    """Ivy's failure in a few lines: what is missing, and what to do; the whole output goes to a file."""
+    """An error with the missing jars and what to do; Ivy's whole output goes to a file."""
     output = "\n".join(lines)
     log = cache_folder() / "ivy-failure.log"
     log.write_text(output + "\n", encoding="utf-8")
@@ -212,8 +211,8 @@ def _failure(lines: Sequence[str], settings: Path | None) -> JarError:
     shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
     advice = next((text for pattern, text in _ADVICE if pattern.search(output)), _NO_ADVICE)
     return JarError(
-        f"jars could not be fetched: {shown or 'Ivy failed'}",
-        where=f"Ivy settings: {settings or 'the default'}; all that Ivy said: {log}",
+        f"jars could not be downloaded: {shown or 'Ivy failed'}",
+        where=f"Ivy settings: {settings or 'the default'}; Ivy's output: {log}",
         fix=advice,
         exit_code=ExitCode.CONNECTION,
     )

@@ -1,11 +1,8 @@
-"""The jars that our own JVMs need, fetched once by the Ivy inside pyspark and checked against kept checksums.
+"""The jars that the embedded broker and Spark need: downloaded once, and checked against known checksums.
 
-`jars.json` lists the exact files of every set with their sha256. A set is fetched file by file and never
-resolved anew, so that what runs is what was checked when the list was made. The command
-`python -m groupreplay.streaming.local.jars lock` makes the list again from the table below.
-
-Knows what is needed and what was checked. Knows nothing of Spark sessions or of running brokers; how to fetch
-is the business of `ivy`.
+`jars.json` lists the exact files of every set with their sha256. A set is downloaded file by file and never resolved
+again, so exactly the files that were checked when the list was made are run. The command
+`python -m groupreplay.streaming.local.jars lock` makes the list from the table below.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from typing import Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.cache import cache_folder
-from groupreplay.streaming.local.ivy import Coordinate, JarError, Progress, retrieve
+from groupreplay.streaming.local.ivy import Coordinate, JarError, JarProgress, retrieve
 
 _LOCK_NAME: Final = "jars.json"
 
@@ -36,9 +33,9 @@ class JarSet:
     """How `lock` finds the jars of one set.
 
     Attributes:
-        closure: taken with all that they need at run time.
-        alone: taken without what they need.
-        only: when given, the artifact names to keep of all these.
+        closure: coordinates to resolve with all their runtime dependencies.
+        alone: coordinates to resolve without dependencies.
+        only: artifact names to keep of all these; empty keeps all.
     """
 
     closure: tuple[str, ...]
@@ -47,16 +44,16 @@ class JarSet:
 
 
 def _broker(version: str, *tools: str) -> JarSet:
-    """A broker and Kafka's own formatters, without the web server that kafka-tools would bring along."""
+    """A broker and Kafka's own formatters, without the web server that kafka-tools depends on."""
     return JarSet(
         closure=(f"org.apache.kafka:kafka_2.13:{version}", *tools),
-        # The simplest SLF4J binding: the broker's log goes to stderr, and so to the file of our choice.
+        # The simplest SLF4J binding: the broker logs to stderr, which is redirected to a file.
         alone=(f"org.apache.kafka:kafka-tools:{version}", "org.slf4j:slf4j-simple:1.7.36"),
     )
 
 
 def _connector(version: str) -> JarSet:
-    """What Spark's Kafka connector needs beyond the jars that are inside pyspark."""
+    """Spark's Kafka connector, and its dependencies that pyspark does not include."""
     return JarSet(
         closure=(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}",),
         only=(
@@ -69,7 +66,7 @@ def _connector(version: str) -> JarSet:
 
 
 def _schemas(version: str) -> JarSet:
-    """The jars that hold Kafka's own message schemas; nothing of them is ever run. For tests only."""
+    """The jars with Kafka's own message schemas, which are only read. For tests only."""
     return JarSet(
         closure=(),
         alone=(
@@ -83,14 +80,14 @@ SETS: Final[Mapping[str, JarSet]] = {
     "spark-connector-4.0.0": _connector("4.0.0"),
     "broker-4.3.1": _broker("4.3.1", "net.sourceforge.argparse4j:argparse4j:0.7.0"),
     "broker-3.9.1": _broker("3.9.1", "net.sourceforge.argparse4j:argparse4j:0.7.0"),
-    # To be put beside the jars of the broker. For tests only, of programs that need no state store (RocksDB).
+    # Used together with the broker's jars. For tests only, of programs without a state store (RocksDB).
     "streams-4.3.1": JarSet(closure=(), alone=("org.apache.kafka:kafka-streams:4.3.1",)),
-    # A worker of Kafka Connect, which brings its web server along. For long tests only.
+    # A worker of Kafka Connect, with its web server. For long tests only.
     "connect-4.3.1": JarSet(
         closure=("org.apache.kafka:connect-runtime:4.3.1",),
         alone=("org.apache.kafka:connect-file:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
     ),
-    # 4.3.1 and 3.9.1 are in the brokers' sets; 3.7 holds the bodies that 3.8 changed.
+    # 4.3.1 and 3.9.1 are in the brokers' sets; 3.7 has the message bodies that 3.8 changed.
     "schemas-3.7.2": _schemas("3.7.2"),
     "schemas-4.0.0": _schemas("4.0.0"),
     "schemas-4.1.1": _schemas("4.1.1"),
@@ -99,7 +96,7 @@ SETS: Final[Mapping[str, JarSet]] = {
 }
 
 
-#: What tests run, and `fetch` therefore takes beforehand.
+#: The sets that tests use; `fetch` downloads them by default.
 _OF_TESTS: Final = ("spark-connector", "broker-4.3.1", "broker-3.9.1", "streams-4.3.1")
 
 
@@ -109,24 +106,24 @@ def connector_coordinate() -> str:
 
 
 def jar_paths(
-    set_name: str, *, ivy_settings: Path | None = None, progress: Progress | None = None
+    set_name: str, *, ivy_settings: Path | None = None, progress: JarProgress | None = None
 ) -> list[Path]:
-    """The files of a set, in the order of the list; fetches what is missing or damaged and only that.
+    """The files of a set, in the order of the list; downloads only those that are missing or damaged.
 
     Args:
         set_name: a name of SETS, or "spark-connector" for the one that fits the installed pyspark.
-        ivy_settings: an Ivy settings file; else the one that GROUPREPLAY_IVY_SETTINGS names, if any.
-        progress: told of every fetched file; None prints to stderr.
+        ivy_settings: an Ivy settings file; None: that of GROUPREPLAY_IVY_SETTINGS, if any.
+        progress: called for every downloaded file; None prints to stderr.
 
     Raises:
-        JarError: see `locked_jars`; or a file could not be fetched, or has another checksum.
-        JavaNotFoundError: something must be fetched, and there is no Java to run Ivy on.
+        JarError: see `locked_jars`; or a file could not be downloaded, or has another checksum.
+        JavaNotFoundError: a file must be downloaded, and there is no Java to run Ivy.
     """
     wanted = {Coordinate.parse(name): digest for name, digest in locked_jars(set_name).items()}
     store = cache_folder() / "jars"
     if _missing(store, wanted):
         with _exclusive(store):
-            # Another process may have fetched them while we waited for the lock.
+            # Another process may have downloaded them while this one waited for the lock.
             missing = _missing(store, wanted)
             if missing:
                 reporting = contextlib.nullcontext(progress) if progress else console_progress(set_name)
@@ -136,26 +133,26 @@ def jar_paths(
 
 
 @contextlib.contextmanager
-def console_progress(set_name: str) -> Iterator[Progress]:
+def console_progress(set_name: str) -> Iterator[JarProgress]:
     """Progress on stderr: a bar on a terminal, else one line per file."""
     if not sys.stderr.isatty():
         yield lambda name, done, total: print(  # noqa: T201
-            f"fetching jars of {set_name}: {done}/{total} {name}".rstrip(), file=sys.stderr, flush=True
+            f"downloading jars of {set_name}: {done}/{total} {name}".rstrip(), file=sys.stderr, flush=True
         )
         return
     from rich.console import Console
-    from rich.progress import Progress as Bar
+    from rich.progress import Progress
 
-    with Bar(console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"fetching jars of {set_name}", total=None)
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(f"downloading jars of {set_name}", total=None)
         yield lambda name, done, total: bar.update(task, completed=done, total=total)
 
 
 def locked_jars(set_name: str) -> dict[str, str]:
-    """Coordinate -> sha256 (hex) of every jar of a set, as kept in the package.
+    """Coordinate -> sha256 (hex) of every jar of a set, from the list in the package.
 
     Raises:
-        JarError: there is no such set, or no pyspark, or none whose connector is in the list.
+        JarError: the set does not exist, or pyspark is missing or has a version without a set.
     """
     if set_name == "spark-connector":
         set_name = f"spark-connector-{_pyspark_version()}"
@@ -164,10 +161,10 @@ def locked_jars(set_name: str) -> dict[str, str]:
     )
     if set_name in lock:
         return lock[set_name]
-    known = f"checksums are kept for {', '.join(sorted(lock))}"
+    known = f"known sets: {', '.join(sorted(lock))}"
     if set_name.startswith("spark-connector-"):
         raise JarError(
-            f"no checksums are kept for the Kafka connector of pyspark {_pyspark_version()}",
+            f"there is no jar set for the Kafka connector of pyspark {_pyspark_version()}",
             where=known,
             fix=f"install pyspark 4.0.0, or submit with --packages {connector_coordinate()}",
         )
@@ -195,15 +192,17 @@ def _sha256(path: Path) -> str | None:
 
 @contextlib.contextmanager
 def _exclusive(store: Path) -> Iterator[None]:
-    """Holds other processes off while we fetch; the system frees the lock if we die."""
+    """Lock the folder against other processes; the operating system releases the lock if this process dies."""
     store.mkdir(parents=True, exist_ok=True)
     with (store / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _fetch(store: Path, missing: Mapping[Coordinate, str], settings: Path | None, progress: Progress) -> None:
-    """Fetches into a staging folder, checks every file, then moves the good ones into place."""
+def _fetch(
+    store: Path, missing: Mapping[Coordinate, str], settings: Path | None, progress: JarProgress
+) -> None:
+    """Download into a staging folder, check every file, then move the correct ones into place."""
     with tempfile.TemporaryDirectory(dir=store, prefix=".fetch-") as staging:
         fetched = retrieve(Path(staging), [], list(missing), settings=settings, progress=progress)
         wrong = []
@@ -216,21 +215,21 @@ def _fetch(store: Path, missing: Mapping[Coordinate, str], settings: Path | None
             os.replace(fetched / jar.place, store / jar.place)
     if wrong:
         raise JarError(
-            "the repository served other files than the known ones, and they were thrown away: "
+            "the repository returned files with unexpected checksums, which were deleted: "
             + "; ".join(wrong),
-            fix="ask whoever runs the mirror or proxy, or name another by --ivy-settings FILE",
+            fix="ask the operator of the mirror or proxy, or use another one with --ivy-settings FILE",
             exit_code=ExitCode.DATA,
         )
 
 
 def lock(target: Path, ivy_settings: Path | None = None) -> None:
-    """Resolves every set of the table anew and writes the list of its files with their checksums."""
+    """Resolve every set of the table again and write the list of its files with their checksums."""
     content = {name: _resolve(name, jar_set, ivy_settings) for name, jar_set in SETS.items()}
     target.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def _resolve(name: str, jar_set: JarSet, settings: Path | None) -> dict[str, str]:
-    """Coordinate -> sha256 of all that a set of the table needs today."""
+    """Coordinate -> sha256 of the files to which a set of the table resolves now."""
     closure = [Coordinate.parse(text) for text in jar_set.closure]
     alone = [Coordinate.parse(text) for text in jar_set.alone]
     with tempfile.TemporaryDirectory(dir=cache_folder()) as staging, console_progress(name) as progress:
@@ -244,15 +243,15 @@ def _resolve(name: str, jar_set: JarSet, settings: Path | None) -> dict[str, str
 
 
 def main() -> None:
-    """`fetch SET…` fills the cache; `lock` makes jars.json anew (for maintainers, in a checkout)."""
+    """`fetch SET…` fills the cache; `lock` writes jars.json again (for maintainers, in a checkout)."""
     parser = argparse.ArgumentParser(
         prog="python -m groupreplay.streaming.local.jars", description=main.__doc__
     )
     parser.add_argument("--ivy-settings", type=Path, help="an Ivy settings file, for mirrors")
     commands = parser.add_subparsers(dest="command", required=True)
-    fetch = commands.add_parser("fetch", help="fetch the named sets (default: all that tests use)")
+    fetch = commands.add_parser("fetch", help="download the named sets (default: all that tests use)")
     fetch.add_argument("sets", nargs="*", default=list(_OF_TESTS))
-    relock = commands.add_parser("lock", help="resolve all sets anew and write the list with checksums")
+    relock = commands.add_parser("lock", help="resolve all sets again and write the list with checksums")
     relock.add_argument("--output", type=Path, default=Path("streaming", "local", _LOCK_NAME))
     arguments = parser.parse_args()
     try:

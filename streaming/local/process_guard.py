@@ -1,10 +1,8 @@
-"""Processes that end when the one that started them ends, however that happened.
+"""Child processes that end when this process ends, however it ends.
 
-A watchdog stands beside whoever has started some: it holds the reading end of a pipe, and when the pipe ends without
-anybody having ended the processes, it does. (A parent-death signal would do on Linux only, and it fires when the
-*thread* that started the process ends.) ``python -m groupreplay.streaming.local.process_guard`` is the watchdog.
-
-Knows processes, their groups and signals; must not know what the processes do.
+A watchdog process holds the reading end of a pipe. When the pipe closes while child processes are still registered,
+the watchdog ends them. (A parent-death signal works only on Linux, and it fires when the *thread* that started the
+process ends.) ``python -m groupreplay.streaming.local.process_guard`` is the watchdog.
 """
 
 from __future__ import annotations
@@ -22,17 +20,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-#: How long a process may take to end politely when its starter was killed, and then to be gone.
+#: Time after SIGTERM, and then after SIGKILL, when the parent process was killed.
 _POLITE_SECONDS: Final = 15.0
 _GONE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.1
 
 
 class GuardedProcess:
-    """A command in a session of its own (a Ctrl-C in the terminal is its starter's to handle).
+    """A command in its own session, so that Ctrl-C in the terminal only reaches the parent process.
 
     Attributes:
-        answers: what it prints, if that is to be read; else None.
+        answers: its standard output with ``subprocess.PIPE``; otherwise None.
     """
 
     def __init__(
@@ -45,16 +43,16 @@ class GuardedProcess:
         orphan_folder: Path | None = None,
         given: bytes = b"",
     ) -> None:
-        """Starts it.
+        """Start the process.
 
         Args:
             command: program and arguments.
-            output: takes what it prints: the end of a file, subprocess.DEVNULL, or subprocess.PIPE for ``answers``,
-                and then errors go where ours do.
-            environment: instead of ours.
+            output: where its output goes: a file to append to, subprocess.DEVNULL, or subprocess.PIPE for
+                ``answers``; with PIPE its errors go to this process's stderr.
+            environment: its environment; None: that of this process.
             cwd: its working directory.
-            orphan_folder: removed by the watchdog after our violent death.
-            given: what it finds on its standard input.
+            orphan_folder: a folder that the watchdog removes if this process is killed.
+            given: its standard input.
         """
         self.log = output if isinstance(output, Path) else None
         self._ended = False
@@ -77,32 +75,32 @@ class GuardedProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id, also the id of its process group and session."""
+        """The process id, also the id of its process group and session."""
         return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; minus the signal's number when a signal ended it."""
+        """None while it runs; minus the signal's number if a signal ended it."""
         return self._process.poll()
 
     def wait(self, seconds: float = 10.0) -> None:
-        """Waits for its end, and no longer than this."""
+        """Wait for its end, at most this long."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
 
     def ask_to_end(self) -> None:
-        """SIGTERM, without waiting."""
+        """Send SIGTERM, without waiting."""
         if self.exit_code is None:
             self._process.terminate()
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send a signal, unless the process has ended."""
         if self.exit_code is None:
             self._process.send_signal(number)
 
     def end(self, seconds: float) -> None:
-        """SIGTERM, then SIGKILL for it and all it started when it takes longer than that; 0 kills at once."""
-        if self._ended:  # its id may be somebody else's by now
+        """Send SIGTERM, and after ``seconds`` SIGKILL to it and all its descendants; 0 kills at once."""
+        if self._ended:  # the id may belong to another process by now
             return
         if seconds:
             self.ask_to_end()
@@ -110,10 +108,10 @@ class GuardedProcess:
         _kill_all(self.pid)
         self._process.wait()
         self._ended = True
-        self.release()  # last: until here the watchdog guards
+        self.release()  # last: the watchdog is responsible until here
 
     def release(self) -> None:
-        """From now on the process lives on without us."""
+        """Let the process outlive this one."""
         _WATCHDOG.forget(self.pid)
 
     def __enter__(self) -> GuardedProcess:
@@ -123,15 +121,15 @@ class GuardedProcess:
         self.end(0)
 
     def tail(self, lines: int = 20) -> str:
-        """The end of what it printed into its file."""
+        """The last lines of its output file."""
         text = "" if self.log is None else self.log.read_text("utf-8", "replace")
         return "\n".join(text.splitlines()[-lines:])
 
 
 def _kill_all(leader: int) -> None:
-    """Kills a process group, and what left it but not its session, as Spark's Python workers do.
+    """Kill a process group, and processes that left the group but not the session, as Spark's Python workers do.
 
-    The latter only where there is a /proc to look at; elsewhere they end by themselves when their JVM is gone.
+    The latter only where there is a /proc; elsewhere they end by themselves when their JVM has ended.
     """
     with contextlib.suppress(OSError):
         os.killpg(leader, signal.SIGKILL)
@@ -142,7 +140,7 @@ def _kill_all(leader: int) -> None:
 
 
 class _Watchdog:
-    """Our side of the watchdog: a process as long as there is something to guard."""
+    """The parent's side of the watchdog; the watchdog process runs while there is something to guard."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -152,20 +150,20 @@ class _Watchdog:
     def guard(self, pid: int, folder: Path | None) -> None:
         with self._lock:
             self._guarded[pid] = None if folder is None else str(folder)
-            self._tell()
+            self._send()
 
     def forget(self, pid: int) -> None:
         with self._lock:
             if pid not in self._guarded:
                 return
             del self._guarded[pid]
-            self._tell()
+            self._send()
             if not self._guarded and self._process is not None:
                 self._process.communicate()
                 self._process = None
 
-    def _tell(self) -> None:
-        """Everything that is to be guarded, in one line."""
+    def _send(self) -> None:
+        """Send everything that is to be guarded, as one line."""
         line = json.dumps(self._guarded).encode() + b"\n"
         for _ in range(2):
             if self._process is None:
@@ -174,7 +172,7 @@ class _Watchdog:
             try:
                 self._process.stdin.write(line)
                 self._process.stdin.flush()
-            except BrokenPipeError:  # somebody has killed it
+            except BrokenPipeError:  # the watchdog was killed
                 self._process.wait()
                 self._process = None
             else:
@@ -195,7 +193,7 @@ _WATCHDOG: Final = _Watchdog()
 
 
 def _watch() -> None:
-    """The watchdog: ends what is still guarded when the pipe ends."""
+    """The watchdog: end what is still guarded when the pipe closes."""
     line = b"{}"
     for line in sys.stdin.buffer:  # noqa: B007 - the last one counts
         pass

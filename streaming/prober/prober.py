@@ -1,8 +1,7 @@
-"""The prober: asks the brokers, round by round, which classic groups are in the middle of a rebalance.
+"""The prober: asks the brokers at an interval which classic groups are in the middle of a rebalance.
 
-The log cannot show that. Knows when to ask for which group, what to remember between two rounds and what to
-write down; must not know what an answer means. Groups that are well are never asked for: a round lists the
-groups in the two states, and describes those and the ones of the round before, so that their end is seen.
+The offsets topic does not show that. A round lists the groups in the two rebalancing states, and describes those
+and the ones of the previous round, so that the end of a rebalance is also seen. Other groups are never described.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Final, Protocol
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, ProbeMessage, Rights, RoundSummary
-from groupreplay.streaming.kafka.group_admin import GroupPicture, Layout, Listing, Refusal
+from groupreplay.streaming.kafka.group_admin import ClusterLayout, GroupDescription, GroupListing, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -26,17 +25,17 @@ IN_PROGRESS: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 _LONGEST_PAUSE_SECONDS: Final = 20.0
 
 
-class Questions(Protocol):
-    """What is asked of the cluster (``live_groups.LiveGroups``)."""
+class GroupQueries(Protocol):
+    """The requests that a prober sends to the cluster (``GroupAdmin``)."""
 
-    def layout(self) -> Layout:
+    def layout(self) -> ClusterLayout:
         """Brokers and partitions."""
 
-    def rebalancing(self, brokers: Collection[int]) -> Listing:
-        """Groups in one of the two states."""
+    def rebalancing(self, brokers: Collection[int]) -> GroupListing:
+        """Groups in one of the two rebalancing states."""
 
-    def describe(self, groups: Sequence[str]) -> Mapping[str, GroupPicture | Refusal]:
-        """Groups as their coordinators see them."""
+    def describe(self, groups: Sequence[str]) -> Mapping[str, GroupDescription | Refusal]:
+        """Groups as their coordinators describe them."""
 
     def ends(self, partitions: int) -> Mapping[int, tuple[int, int]]:
         """High watermark and last stable offset of the partitions of the offsets topic."""
@@ -44,23 +43,23 @@ class Questions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProbeRound:
-    """One round: the answers about groups, and how it went."""
+    """The result of one round: the answers about groups, and a summary."""
 
     answers: tuple[GroupAnswer, ...]
     summary: RoundSummary
 
     @property
     def messages(self) -> list[ProbeMessage]:
-        """All that is to be written down; the summary stands behind what it sums up."""
+        """The messages to write; the summary follows the answers that it covers."""
         return [*self.answers, self.summary]
 
 
 class Prober:
-    """Takes rounds. ``in_progress`` are the groups that the last round of another process saw so."""
+    """Probes one cluster. ``in_progress``: groups that were rebalancing in the last round of an earlier process."""
 
     def __init__(
         self,
-        questions: Questions,
+        queries: GroupQueries,
         *,
         cluster_id: str,
         clock: Callable[[], int],
@@ -68,7 +67,7 @@ class Prober:
         job_id: str | None = None,
         in_progress: Collection[str] = (),
     ) -> None:
-        self._questions = questions
+        self._queries = queries
         self._cluster_id = cluster_id
         self._clock = clock
         self._interval_ms = interval_ms
@@ -76,65 +75,67 @@ class Prober:
         self._in_progress = frozenset(in_progress)
         self._brokers: frozenset[int] = frozenset()
         self._listed_ms: int | None = None
-        # Nobody may have a right to this one group alone: what is refused here is the right to all groups.
+        # No right can exist for this random group alone, so a refusal means that the right to all groups is missing.
         self._unknown_group = f"groupreplay-{uuid.uuid4()}"
 
     def take(self) -> ProbeRound:
-        """One round. Call ``remember`` when it has been written down.
+        """Probe once. Call ``remember`` after the result was written.
 
         Raises:
-            GroupReplayError: no broker answers, and none ever did.
+            GroupReplayError: no broker answers, and none has answered before.
         """
         started_ms = self._clock()
         try:
-            layout = self._questions.layout()
+            layout = self._queries.layout()
         except GroupReplayError as error:
             if not self._brokers:
                 raise
-            # Not a single answer: groups stay as they were, and the round says why.
+            # Without any answer the groups stay unchanged, and the summary contains the error.
             silent = dict.fromkeys(sorted(self._brokers), error.what)
             return ProbeRound((), self._summary(started_ms, silent, "unknown", {}, None, 0))
         self._brokers = layout.brokers
-        listing = self._questions.rebalancing(layout.brokers)
-        # Before the question, not after the answer: a generation that is written in between is newer.
+        listing = self._queries.rebalancing(layout.brokers)
+        # The time before the request: a generation that is written during the request must count as newer.
         taken_ms = self._clock()
         unseen_ms = self._interval_ms if self._listed_ms is None else taken_ms - self._listed_ms
         if not any(listing.brokers.values()):
             self._listed_ms = started_ms
         asked = sorted(listing.groups | self._in_progress)
-        pictures = self._questions.describe([*asked, self._unknown_group])
+        descriptions = self._queries.describe([*asked, self._unknown_group])
         answers = [
-            self._answer(group, taken_ms, picture, max(unseen_ms, self._interval_ms))
+            self._answer(group, taken_ms, description, max(unseen_ms, self._interval_ms))
             for group in asked
-            if isinstance(picture := pictures[group], GroupPicture)
+            if isinstance(description := descriptions[group], GroupDescription)
         ]
         summary = self._summary(
             started_ms,
             listing.brokers,
-            _rights(pictures[self._unknown_group]),
-            self._questions.ends(layout.partitions),
-            # Before the first commit of all there is no such topic.
+            _rights(descriptions[self._unknown_group]),
+            self._queries.ends(layout.partitions),
+            # The topic does not exist before the first commit in the cluster.
             layout.partitions or None,
             len(listing.groups),
         )
         return ProbeRound(tuple(answers), summary)
 
     def remember(self, taken: ProbeRound) -> None:
-        """Whom to ask for in the next round; a group that nobody could describe is asked for again."""
+        """Update the groups to describe in the next round; groups that could not be described stay in the list."""
         ended = {one.group_id for one in taken.answers if one.state not in IN_PROGRESS}
         begun = {one.group_id for one in taken.answers if one.state in IN_PROGRESS}
         self._in_progress = (self._in_progress - ended) | begun
 
-    def _answer(self, group: str, taken_ms: int, picture: GroupPicture, unseen_ms: int) -> GroupAnswer:
+    def _answer(
+        self, group: str, taken_ms: int, description: GroupDescription, unseen_ms: int
+    ) -> GroupAnswer:
         return GroupAnswer(
             cluster_id=self._cluster_id,
             group_id=group,
             taken_ms=taken_ms,
-            state=picture.state,
-            broker=picture.broker,
-            protocol_type=picture.protocol_type,
-            protocol=picture.protocol,
-            members=picture.members,
+            state=description.state,
+            broker=description.broker,
+            protocol_type=description.protocol_type,
+            protocol=description.protocol,
+            members=description.members,
             interval_ms=self._interval_ms,
             unseen_ms=unseen_ms,
         )
@@ -160,18 +161,18 @@ class Prober:
         )
 
 
-def _rights(answer: GroupPicture | Refusal) -> Rights:
-    """ListGroups answers without a word when the right to see groups is missing; DescribeGroups refuses."""
-    if isinstance(answer, GroupPicture):
+def _rights(answer: GroupDescription | Refusal) -> Rights:
+    """The rights, from DescribeGroups: ListGroups returns no error if the right to see groups is missing."""
+    if isinstance(answer, GroupDescription):
         return "ok"
     return "missing" if answer.unauthorised else "unknown"
 
 
 class ProberThread:
-    """Takes a round every ``interval_seconds`` in the background, until it is closed.
+    """Probes every ``interval_seconds`` in the background, until closed.
 
-    ``prober`` opens one (it is asked again while that fails); ``write`` raises when the messages were not
-    taken, and the round then counts as not taken; ``tell`` gets every round that was written.
+    ``prober`` opens the prober, and is called again while that fails. If ``write`` raises, the round does not count.
+    ``on_round`` receives every round that was written.
     """
 
     def __init__(
@@ -180,37 +181,37 @@ class ProberThread:
         *,
         interval_seconds: float,
         write: Callable[[Sequence[ProbeMessage]], None],
-        tell: Callable[[ProbeRound], None],
+        on_round: Callable[[ProbeRound], None],
     ) -> None:
         self._open = prober
         self._interval = interval_seconds
         self._write = write
-        self._tell = tell
+        self._on_round = on_round
         self._closed = threading.Event()
         self._prober: Prober | None = None
         self._thread = threading.Thread(target=self.run, name="groupreplay-prober", daemon=True)
 
     def start(self) -> None:
-        """Starts with a first round."""
+        """Start the thread; the first round begins at once."""
         self._thread.start()
 
     def close(self, seconds: float = 2.0) -> None:
-        """Takes no further round; one that is under way may go on for so long."""
+        """Start no further round; a round in progress may take ``seconds`` more."""
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join(seconds)
 
     def run(self) -> None:
-        """ProbeRound after round, in this thread."""
+        """Probe until closed, in the calling thread."""
         failures = 0
         pause = 0.0
         while not self._closed.wait(pause):
             try:
                 self._round()
                 failures, pause = 0, self._interval
-            except Exception as error:  # whatever it is, the next round is worth a try
-                # Once for each outage, however often it is tried.
-                log.log(logging.DEBUG if failures else logging.WARNING, "no round of the prober: %s", error)
+            except Exception as error:  # any failure: the next round may succeed
+                # One warning per outage.
+                log.log(logging.DEBUG if failures else logging.WARNING, "the prober failed: %s", error)
                 pause = min(
                     self._interval * 2 ** min(failures, 10), max(_LONGEST_PAUSE_SECONDS, self._interval)
                 )
@@ -222,4 +223,4 @@ class ProberThread:
         taken = self._prober.take()
         self._write(taken.messages)
         self._prober.remember(taken)
-        self._tell(taken)
+        self._on_round(taken)

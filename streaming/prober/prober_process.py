@@ -1,9 +1,9 @@
-"""The prober of ``run``, in a process of its own: librdkafka can abort the process that asks about groups.
+"""Runs the prober of ``run`` in a separate process, which librdkafka may abort without ending the job.
 
-An assertion fails when a broker dies while librdkafka asks it about groups (librdkafka issue 4605); the job must
-survive that. ``python -m groupreplay.streaming.prober.prober_process`` reads its settings as JSON from standard
-input, because they may hold passwords, which neither a command line nor an environment may. It writes its answers
-to the probes topic, and the summary of each round to standard output, one JSON object a line.
+librdkafka's assertion fails when a broker dies during a request about groups (librdkafka issue 4605).
+``python -m groupreplay.streaming.prober.prober_process`` reads its settings as JSON from standard input, because they
+may contain passwords, which must not be in a command line or environment. It writes the answers to the probes topic,
+and the summary of each round to standard output, one JSON object per line.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOMENT_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProberTask:
-    """What a prober is told: whom to ask, where to write it down, and how to talk about it."""
+    """The settings of a prober process: clusters, topic, interval and logging."""
 
     source: Cluster
     sink: Cluster
@@ -50,26 +50,25 @@ class ProberTask:
 
 
 class ProberProcess:
-    """Keeps a prober going in the background, until it is closed: one that has died is started again.
+    """Runs a prober process in the background until closed, and starts it again whenever it ends.
 
-    ``tell`` gets the summary of every round that was written, ``died`` is called when the process has ended by itself;
-    one that ends when a ``stop`` was asked for is not missed.
-    The pause before the next one grows as long as it dies without having taken a round.
+    ``on_round`` receives the summary of every round that was written. ``on_exit`` is called when the process ended by
+    itself, but not after a ``stop`` request. The pause before a restart grows while the process ends without a round.
     """
 
     def __init__(
         self,
         task: ProberTask,
         *,
-        tell: Callable[[RoundSummary], None],
-        died: Callable[[], None],
+        on_round: Callable[[RoundSummary], None],
+        on_exit: Callable[[], None],
         stop: StopRequest,
         command: Sequence[str] = _COMMAND,
         shortest_pause_seconds: float = _SHORTEST_PAUSE_SECONDS,
     ) -> None:
         self._task = msgspec.json.encode(task)
-        self._tell = tell
-        self._died = died
+        self._on_round = on_round
+        self._on_exit = on_exit
         self._stop = stop
         self._command = command
         self._shortest_pause = shortest_pause_seconds
@@ -78,11 +77,11 @@ class ProberProcess:
         self._thread = threading.Thread(target=self._keep, name="groupreplay-prober", daemon=True)
 
     def start(self) -> None:
-        """Starts with a first round."""
+        """Start the process; its first round begins at once."""
         self._thread.start()
 
     def close(self, seconds: float = 2.0) -> None:
-        """Takes no further round; one that is under way may go on for so long."""
+        """Start no further round; a round in progress may take ``seconds`` more."""
         self._closed.set()
         process = self._process
         if process is not None:
@@ -97,32 +96,32 @@ class ProberProcess:
         while not self._closed.wait(pause):
             try:
                 rounds, end = self._live()
-            except OSError as error:  # no process can be started at this moment
+            except OSError as error:  # no process can be started at the moment
                 rounds, end = 0, str(error)
-            # A service manager may ask all of a job's processes to end at once.
+            # A service manager may terminate all processes of a job at once.
             if self._closed.wait(_MOMENT_SECONDS) or self._stop.made:
                 return
             pause = min(max(2 * pause, self._shortest_pause), _LONGEST_PAUSE_SECONDS)
             if rounds:
                 pause = self._shortest_pause
-            self._died()
+            self._on_exit()
             log.warning(
                 "the prober has ended (%s) after %d rounds: started again in %g s", end, rounds, pause
             )
 
     def _live(self) -> tuple[int, str]:
-        """One life of the process: how many rounds it took, and how it ended."""
+        """Run the process until it ends; returns its number of rounds, and how it ended."""
         rounds = 0
         with GuardedProcess(self._command, subprocess.PIPE, given=self._task) as process:
             self._process = process
             assert process.answers is not None
             for line in process.answers if not self._closed.is_set() else ():
                 try:
-                    self._tell(msgspec.json.decode(line, type=RoundSummary))
-                except msgspec.DecodeError:  # cut off by its death
+                    self._on_round(msgspec.json.decode(line, type=RoundSummary))
+                except msgspec.DecodeError:  # a line that was cut off when the process ended
                     continue
                 rounds += 1
-            # Its output may end a moment before it does, and then how it ended would be our doing.
+            # Its output may end shortly before the process: without the wait, leaving the block would kill it.
             process.wait()
         return rounds, _end_in_words(process.exit_code)
 
@@ -134,12 +133,12 @@ def _end_in_words(exit_code: int | None) -> str:
 
 
 def main() -> None:
-    """The process: takes rounds until SIGTERM, or until nobody listens any more."""
+    """The process: probes until SIGTERM, or until the reader of its standard output is gone."""
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=ProberTask)
     configure_logs(task.log_level, task.log_format)
     with stop_requests() as stop:
 
-        def tell(taken: ProbeRound) -> None:
+        def on_round(taken: ProbeRound) -> None:
             try:
                 sys.stdout.buffer.write(msgspec.json.encode(taken.summary) + b"\n")
                 sys.stdout.buffer.flush()
@@ -153,7 +152,7 @@ def main() -> None:
             cluster_id=task.cluster_id,
             interval_seconds=task.interval_seconds,
             job_id=task.job_id,
-            tell=tell,
+            on_round=on_round,
             stop=stop,
         )
 

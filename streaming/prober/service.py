@@ -1,8 +1,4 @@
-"""``probe``: the prober without the job, round after round or once; and the prober that ``run`` has.
-
-Knows which connections a prober needs and what a person is shown of a round; must not know how a round is
-taken.
-"""
+"""Opens a prober and runs it, at an interval or once, and prints its rounds; for ``probe`` and ``run``."""
 
 from __future__ import annotations
 
@@ -16,18 +12,18 @@ from groupreplay.state.output.envelope import timestamp
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
-from groupreplay.streaming.config.logs import tell
+from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, encode_message
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.group_admin import LiveGroups
+from groupreplay.streaming.kafka.group_admin import GroupAdmin
+from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.topics import ensure_topics
-from groupreplay.streaming.prober.probe_log import groups_in_progress
 from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
+from groupreplay.streaming.prober.probes_topic import groups_in_progress
 from groupreplay.streaming.text.terminal import Table
 
-#: How far back a prober that starts looks for groups that were rebalancing.
+#: How far back a starting prober reads its topic to find groups that were rebalancing.
 _MEMORY_MS: Final = 3_600_000
 
 
@@ -41,15 +37,14 @@ def open_prober(
     job_id: str | None,
     clock: Callable[[], int],
 ) -> Prober:
-    """A prober that goes on where the last one ended, by what that one has written to ``topic``.
+    """A prober that continues where the previous one ended, according to ``topic``.
 
     Raises:
         GroupReplayError: the topic cannot be read.
     """
     known = groups_in_progress(Connection(sink), topic, cluster_id, clock() - _MEMORY_MS)
-    questions = LiveGroups(Connection(source))
     return Prober(
-        questions,
+        GroupAdmin(Connection(source)),
         cluster_id=cluster_id,
         clock=clock,
         interval_ms=round(1_000 * interval_seconds),
@@ -59,10 +54,10 @@ def open_prober(
 
 
 def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: float) -> int:
-    """Takes rounds until SIGTERM or Ctrl-C; returns the exit code (128 + the signal's number).
+    """Probe until SIGTERM or Ctrl-C; returns the exit code (128 + the signal's number).
 
     Raises:
-        GroupReplayError: at the start, a cluster cannot be reached or the topic can be neither found nor made.
+        GroupReplayError: at the start, a cluster cannot be reached, or the topic does not exist and cannot be created.
     """
     with stop_requests() as stop:
         cluster_id = Connection(source).cluster_id()
@@ -74,7 +69,7 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
             cluster_id=cluster_id,
             interval_seconds=interval_seconds,
             job_id=None,
-            tell=lambda taken: tell(round_line(taken.summary)),
+            on_round=lambda taken: report_progress(round_line(taken.summary)),
             stop=stop,
         )
         return stop.exit_code
@@ -88,10 +83,10 @@ def keep_probing(
     cluster_id: str,
     interval_seconds: float,
     job_id: str | None,
-    tell: Callable[[ProbeRound], None],
+    on_round: Callable[[ProbeRound], None],
     stop: StopRequest,
 ) -> None:
-    """Takes rounds and writes them to ``topic`` until somebody says stop; ``tell`` gets each that was written."""
+    """Probe and write the rounds to ``topic`` until ``stop``; ``on_round`` receives each one that was written."""
     publisher = Publisher(sink)
     prober = ProberThread(
         lambda: open_prober(
@@ -105,7 +100,7 @@ def keep_probing(
         ),
         interval_seconds=interval_seconds,
         write=lambda messages: publisher.publish(topic, map(encode_message, messages)),
-        tell=tell,
+        on_round=on_round,
     )
     prober.start()
     while not stop.wait(1.0):
@@ -114,18 +109,18 @@ def keep_probing(
 
 
 def probe_once(source: Cluster) -> ProbeRound:
-    """One round, written nowhere.
+    """Probe once, without writing the result.
 
     Raises:
         GroupReplayError: the cluster cannot be reached.
     """
     connection = Connection(source)
-    prober = Prober(LiveGroups(connection), cluster_id=connection.cluster_id(), clock=now_ms)
+    prober = Prober(GroupAdmin(connection), cluster_id=connection.cluster_id(), clock=now_ms)
     return prober.take()
 
 
 def check_round(summary: RoundSummary) -> None:
-    """Raises when a round cannot have seen everything.
+    """Check that a round covers all groups.
 
     Raises:
         GroupReplayError: rights are missing, or brokers did not answer.
@@ -139,13 +134,13 @@ def check_round(summary: RoundSummary) -> None:
             raise GroupReplayError(
                 f"a broker did not answer: {error}",
                 where=f"broker {number}",
-                fix="groups that it coordinates are missing from the answer; ask again when it is back",
+                fix="the groups that it coordinates are missing above; probe again when the broker is back",
                 exit_code=ExitCode.CONNECTION,
             )
 
 
 def round_line(summary: RoundSummary) -> str:
-    """A round in one line for a person."""
+    """A round as one line of text."""
     silent = sum(error is not None for error in summary.brokers.values())
     parts = [
         f"{timestamp(summary.taken_ms)}: {summary.groups} groups rebalancing",
@@ -168,7 +163,7 @@ def round_table(answers: Iterable[GroupAnswer]) -> Table:
 
 
 def round_documents(taken: ProbeRound) -> list[Mapping[str, Any]]:
-    """The answers as ``group-probes`` would have them."""
+    """The answers as in the topic ``group-probes``."""
     return [msgspec.to_builtins(one) for one in taken.answers]
 
 

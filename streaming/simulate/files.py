@@ -1,7 +1,4 @@
-"""A simulation as files: a capture of groups that never were, and beside it what really happened to them.
-
-Knows files; must not know what stands in a row (`simulation_rows`) nor what a group does.
-"""
+"""Writes a simulation to files: a capture, and the true states of its groups."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ import pyarrow as pa
 from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, Advance, no_progress
-from groupreplay.streaming.simulate.rows import Place, Row, simulated_rows
+from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.simulate.rows import RowTarget, SimulatedRow, simulated_rows
 
 CLUSTER_ID: Final = "simulated"
 ERA: Final = "simulated"
@@ -25,47 +22,47 @@ _BATCH_ROWS: Final = 5_000
 
 
 def truth_path(path: Path) -> Path:
-    """Where the truth about a capture stands: ``night.parquet`` has ``night.truth.jsonl``."""
+    """The file of the true states of a capture: ``night.truth.jsonl`` for ``night.parquet``."""
     return path.with_suffix(".truth.jsonl")
 
 
 def write_simulation(
-    plan: SimulationPlan, path: Path, progress: Advance = no_progress, *, truth: Path | None = None
+    plan: SimulationPlan, path: Path, progress: ProgressCallback = no_progress, *, truth: Path | None = None
 ) -> int:
-    """Write the capture and the truth; the same plan gives the same bytes. Returns the number of records.
+    """Write the capture and the true states; returns the number of records. The same plan gives the same bytes.
 
-    Both files appear when they are whole, the capture first.
+    Both files appear when they are complete, the capture first.
 
     Raises:
         GroupReplayError: a file cannot be written.
     """
     with (
-        appearing(truth or truth_path(path)) as told,
+        atomic_file(truth or truth_path(path)) as truth_file,
         CaptureWriter(path, cluster_id=CLUSTER_ID, era=ERA) as capture,
     ):
         capture.topic_names.update(plan.topic_names())
         rows = _Rows(capture)
-        for row in simulated_rows(plan, Place(cluster_id=CLUSTER_ID), told, progress):
+        for row in simulated_rows(plan, RowTarget(cluster_id=CLUSTER_ID), truth_file, progress):
             rows.add(row)
         rows.flush()
     return capture.rows
 
 
 class _Rows:
-    """Rows of the capture, handed over in batches of one partition each."""
+    """Collects rows into batches of one partition each for the capture."""
 
     def __init__(self, capture: CaptureWriter) -> None:
         self._capture = capture
-        self._pending: list[Row] = []
+        self._pending: list[SimulatedRow] = []
 
-    def add(self, row: Row) -> None:
-        """One more row, behind those of its partition."""
+    def add(self, row: SimulatedRow) -> None:
+        """Add the next row of its partition."""
         if self._pending and (self._pending[-1][:2] != row[:2] or len(self._pending) == _BATCH_ROWS):
             self.flush()
         self._pending.append(row)
 
     def flush(self) -> None:
-        """Hand over what is left."""
+        """Write the pending rows."""
         if self._pending:
             columns = zip(*self._pending, strict=True)
             arrays = [pa.array(values, field.type) for values, field in zip(columns, ROW_SCHEMA, strict=True)]
@@ -74,11 +71,11 @@ class _Rows:
 
 
 @contextmanager
-def appearing(path: Path) -> Iterator[TextIO]:
-    """A text file that has its name only when it is whole.
+def atomic_file(path: Path) -> Iterator[TextIO]:
+    """A text file that gets its name only when it is complete.
 
     Raises:
-        GroupReplayError: it cannot be written.
+        GroupReplayError: the file cannot be written.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -87,9 +84,9 @@ def appearing(path: Path) -> Iterator[TextIO]:
         part.replace(path)
     except OSError as error:
         raise GroupReplayError(
-            f"cannot write the truth, {error.strerror}",
+            f"cannot write the true states, {error.strerror}",
             where=str(path),
-            fix="check that the folder exists, may be written and has room",
+            fix="check that the folder exists, is writable and has free space",
             exit_code=ExitCode.USAGE,
         ) from None
     finally:

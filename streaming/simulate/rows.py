@@ -1,8 +1,4 @@
-"""A simulation as rows: the records of the offsets topic partition by partition, then what a prober has written.
-
-Knows records, messages of the prober and lines of the truth as bytes; must not know where they go
-(`simulation_file`, `simulation_topic`) nor what a group does.
-"""
+"""A simulation as rows: records of the offsets topic partition by partition, then the prober's messages."""
 
 from __future__ import annotations
 
@@ -35,18 +31,18 @@ from groupreplay.streaming.contract.probe_messages import (
     RoundSummary,
     encode_message,
 )
-from groupreplay.streaming.kafka.topic_reader import Advance
+from groupreplay.streaming.kafka.topic_reader import ProgressCallback
 
 PROBES_TOPIC: Final = "group-probes"
 _SPILL_BYTES: Final = 32 * 1024 * 1024
 _SEPARATOR: Final = b"\0"
 #: Topic, partition, offset, timestamp, timestamp type, key, value.
-Row: TypeAlias = tuple[str, int, int, int, int, bytes, "bytes | None"]
+SimulatedRow: TypeAlias = tuple[str, int, int, int, int, bytes, "bytes | None"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a simulation is to be read. ``first_offsets``: of a real topic, which counts its records itself."""
+class RowTarget:
+    """The topics that the rows are for. ``first_offsets``: of a real topic, which assigns offsets itself."""
 
     cluster_id: str
     topic: str = OFFSETS_TOPIC
@@ -54,24 +50,26 @@ class Place:
     first_offsets: Mapping[int, int] | None = None
 
 
-def simulated_rows(plan: SimulationPlan, place: Place, truth: TextIO, progress: Advance) -> Iterator[Row]:
-    """All rows; the truth is written meanwhile.
+def simulated_rows(
+    plan: SimulationPlan, target: RowTarget, truth: TextIO, progress: ProgressCallback
+) -> Iterator[SimulatedRow]:
+    """All rows; writes the true states to ``truth`` on the way.
 
-    Records of a partition come in their order, one partition after the other. What the prober has written is one
-    partition of its own topic, by time: each round's answers, and its summary behind them.
+    The records come partition by partition, in the order of their offsets. The prober's messages are one partition of
+    their own topic, ordered by time: the answers of each round, then its summary.
     """
     with ExitStack() as stack:
-        answers = _Sorted(stack)
-        rounds = _Rounds(plan, place)
+        answers = _MessageSorter(stack)
+        rounds = _Rounds(plan, target)
         done = 0
         for partition, group_ids in enumerate(plan.group_ids()):
             for item in simulate(plan, group_ids, partition):
                 if isinstance(item, WrittenRecord):
                     rounds.records[partition] += 1
-                    yield _record(place, partition, item)
+                    yield _record(target, partition, item)
                 elif isinstance(item, GroupProbe):
                     rounds.note_answer(item)
-                    answers.add(item.taken_ms, *encode_message(_answer(place, partition, item, plan)))
+                    answers.add(item.taken_ms, *encode_message(_answer(target, partition, item, plan)))
                 elif isinstance(item, LogEnds):
                     rounds.note_ends(partition, item)
                 else:
@@ -80,18 +78,18 @@ def simulated_rows(plan: SimulationPlan, place: Place, truth: TextIO, progress: 
             progress(done, plan.groups)
         messages = heapq.merge(answers, rounds.messages(), key=lambda message: message[0])
         for offset, (taken_ms, key, value) in enumerate(messages):
-            yield place.probes_topic, 0, offset, taken_ms, 0, key, value
+            yield target.probes_topic, 0, offset, taken_ms, 0, key, value
 
 
-def _record(place: Place, partition: int, item: WrittenRecord) -> Row:
+def _record(target: RowTarget, partition: int, item: WrittenRecord) -> SimulatedRow:
     value = None if item.value is None else encode_value(item.value)
-    return place.topic, partition, item.offset, item.timestamp_ms, 0, encode_key(item.key), value
+    return target.topic, partition, item.offset, item.timestamp_ms, 0, encode_key(item.key), value
 
 
-def _answer(place: Place, partition: int, item: GroupProbe, plan: SimulationPlan) -> GroupAnswer:
+def _answer(target: RowTarget, partition: int, item: GroupProbe, plan: SimulationPlan) -> GroupAnswer:
     summary = item.summary
     return GroupAnswer(
-        cluster_id=place.cluster_id,
+        cluster_id=target.cluster_id,
         group_id=item.group_id,
         taken_ms=item.taken_ms,
         state=summary.state.value,
@@ -128,8 +126,8 @@ def _line(item: GroupTransition | CoordinatorWarning) -> str:
     return json.dumps(fields)
 
 
-class _Sorted:
-    """Messages by time, and by the order in which they came; what is too much for memory waits in files."""
+class _MessageSorter:
+    """Sorts messages by time, then by order of arrival; spills to files what does not fit into memory."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
@@ -139,8 +137,8 @@ class _Sorted:
         self._added = 0
 
     def add(self, taken_ms: int, key: bytes, value: bytes) -> None:
-        """One more message."""
-        # Neither simulated names nor JSON have raw NUL or line ends, so whole lines sort as their times do.
+        """Add a message."""
+        # Neither simulated names nor JSON contain NUL or line ends, so whole lines sort by time.
         line = _SEPARATOR.join((b"%015d%015d" % (taken_ms, self._added), key, value + b"\n"))
         self._held.append(line)
         self._added += 1
@@ -160,11 +158,11 @@ class _Sorted:
 
 @dataclass(slots=True)
 class _Rounds:
-    """The rounds of the prober: where each partition ended then, and how many groups were in a rebalance."""
+    """The rounds of the prober: the end of each partition, and the number of rebalancing groups."""
 
     plan: SimulationPlan
-    place: Place
-    #: Records of each partition that can be read.
+    target: RowTarget
+    #: Number of readable records of each partition.
     records: array[int] = field(init=False)
     _times: range = field(init=False)
     _high: list[array[int]] = field(init=False)
@@ -180,30 +178,30 @@ class _Rounds:
         self._rebalancing = array("q", bytes(8 * len(self._times)))
 
     def note_ends(self, partition: int, item: LogEnds) -> None:
-        """Where the partition ended when the next round was taken."""
+        """Add the end of a partition at the time of the next round."""
         high, stable = item.high_watermark, item.last_stable
-        if self.place.first_offsets is not None:
-            # A real topic has neither the markers nor what was aborted.
-            high = stable = self.place.first_offsets[partition] + self.records[partition]
+        if self.target.first_offsets is not None:
+            # A real topic has neither transaction markers nor aborted records.
+            high = stable = self.target.first_offsets[partition] + self.records[partition]
         self._high[partition].append(high)
         self._stable[partition].append(stable)
 
     def note_answer(self, item: GroupProbe) -> None:
-        """An answer about a group."""
+        """Count an answer about a group."""
         self._rebalancing[self._times.index(item.taken_ms)] += item.summary.state in REBALANCING
 
     def messages(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """A summary of each round, when all partitions are complete."""
+        """The summary of each round; call this when all partitions are complete."""
         for number, taken_ms in enumerate(self._times):
             away = self.plan.away(taken_ms)
             ends = enumerate(zip(self._high, self._stable, strict=True))
             message = RoundSummary(
-                cluster_id=self.place.cluster_id,
+                cluster_id=self.target.cluster_id,
                 taken_ms=taken_ms,
-                # One that is away is not among those that the cluster names.
+                # A broker that is down is not in the cluster's metadata.
                 brokers={broker: None for broker in BROKERS if broker not in away},
                 rights="ok",
-                partitions={place: (high[number], stable[number]) for place, (high, stable) in ends},
+                partitions={target: (high[number], stable[number]) for target, (high, stable) in ends},
                 partition_count=self.plan.partitions,
                 groups=self._rebalancing[number],
             )

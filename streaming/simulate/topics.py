@@ -1,7 +1,4 @@
-"""A simulation as topics of a live cluster: its records with their times, and the prober's answers beside them.
-
-Knows topics and the producer; must not know what stands in a row (`simulation_rows`) nor what a group does.
-"""
+"""Writes a simulation to topics of a live cluster: records with their simulated times, and the prober's messages."""
 
 from __future__ import annotations
 
@@ -18,21 +15,21 @@ from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.topic_reader import Advance, no_progress
-from groupreplay.streaming.simulate.files import appearing
-from groupreplay.streaming.simulate.rows import PROBES_TOPIC, Place, Row, simulated_rows
+from groupreplay.streaming.kafka.topic_reader import ProgressCallback, no_progress
+from groupreplay.streaming.simulate.files import atomic_file
+from groupreplay.streaming.simulate.rows import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
 
-#: Only Kafka's own administration client may write to internal topics, and brokers know it by its name.
+#: Brokers accept writes to internal topics only from a client with this name, that of Kafka's admin client.
 _ADMINISTRATOR: Final = "__admin_client"
-#: What is simulated may be of last year, and must stay all the same.
+#: Simulated records may have old timestamps, and must not be deleted because of them.
 _KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1"}
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 _ROOM_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topics:
-    """Where a simulation goes. ``offsets_topic``: into the brokers' own topic, which somebody has said."""
+class SimulationTopics:
+    """The topics to write. ``offsets_topic``: the user allowed writing to the brokers' own __consumer_offsets."""
 
     cluster: Cluster
     topic: str
@@ -40,41 +37,43 @@ class Topics:
     offsets_topic: bool = False
 
 
-def write_to_topic(plan: SimulationPlan, topics: Topics, truth: Path, progress: Advance = no_progress) -> int:
-    """Write the simulation behind what the topics have, and the truth. Returns the number of records.
+def write_to_topic(
+    plan: SimulationPlan, topics: SimulationTopics, truth: Path, progress: ProgressCallback = no_progress
+) -> int:
+    """Append the simulation to the topics, and write the true states; returns the number of records.
 
-    A topic that is missing is made. Records keep the times that were simulated; a topic counts offsets by itself,
-    and has neither aborted transactions nor the markers of the others.
+    Missing topics are created. Records keep their simulated times, but the topic assigns the offsets, and it contains
+    neither aborted transactions nor transaction markers.
 
     Raises:
-        GroupReplayError: it is the offsets topic, and nobody has said so; a topic has another number of
-            partitions; the cluster does not take the records, or the truth cannot be written.
+        GroupReplayError: the topic is the offsets topic without permission; a topic has another number of
+            partitions; the cluster rejects the records, or the true states cannot be written.
     """
     if topics.topic == OFFSETS_TOPIC and not topics.offsets_topic:
         raise GroupReplayError(
-            "simulated groups do not belong into the offsets topic of a cluster that is in use",
+            "simulated groups must not be written to the offsets topic of a cluster in use",
             where=topics.cluster.bootstrap_servers,
-            fix="name another topic, or on a cluster of your own add --into-offsets-topic",
+            fix="choose another topic, or, on a test cluster of your own, add --into-offsets-topic",
             exit_code=ExitCode.USAGE,
         )
     connection = Connection(topics.cluster)
     _ensure(connection, topics.topic, plan.partitions)
     if plan.probe_interval_ms is not None:
         _ensure(connection, topics.probes_topic, 1)
-    place = Place(
+    target = RowTarget(
         cluster_id=connection.identify(topics.topic).cluster_id,
         topic=topics.topic,
         probes_topic=topics.probes_topic,
         first_offsets=connection.end_offsets(topics.topic, plan.partitions),
     )
-    with appearing(truth) as told:
-        return _produce(topics, simulated_rows(plan, place, told, progress))
+    with atomic_file(truth) as truth_file:
+        return _produce(topics, simulated_rows(plan, target, truth_file, progress))
 
 
 def _ensure(connection: Connection, topic: str, partitions: int) -> None:
-    """The topic with so many partitions; made if there is none."""
+    """Check the topic's number of partitions; create the topic if it is missing."""
     try:
-        # All of them: to name a topic that is missing may create it.
+        # Lists all topics: a request for one missing topic may create it.
         known = connection.admin().list_topics(timeout=REQUEST_SECONDS).topics.get(topic)
         if known is None:
             config = _COMPACTED if topic == OFFSETS_TOPIC else _KEPT
@@ -87,12 +86,12 @@ def _ensure(connection: Connection, topic: str, partitions: int) -> None:
         raise GroupReplayError(
             f"the topic has {len(known.partitions)} partitions, not {partitions}",
             where=topic,
-            fix=f"simulate with --partitions {len(known.partitions)}, or name another topic",
+            fix=f"simulate with --partitions {len(known.partitions)}, or choose another topic",
             exit_code=ExitCode.USAGE,
         )
 
 
-def _produce(topics: Topics, rows: Iterable[Row]) -> int:
+def _produce(topics: SimulationTopics, rows: Iterable[SimulatedRow]) -> int:
     cluster = topics.cluster
     if topics.topic == OFFSETS_TOPIC:
         cluster = replace(cluster, properties={**cluster.properties, "client.id": _ADMINISTRATOR})
@@ -124,14 +123,14 @@ def _produce(topics: Topics, rows: Iterable[Row]) -> int:
         raise GroupReplayError(
             f"{left} records were not delivered in time",
             where=cluster.bootstrap_servers,
-            fix="look at the brokers, then simulate into another topic",
+            fix="check the brokers, then simulate into another topic",
             exit_code=ExitCode.CONNECTION,
         )
     return count
 
 
 def _send(producer: Producer, record: dict[str, Any]) -> None:
-    """Hand a record over; while the queue is full, wait for the brokers."""
+    """Produce a record; while the queue is full, wait for the brokers."""
     while True:
         try:
             producer.produce(**record)

@@ -1,6 +1,6 @@
-"""What a live view looks like: lines in colour with a moving status below them, or plain lines in a pipe.
+"""The live view: coloured lines with a status line below them on a terminal, plain lines in a pipe.
 
-Knows the terminal; must not know what the lines are about. Its texts were made safe by ``timeline``.
+It expects texts without control characters, as ``event_text`` makes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GROUP_COLOURS: Final = ("cyan", "green", "magenta", "blue")
 
 
 class Screen:
-    """Lines on stdout; what is going on right now as a status line, or as one line on stderr in a pipe."""
+    """Prints lines on stdout, and the current activity as a status line, or in a pipe as a line on stderr."""
 
     def __init__(self, *, colour: bool) -> None:
         self.colour = colour
@@ -33,7 +33,7 @@ class Screen:
 
     @contextlib.contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Says what is being waited for."""
+        """Show an activity while the block runs."""
         if self._console is None:
             click.echo(f"{what} ...", err=True)
             yield
@@ -46,25 +46,25 @@ class Screen:
             self._status = None
 
     def status(self, what: str) -> None:
-        """Changes what ``busy`` says; in a pipe nothing, as it may change often."""
+        """Change the text of ``busy``; does nothing in a pipe, because it may change often."""
         if self._status is not None:
             self._status.update(Text(what))
 
     def heading(self, text: str) -> None:
-        """A line that stands out."""
+        """Print an emphasised line."""
         self._print(text, "bold")
 
     def note(self, text: str) -> None:
-        """A line that stands back."""
+        """Print a dimmed line."""
         self._print(text, "dim")
 
     def action(self, text: str) -> None:
-        """What is being done to a group, between the events that follow from it."""
+        """Print an action of the demo, between the events that it causes."""
         now = datetime.now(timezone.utc).strftime("%H:%M:%S.%f")[:12]
         self._print(f"{now}  >>>    {text}", "dim")
 
     def line(self, line: Line) -> None:
-        """One event."""
+        """Print one event."""
         if self._console is None:
             click.echo(line.plain())
             return

@@ -1,7 +1,6 @@
-"""What a person or a pipe is shown: tables, CSV, JSON on stdout, progress on stderr.
+"""Prints tables, CSV and JSON on stdout, and errors and progress on stderr.
 
-Knows terminals and the four output formats; must not know what the cells mean. This is the edge where text
-from records is made harmless: every cell passes ``safe_text``, every JSON text is escaped.
+Text from records is made harmless here: every cell passes ``safe_text``, every JSON text is escaped.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, TextIO
+from typing import Any, Final, Literal, TextIO
 
 import click
 
@@ -24,19 +22,12 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.logs import without_secrets
 
 Cell = str | int | None
+#: The values of ``-o``.
+OutputFormat = Literal["table", "json", "jsonl", "csv"]
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 _REDRAW_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 10.0
-
-
-class Output(str, Enum):
-    """The values of ``-o``."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +38,28 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
 
-def show(table: Table, documents: Iterable[Mapping[str, Any]], output: Output, *, colour: bool) -> None:
-    """Print the same answer as a table, as CSV, or the documents behind it as JSON."""
-    if output is Output.TABLE:
+def show(table: Table, documents: Iterable[Mapping[str, Any]], output: OutputFormat, *, colour: bool) -> None:
+    """Print a result: as a table, as CSV, or its documents as JSON."""
+    if output == "table":
         print_table(table, colour=colour)
-    elif output is Output.CSV:
+    elif output == "csv":
         print_csv(table)
-    elif output is Output.JSON:
+    elif output == "json":
         click.echo(escape_json(json.dumps(list(documents), ensure_ascii=False, indent=2)))
     else:
         for document in documents:
             click.echo(json_line(document))
 
 
+def merged(tables: Sequence[Table]) -> Table:
+    """All rows under the columns of all tables, for a format that has a single heading."""
+    columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
+    named = [dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows]
+    return Table(columns, [tuple(row.get(name) for name in columns) for row in named])
+
+
 def print_table(table: Table, *, colour: bool) -> None:
-    """Aligned columns; drawn by rich on a colour terminal, plain text anywhere else."""
+    """Print aligned columns: with rich on a colour terminal, otherwise as plain text."""
     cells = [[_cell(value) for value in row] for row in table.rows]
     if colour:
         _print_rich(table.columns, cells)
@@ -85,7 +83,7 @@ def _print_rich(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> None:
 
 
 def print_csv(table: Table) -> None:
-    """RFC 4180, with a quote in front of what a spreadsheet would run as a formula (CWE-1236)."""
+    """Print RFC 4180, with ``'`` before values that a spreadsheet would evaluate as a formula (CWE-1236)."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(table.columns)
     writer.writerows([_csv_cell(value) for value in row] for row in table.rows)
@@ -103,7 +101,7 @@ def _csv_cell(value: Cell) -> str | int:
 
 
 def print_json_array(values: Iterable[object], before: Callable[[], None]) -> None:
-    """A JSON array, written as its elements come; ``before`` each of them is called."""
+    """Print a JSON array element by element; calls ``before`` before each of them."""
     separator = "[\n"
     for value in values:
         before()
@@ -113,17 +111,17 @@ def print_json_array(values: Iterable[object], before: Callable[[], None]) -> No
 
 
 def safe_line(text: str) -> str:
-    """A line about records for a person, whatever stands in it."""
+    """A message with text from records, without secrets and control characters."""
     return safe_text(without_secrets(text), 2000)
 
 
 def json_line(value: object) -> str:
-    """One JSON text on one line, without blanks as Kafka's formatters print it, harmless to a terminal."""
+    """A JSON text on one line, without blanks like Kafka's formatters, harmless to a terminal."""
     return escape_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def escape_json(text: str) -> str:
-    r"""A JSON text with every unsafe character inside its strings written as ``\uXXXX``: the same value."""
+    r"""The JSON text with every unsafe character in its strings escaped as ``\uXXXX``; the value is the same."""
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(map(_json_character, text))
@@ -134,18 +132,18 @@ def _json_character(char: str) -> str:
     if char == "\x7f":
         return "\\u007f"
     if char == "\n" or safe_text(char, None) == char:
-        return char  # outside of strings a JSON text may have line ends
+        return char  # line ends may occur between JSON tokens
     return json.dumps(char)[1:-1]
 
 
 def is_colour_terminal(stream: TextIO, *, no_color: bool = False) -> bool:
-    """Whether colours may be used: a terminal that can, and nobody who forbids it (no-color.org)."""
+    """Whether the stream is a terminal with colours, and they are not disabled (no-color.org)."""
     forbidden = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not forbidden
 
 
 def print_error(error: BaseException) -> None:
-    """What failed and where, and below it what to do next."""
+    """Print what failed and where, and below it what to do next."""
     if isinstance(error, GroupReplayError):
         where = f" ({error.where})" if error.where else ""
         what, fix = f"{error.what}{where}", error.fix or ""
@@ -158,7 +156,7 @@ def print_error(error: BaseException) -> None:
 
 
 class Progress:
-    """How far a long read is: redrawn on a terminal, else a line each ten seconds; nothing on stdout."""
+    """Progress of a long read on stderr: a redrawn line on a terminal, otherwise a line every ten seconds."""
 
     def __init__(self, what: str, stream: TextIO | None = None) -> None:
         self._what = what
@@ -169,7 +167,7 @@ class Progress:
         self._drawn = False
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show ``done`` of ``total`` if the last showing is long enough ago."""
+        """Show ``done`` of ``total``, unless the last update was very recent."""
         now = time.monotonic()
         if now - self._last < self._pause:
             return
@@ -181,7 +179,7 @@ class Progress:
         self._drawn = self._redraws
 
     def close(self) -> None:
-        """Remove the line, so that what follows starts clean."""
+        """Remove the line."""
         if self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
@@ -195,7 +193,7 @@ class Progress:
 
 
 class Bar:
-    """A bar on stderr while something long goes on; where that is no terminal, nothing."""
+    """A progress bar on stderr if that is a terminal; otherwise nothing."""
 
     def __init__(self, what: str, stream: TextIO | None = None) -> None:
         self._what = what

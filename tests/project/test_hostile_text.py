@@ -20,7 +20,7 @@ from groupreplay.streaming.contract.probe_messages import GroupAnswer, MemberAns
 from groupreplay.streaming.prober import service
 from groupreplay.streaming.text.event_text import line_of
 from groupreplay.streaming.text.screen import Screen
-from groupreplay.streaming.text.terminal import Output, show
+from groupreplay.streaming.text.terminal import show
 from support.histories.builders import Raw as Record
 from support.histories.builders import asked_for, commit, generation, member
 from support.histories.modern_builders import (
@@ -231,7 +231,7 @@ def test_probe_results(capsys: pytest.CaptureFixture[str], output: str) -> None:
         for name in NAMES.values()
     ]
     table = service.round_table(results)
-    show(table, [{"group_id": one.group_id} for one in results], Output(output), colour=False)
+    show(table, [{"group_id": one.group_id} for one in results], output, colour=False)
     printed = capsys.readouterr().out
     assert harmful(printed) == set()
     assert printed.count("\n") == {"json": 3 * len(NAMES) + 2, "jsonl": len(NAMES)}.get(

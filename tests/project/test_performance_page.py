@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from groupreplay.streaming.cli.commands import run
+from groupreplay.streaming.cli.commands.run import command as run
 from support.paths import ROOT
 
 PAGES = {name: (ROOT / "docs" / name).read_text() for name in ("performance.md", "scaling.md")}

@@ -122,7 +122,7 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
         ["search", "consumer", "Stable", "2"],
     ]
     assert "nightly-report" not in {row[0] for row in rows if row}
-    assert output.splitlines()[-1] == "The broker, when asked, says the same."
+    assert output.splitlines()[-1] == "The broker describes the same groups and states."
 
 
 @pytest.mark.long
@@ -136,7 +136,7 @@ def test_a_scenario_is_played_with_real_clients(tmp_path: Path) -> None:
     assert len(said) == 2
     assert "suspects: shipping-b" in said[0]
     assert "resolved after" in said[1]
-    assert output.splitlines()[-1] == "The broker, when asked, says the same."
+    assert output.splitlines()[-1] == "The broker describes the same groups and states."
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,9 @@ def test_a_signal_ends_all(tmp_path: Path, number: signal.Signals) -> None:
         os.killpg(process.pid, number)  # as a terminal does: to the whole foreground group
         process.wait(END_SECONDS)
     assert process.returncode == 128 + number
-    assert (tmp_path / "err").read_text().splitlines()[-1] == "stopped; nothing is left running"
+    assert (tmp_path / "err").read_text().splitlines()[
+        -1
+    ] == "stopped; the broker, the consumers and the job have ended"
     assert len(seen) > 4
     assert gone(seen) == set()
     assert {path.name for path in tmp_path.iterdir()} == {"out", "err"}

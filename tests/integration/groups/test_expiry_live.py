@@ -23,13 +23,13 @@ from confluent_kafka.admin import AdminClient
 from groupreplay.state import Context
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.state.model.requests import Commit, Error, OffsetCommit, OffsetDelete
-from groupreplay.streaming.config.retention import RetentionFlags
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.inspection.inspection import pictures
+from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import new_consumer
@@ -103,12 +103,12 @@ class Clients:
     def replay(self) -> Replay:
         """A replay with the broker's retention settings."""
         connection = Connection(Cluster(bootstrap_servers=self.server))
-        retention = RetentionFlags().resolve(connection).for_context()
+        retention = effective_retention(RetentionFlags(), connection).for_context()
         return Replay(Context(cluster_id="live", topic_names=connection.topic_names(), **retention))
 
     def predicted(self) -> dict[Place, int | None]:
         """The expiry time of each offset, as replayed from the log."""
-        found = pictures(self.replay(), read_topic(Cluster(bootstrap_servers=self.server)))
+        found = live_groups(self.replay(), read_topic(Cluster(bootstrap_servers=self.server)))
         return {
             (group["group_id"], offset["topic"], offset["partition"]): offset["expires_at_ms"]
             for group in found

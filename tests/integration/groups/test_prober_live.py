@@ -25,9 +25,9 @@ from groupreplay.streaming.contract.probe_messages import (
 )
 from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.group_admin import LiveGroups
+from groupreplay.streaming.kafka.group_admin import GroupAdmin
+from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.topics import ensure_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.prober import Prober, ProbeRound
 from groupreplay.streaming.prober.service import open_prober
@@ -137,7 +137,7 @@ def test_an_open_transaction_holds_its_partition(
     """While a transaction with committed offsets is open, the last stable offset stays below the high watermark."""
     group, topic = unique("g"), unique("t")
     create_topics(AdminClient({"bootstrap.servers": broker.bootstrap_servers}), {topic: 1})
-    live_groups = LiveGroups(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)))
+    live_groups = GroupAdmin(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)))
     partitions = live_groups.layout().partitions
     mine = partition_for(group, partitions)
 
@@ -161,7 +161,7 @@ def test_a_broker_that_does_not_respond() -> None:
     """The round reports that the broker did not respond, and nothing about its partitions."""
     with EmbeddedBroker(offsets_partitions=1) as broker:
         connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
-        asking = Prober(LiveGroups(connection, request_seconds=2.0), cluster_id="c", clock=now_ms)
+        asking = Prober(GroupAdmin(connection, request_seconds=2.0), cluster_id="c", clock=now_ms)
         assert asking.take().summary.brokers == {1: None}
         broker.kill()
         silent = asking.take().summary
@@ -197,7 +197,7 @@ def test_lost_and_failed_rounds_do_not_split_a_rebalance(
     publisher = Publisher(sink)
     with EmbeddedBroker(offsets_partitions=2) as watched, World(watched.bootstrap_servers, tmp_path) as world:
         source = Connection(Cluster(bootstrap_servers=watched.bootstrap_servers))
-        live_groups = LiveGroups(source, request_seconds=3.0)
+        live_groups = GroupAdmin(source, request_seconds=3.0)
         prober = Prober(live_groups, cluster_id=source.cluster_id(), clock=now_ms)
 
         def take_round(*, lost: bool = False) -> ProbeRound:

@@ -17,12 +17,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.codecs import decode_key
 from groupreplay.state import OFFSETS_TOPIC, Context
-from groupreplay.streaming.config.retention import RetentionFlags
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka import topic_reader
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, comparable, read_topic, running_job, topic_names
 from support.kafka.waiting import wait_until
@@ -126,7 +126,9 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
             # The job has added no group of its own, and replay says the same as the job.
             assert groups_in_the_log(server) == {"old", "new", "after"}
             log = topic_reader.read_topic(Cluster(bootstrap_servers=server))
-            known = RetentionFlags().resolve(Connection(Cluster(bootstrap_servers=server))).for_context()
+            known = effective_retention(
+                RetentionFlags(), Connection(Cluster(bootstrap_servers=server))
+            ).for_context()
             replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era, **known))
             events = [
                 json.loads(row.value or b"") for row in replayed.feed(log) if row.output is Output.EVENTS

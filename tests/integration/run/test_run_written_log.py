@@ -17,12 +17,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.codecs import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from groupreplay.state import Context
-from groupreplay.streaming.config.retention import RetentionFlags
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka import topic_reader
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.raw_records import commit as commit_bytes
@@ -84,7 +84,7 @@ def converted(begin: int) -> list[Raw]:
 def replay(server: str) -> dict[str, Json]:
     """The events that ``replay`` finds in the log, by id."""
     log = topic_reader.read_topic(Cluster(bootstrap_servers=server))
-    known = RetentionFlags().resolve(Connection(Cluster(bootstrap_servers=server))).for_context()
+    known = effective_retention(RetentionFlags(), Connection(Cluster(bootstrap_servers=server))).for_context()
     replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era, member_events=True, **known))
     events = [json.loads(row.value or b"") for row in replayed.feed(log) if row.output is Output.EVENTS]
     return {event["id"]: comparable(event) for event in events}

@@ -22,7 +22,7 @@ from groupreplay.streaming.job import query_run
 from groupreplay.streaming.job import run as run_module
 from groupreplay.streaming.job.run import run
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-from groupreplay.streaming.kafka.topics import ensure_topics
+from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke
 from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_topic, topic_names, write_log

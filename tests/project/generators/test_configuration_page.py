@@ -52,8 +52,8 @@ def test_the_file_takes_what_the_page_names(tmp_path: Path) -> None:
     given = command.make_context("run", flags, parent=ctx).params
     assert {name: given[name] for name in ("probe_interval_seconds", "labels", "rule_numbers", "probe")} == {
         "probe_interval_seconds": 7.0,
-        "labels": (("team", "core"),),
+        "labels": {"team": "core"},
         "rule_numbers": (("rebalance.stuck.threshold_ms", "3000"),),
         "probe": False,
     }
-    assert given["topics"]["events"] == "mine"
+    assert given["events_topic"] == "mine"

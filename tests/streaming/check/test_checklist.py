@@ -10,27 +10,27 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check import checklist as check_module
-from groupreplay.streaming.check.checklist import _Check, check, exit_code
-from groupreplay.streaming.check.result import CheckSettings, Result, Status, Subject, ok, warning
+from groupreplay.streaming.check.checklist import _Check, exit_code, run_checks
+from groupreplay.streaming.check.result import CheckResult, CheckSettings, Status, Subject, ok, warning
 from groupreplay.streaming.config.settings import Cluster
 from support.job.captures import invoke
 
 SETTINGS = CheckSettings(source=Cluster(bootstrap_servers="127.0.0.1:1"))
 
 
-def raising(error: Exception) -> Callable[[Subject], Sequence[Result]]:
+def raising(error: Exception) -> Callable[[Subject], Sequence[CheckResult]]:
     """A question whose answer is this error."""
 
-    def ask(_: Subject) -> Sequence[Result]:
+    def ask(_: Subject) -> Sequence[CheckResult]:
         raise error
 
     return ask
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, *checks: _Check, seconds: float = 30.0) -> list[Result]:
+def asked(monkeypatch: pytest.MonkeyPatch, *checks: _Check, seconds: float = 30.0) -> list[CheckResult]:
     """What these questions answer."""
     monkeypatch.setattr(check_module, "_CHECKS", checks)
-    return list(check(CheckSettings(source=SETTINGS.source, timeout_seconds=seconds)))
+    return list(run_checks(CheckSettings(source=SETTINGS.source, timeout_seconds=seconds)))
 
 
 def test_every_question_has_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,9 +49,9 @@ def test_every_question_has_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a", "ok", "well", None),
         ("a2", "warning", "poor", "mend it"),
         ("b", "failed", "no (here)", "do\nthis"),
-        ("c", "failed", "ValueError: broken", "--debug shows the traceback"),
-        ("d", "skipped", "cannot be asked before this is ok: c", None),
-        ("e", "skipped", "cannot be asked before this is ok: d", None),
+        ("c", "failed", "ValueError: broken", "run it again with --debug for the traceback"),
+        ("d", "skipped", "needs this check to be ok first: c", None),
+        ("e", "skipped", "needs this check to be ok first: d", None),
     ]
     assert exit_code(results) == ExitCode.AUTHORISATION
     assert exit_code(results[:2]) == ExitCode.OK
@@ -61,7 +61,7 @@ def test_no_question_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
     """One without an answer in time has failed; the next is asked all the same."""
     never = threading.Event()
 
-    def silent(_: Subject) -> Sequence[Result]:
+    def silent(_: Subject) -> Sequence[CheckResult]:
         never.wait()
         return []
 

@@ -66,13 +66,13 @@ def look_at(folder: Path | str) -> list[tuple[str, str]]:
 
 def test_a_checkpoint_that_can_be_used(tmp_path: Path) -> None:
     """Not there yet, empty, or ours; nothing is made by looking."""
-    first = "a first start, which builds the state in silence"
+    first = "a first start, which emits no events of the past"
     assert look_at(tmp_path / "a" / "b") == [("ok", f"{tmp_path}/a/b will be created: {first}")]
     assert list(tmp_path.iterdir()) == []
     assert look_at(tmp_path) == [("ok", f"{tmp_path} is empty: {first}")]
     (tmp_path / IDENTITY_FILE).write_bytes(msgspec.json.encode(IDENTITY))
     (tmp_path / LOCK_FILE).write_text("host a, process 1\n")
-    ours = f"{tmp_path} belongs to this cluster and topic, era era-1; made by release {IDENTITY.version}"
+    ours = f"{tmp_path} belongs to this cluster and topic, topic id era-1; made by release {IDENTITY.version}"
     assert look_at(f"file://{tmp_path}") == [("ok", ours)]
     [(status, text)] = look_at("s3a://bucket/checkpoint")
     assert (status, text.partition(":")[0]) == ("skipped", "s3a")
@@ -83,7 +83,7 @@ def test_a_checkpoint_of_another_life_of_the_topic(tmp_path: Path) -> None:
     old = msgspec.structs.replace(IDENTITY, era="era-0")
     (tmp_path / IDENTITY_FILE).write_bytes(msgspec.json.encode(old))
     [(status, text)] = look_at(tmp_path)
-    assert (status, "another life of the offsets topic" in text) == ("warning", True)
+    assert (status, "another offsets topic id" in text) == ("warning", True)
     for number in (2, 10):
         inside = tmp_path / f"anew-{number}"
         inside.mkdir()
@@ -138,11 +138,11 @@ def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
     """The user that asks is the one that would run the job."""
     tmp_path.chmod(0o500)
     [(status, text)] = look_at(tmp_path / "new")
-    assert (status, "cannot be written" in text) == ("failed", True)
+    assert (status, "is not writable" in text) == ("failed", True)
 
 
 def test_a_checkpoint_in_the_place_of_a_file(tmp_path: Path) -> None:
     """A file where the folder should be cannot be written into."""
     (tmp_path / "file").write_text("")
     [(status, text)] = look_at(tmp_path / "file" / "new")
-    assert (status, "cannot be written" in text) == ("failed", True)
+    assert (status, "is not writable" in text) == ("failed", True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check.result import (
+    CheckResult,
     CheckSettings,
-    Result,
     Status,
     Subject,
     failed,
@@ -20,10 +20,10 @@ def test_the_four_outcomes() -> None:
     """An error keeps its place, its remedy and its exit code; the others have none."""
     error = GroupReplayError("no", where="here", fix="mend", exit_code=ExitCode.DATA)
     assert [ok("a", "well"), warning("a", "poor", "mend"), failed("a", error), skipped("a", "b")] == [
-        Result(check="a", status=Status.OK, found="well"),
-        Result(check="a", status=Status.WARNING, found="poor", fix="mend"),
-        Result(check="a", status=Status.FAILED, found="no (here)", fix="mend", exit_code=ExitCode.DATA),
-        Result(check="a", status=Status.SKIPPED, found="cannot be asked before this is ok: b"),
+        CheckResult(check="a", status=Status.OK, found="well"),
+        CheckResult(check="a", status=Status.WARNING, found="poor", fix="mend"),
+        CheckResult(check="a", status=Status.FAILED, found="no (here)", fix="mend", exit_code=ExitCode.DATA),
+        CheckResult(check="a", status=Status.SKIPPED, found="needs this check to be ok first: b"),
     ]
     assert failed("a", error).document() == {
         "check": "a",

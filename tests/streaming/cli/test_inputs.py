@@ -11,10 +11,11 @@ import click
 import pytest
 
 from groupreplay.streaming.cli import inputs
-from groupreplay.streaming.cli.options import ProbesChoice
-from groupreplay.streaming.config.retention import RetentionFlags
+from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags
+from groupreplay.streaming.config.rules_file import RulesSource
+from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.inspection.inspection import pictures
+from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import Rows
 from support.histories.modern_builders import (
@@ -31,7 +32,7 @@ from support.job.captures import raw, write_capture
 
 AT = 1_767_225_600_000
 WEEK = RetentionFlags(retention_minutes=10_080, check_interval_ms=600_000)
-NO_PROBES = ProbesChoice("group-probes", None, None, asked_for=False)
+NO_PROBES = ProbesFlags("group-probes", ClusterFlags(), asked_for=False)
 
 
 class Answering:
@@ -59,9 +60,18 @@ def capture(tmp_path: Path) -> Path:
 
 def conditions(capture: Path, until_ms: int | None = None) -> list[Any]:
     """The names of the conditions that hold at the end of what is read."""
-    how: Any = {"retention": WEEK, "rules": None, "until_ms": until_ms}
-    with inputs.reading([capture], None, None, NO_PROBES, **how) as (driver, rows):
-        (group,) = pictures(driver, rows)
+    query = inputs.GroupsQuery(
+        log=inputs.LogInput(from_file=[capture], source=ClusterFlags(), probes=NO_PROBES),
+        retention=WEEK,
+        types=(),
+        with_lag=False,
+        at=until_ms,
+        fail_on=(),
+        rules=RulesSource(),
+        output="table",
+    )
+    with inputs.replaying(query) as (replay, rows):
+        (group,) = live_groups(replay, rows)
     return [one["condition"] for one in group["conditions"]]
 
 
@@ -93,7 +103,7 @@ def test_names_of_topics(capture: Path) -> None:
 def test_nothing_to_read() -> None:
     """A mistake that says which flags there are."""
     with pytest.raises(click.UsageError, match="--from-file FILE or --bootstrap-server"):
-        inputs.open_rows([], None, None, progress=lambda *_: None)
+        inputs.open_rows(inputs.LogInput(from_file=(), source=ClusterFlags()), progress=lambda *_: None)
 
 
 def test_bad_records_are_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,4 +111,4 @@ def test_bad_records_are_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
     inputs.warn_of_dead_letters(0)
     assert capsys.readouterr().err == ""
     inputs.warn_of_dead_letters(2)
-    assert capsys.readouterr().err == "2 records could not be read; groupreplay decode tells which\n"
+    assert capsys.readouterr().err == "2 records could not be decoded; groupreplay decode shows which\n"

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from groupreplay.streaming.config.logs import configure_logs, tell, without_secrets
+from groupreplay.streaming.config.logs import configure_logs, report_progress, without_secrets
 
 SECRETS = [
     "sasl.password=hunter2",
@@ -81,12 +81,12 @@ def test_librdkafka_is_heard_at_debug_only() -> None:
 @pytest.mark.parametrize("level", ["ERROR", "DEBUG"])
 def test_progress_beside_the_log(capsys: pytest.CaptureFixture[str], level: str) -> None:
     """A line of progress is said at every level: as text, or as one more object of a JSON log."""
-    tell("5 groups")
+    report_progress("5 groups")
     assert capsys.readouterr().err == "groupreplay: 5 groups\n"
     stream = io.StringIO()
     configure_logs(level, "json", stream)
     try:
-        tell("5 groups")
+        report_progress("5 groups")
         logging.getLogger("groupreplay.streaming.test").error("bad")
     finally:
         configure_logs()

@@ -174,7 +174,7 @@ def test_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("a=${env:NOT_SET_ANYWHERE}", "setting a refers to an environment variable that is not set"),
         ("a=${file:nowhere:key}", "cannot read the file that setting a refers to, No such file or directory"),
-        ("a=${file:SELF:key}", "no key key for setting a"),
+        ("a=${file:SELF:key}", "setting a refers to the key key, which is missing"),
     ],
 )
 def test_references_to_nothing(tmp_path: Path, text: str, what: str) -> None:

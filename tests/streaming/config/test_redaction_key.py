@@ -13,14 +13,14 @@ from support.job.captures import invoke
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--redact", "hosts"], "--redact needs a key"),
-        (["--redact", "hosts,names", "--redact-key-file", "K"], "--redact cannot hide names"),
-        (["--redact-key-file", "K"], "--redact does not say what to hide"),
+        (["--redact", "hosts"], "--redact needs --redact-key-file"),
+        (["--redact", "hosts,names", "--redact-key-file", "K"], "--redact cannot replace names"),
+        (["--redact-key-file", "K"], "--redact has no names"),
         (
             ["--redact", "hosts", "--redact-key-file", "K"],
             "cannot read the key, No such file or directory (K)",
         ),
-        (["--redact", "hosts", "--redact-key-file", "/dev/null"], "the key has 0 bytes, which is too short"),
+        (["--redact", "hosts", "--redact-key-file", "/dev/null"], "the key is too short: 0 bytes"),
     ],
 )
 def test_what_cannot_hide(tmp_path: Path, words: list[str], said: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
+from groupreplay.streaming.cli.commands.simulate import SCENARIO_NAMES
 from groupreplay.streaming.cli.program import cli
-from groupreplay.streaming.cli.simulate import SCENARIO_NAMES
 from groupreplay.streaming.demo.scenario import TOPICS, Action, Step
 from groupreplay.streaming.demo.stories import SIMULATED_ONLY, STORIES, Story
 
@@ -55,5 +55,5 @@ def test_what_cannot_be_played_is_refused() -> None:
     """With the reason, and the command that shows it."""
     run = CliRunner().invoke(cli, ["demo", "--scenario", "cluster-restart"])
     assert run.exit_code == 2
-    assert "it needs a cluster of several brokers" in run.stderr
+    assert "because it needs several brokers" in run.stderr
     assert "groupreplay simulate --scenario cluster-restart" in run.stderr

@@ -14,8 +14,8 @@ from groupreplay.streaming.inspection import capture as capture_module
 from groupreplay.streaming.inspection.capture import capture
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-from groupreplay.streaming.kafka.topic_reader import Advance, Rows, no_progress
-from groupreplay.streaming.prober.probe_log import ProbesPlace
+from groupreplay.streaming.kafka.topic_reader import ProgressCallback, Rows, no_progress
+from groupreplay.streaming.prober.probes_topic import ProbesPlace
 from support.histories.raw_records import Raw
 from support.job.captures import rows_batch
 from support.job.probes import probes_batch, summed_up
@@ -30,7 +30,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[int, int]]:
     """A topic with a backlog, to which records are added while it is followed; notes where that began."""
     followed_from: list[Mapping[int, int]] = []
 
-    def read(cluster: Cluster, *, progress: Advance = no_progress) -> Rows:
+    def read(cluster: Cluster, *, progress: ProgressCallback = no_progress) -> Rows:
         identity = TopicIdentity("c", "__consumer_offsets", "e", 2, {})
         batches = (rows_batch(rows) for rows in BACKLOG)
         return Rows("c", "e", batches, Connection(cluster), identity, {0: 2, 1: 1})

@@ -146,9 +146,9 @@ def without(name: str) -> pa.Table:
     ("name", "content", "what"),
     [
         ("none.parquet", None, "cannot open the capture, No such file or directory"),
-        ("cut.parquet", b"PAR1 and no end", "the file is no whole Parquet file"),
-        ("text.csv", b"a,b", "the file is no whole Parquet file"),
-        ("empty", b"", "the file is no whole Parquet file"),
+        ("cut.parquet", b"PAR1 and no end", "the file is not a complete Parquet file"),
+        ("text.csv", b"a,b", "the file is not a complete Parquet file"),
+        ("empty", b"", "the file is not a complete Parquet file"),
         ("k.parquet", without("key"), "the column key is missing"),
         ("o.parquet", without("offset"), "the column offset is missing"),
         (
@@ -190,7 +190,7 @@ def test_empty_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("other", "what"),
-    [({"cluster_id": "c2"}, "different clusters"), ({"era": "e2"}, "different lives of the offsets topic")],
+    [({"cluster_id": "c2"}, "different clusters"), ({"era": "e2"}, "different offsets topics")],
 )
 def test_captures_that_do_not_belong_together(tmp_path: Path, other: dict[str, str], what: str) -> None:
     """Offsets of two clusters, or of two lives of the topic, must not be mixed."""

@@ -9,7 +9,7 @@ import pytest
 from groupreplay.codecs import Malformed
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.inspection.decode import Tally, bytes_of_hex, decode_record, decode_rows
+from groupreplay.streaming.inspection.decode import DecodeCounts, bytes_of_hex, decode_record, decode_rows
 from support.histories.raw_records import Raw, commit, commit_key, generation
 from support.job.captures import write_capture
 
@@ -40,27 +40,27 @@ def capture(tmp_path: Path) -> Path:
 def test_rows_in_order(tmp_path: Path) -> None:
     """Records come in partition and offset order; the position stands in front when it is asked for."""
     path = capture(tmp_path)
-    assert list(decode_rows(read_captures([path]), Tally())) == [TOMBSTONE, COMMIT]
-    with_position = list(decode_rows(read_captures([path]), Tally(), with_position=True))
+    assert list(decode_rows(read_captures([path]), DecodeCounts())) == [TOMBSTONE, COMMIT]
+    with_position = list(decode_rows(read_captures([path]), DecodeCounts(), with_position=True))
     assert with_position == [
         {"partition": 0, "offset": 3, "timestamp": 30, **TOMBSTONE},
         {"partition": 1, "offset": 5, "timestamp": 50, **COMMIT},
     ]
     assert list(with_position[0]) == ["partition", "offset", "timestamp", "key", "value"]
-    assert list(decode_rows(read_captures([path]), Tally(), offset=5)) == [COMMIT]
+    assert list(decode_rows(read_captures([path]), DecodeCounts(), offset=5)) == [COMMIT]
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     """Every record is either printed or counted by its type, with its place and the reason."""
-    tally = Tally()
-    list(decode_rows(read_captures([capture(tmp_path)]), tally))
-    assert (tally.decoded, dict(tally.skipped), dict(tally.malformed), tally.clean) == (
+    counts = DecodeCounts()
+    list(decode_rows(read_captures([capture(tmp_path)]), counts))
+    assert (counts.decoded, dict(counts.skipped), dict(counts.malformed), counts.clean) == (
         2,
         {"type 1000": 1},
         {"type 1": 1},
         False,
     )
-    lines = tally.lines()
+    lines = counts.lines()
     assert lines[0].startswith("partition 0, offset 4: skipped type 1000")
     assert lines[1].startswith("partition 1, offset 6: malformed type 1 v3: field offset at byte 2: ")
     assert lines[2:] == ["1 skipped (type 1000: 1)", "1 malformed (type 1: 1)"]
@@ -68,11 +68,11 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 
 def test_many_bad_records_are_summed_up() -> None:
     """Examples are few however many there are; the counts are whole."""
-    tally = Tally()
+    counts = DecodeCounts()
     for _ in range(1_000):
-        tally.add(Malformed(key_type=None, version=None, field="key type", at=0, reason="null"), "there")
-    assert len(tally.lines()) == 21
-    assert tally.lines()[-1] == "1000 malformed (unknown type: 1000)"
+        counts.add(Malformed(key_type=None, version=None, field="key type", at=0, reason="null"), "there")
+    assert len(counts.lines()) == 21
+    assert counts.lines()[-1] == "1000 malformed (unknown type: 1000)"
 
 
 def test_single_record() -> None:

@@ -79,7 +79,7 @@ def test_groups_that_lose_offsets_soon(capture: Path) -> None:
         (["list", "--with-lag"], "--with-lag needs --expiring"),
         (["list", "--expiring", "8d", "--with-lag"], "give --bootstrap-server"),
         (["describe", "--group", "g", "--with-lag"], "give --bootstrap-server"),
-        (["list", "--expiring", "soon"], "is no duration"),
+        (["list", "--expiring", "soon"], "is not a duration"),
         (["list", "--retention-minutes", "0"], "--retention-minutes"),
     ],
 )

@@ -11,9 +11,8 @@ import pytest
 from groupreplay.state import Context
 from groupreplay.state.policy.rules import Policy
 from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.config.retention import RetentionFlags
 from groupreplay.streaming.config.rules_file import RulesWatch
-from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags, RunSettings
 from groupreplay.streaming.job.query_run import QueryRun, RunParts
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity

@@ -25,10 +25,14 @@ CLUSTER = Cluster(bootstrap_servers="h:1")
         (KafkaError._SSL, "the broker refused the login: x", ExitCode.CONNECTION),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, "not authorised: x", ExitCode.AUTHORISATION),
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "not authorised: x", ExitCode.AUTHORISATION),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, "the cluster shows no such topic: x", ExitCode.DATA),
+        (
+            KafkaError.UNKNOWN_TOPIC_OR_PART,
+            "the topic does not exist, or this login may not see it: x",
+            ExitCode.DATA,
+        ),
         (KafkaError._TIMED_OUT, "cannot reach the cluster: x", ExitCode.CONNECTION),
         (KafkaError._RESOLVE, "cannot reach the cluster: x", ExitCode.CONNECTION),
-        (KafkaError.INVALID_RECORD, "Kafka answered with an error: x", ExitCode.UNEXPECTED),
+        (KafkaError.INVALID_RECORD, "Kafka returned an error: x", ExitCode.UNEXPECTED),
     ],
 )
 def test_errors_in_our_words(code: int, what: str, exit_code: ExitCode) -> None:

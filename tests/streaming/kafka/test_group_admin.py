@@ -17,7 +17,13 @@ from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
-from groupreplay.streaming.kafka.group_admin import GroupPicture, Layout, Listing, LiveGroups, Refusal
+from groupreplay.streaming.kafka.group_admin import (
+    ClusterLayout,
+    GroupAdmin,
+    GroupDescription,
+    GroupListing,
+    Refusal,
+)
 
 SILENT = KafkaException(KafkaError(KafkaError._TIMED_OUT, "timed out"))
 REFUSED = KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED, "no"))
@@ -76,8 +82,8 @@ class Admin:
         }
 
 
-def questions(admin: Admin) -> LiveGroups:
-    """Questions to that client."""
+def questions(admin: Admin) -> GroupAdmin:
+    """Requests to that client."""
 
     def forget() -> None:
         admin.forgotten += 1
@@ -85,7 +91,7 @@ def questions(admin: Admin) -> LiveGroups:
     def explain(error: KafkaException, where: str) -> GroupReplayError:
         return GroupReplayError(error.args[0].str(), where=where)
 
-    return LiveGroups(SimpleNamespace(admin=lambda: admin, forget_admin=forget, explain=explain))  # type: ignore[arg-type]
+    return GroupAdmin(SimpleNamespace(admin=lambda: admin, forget_admin=forget, explain=explain))  # type: ignore[arg-type]
 
 
 def metadata(**topics: int | None) -> SimpleNamespace:
@@ -105,7 +111,7 @@ def test_the_layout() -> None:
     """Brokers and partitions; without a first commit there is no topic yet."""
     brokers = frozenset({1, 2})
     for topics, count in (({"__consumer_offsets": 50}, 50), ({"__consumer_offsets": None}, 0), ({}, 0)):
-        assert questions(Admin(metadata=metadata(**topics))).layout() == Layout(brokers, count)
+        assert questions(Admin(metadata=metadata(**topics))).layout() == ClusterLayout(brokers, count)
     with pytest.raises(GroupReplayError, match=r"timed out \(__consumer_offsets\)"):
         questions(Admin(metadata=SILENT)).layout()
 
@@ -138,12 +144,12 @@ def test_which_brokers_answered(
 ) -> None:
     """Librdkafka does not say which broker was silent: each is asked, and in doubt none counts as heard."""
     admin = Admin(listing=listing(errors, "g"), configs=configs)
-    assert questions(admin).rebalancing([1, 2]) == Listing(frozenset({"g"}), brokers)
+    assert questions(admin).rebalancing([1, 2]) == GroupListing(frozenset({"g"}), brokers)
 
 
 def test_no_listing_at_all() -> None:
     """The whole question failed: that says nothing about any broker."""
-    assert questions(Admin(listing=SILENT)).rebalancing([1, 2]) == Listing(
+    assert questions(Admin(listing=SILENT)).rebalancing([1, 2]) == GroupListing(
         frozenset(), {1: "timed out", 2: "timed out"}
     )
 
@@ -172,7 +178,7 @@ def test_groups() -> None:
     }
     found = questions(Admin(groups=described)).describe(list(described))
     member = MemberAnswer(member_id="m", instance_id="i", client_id="a", client_host="/h")
-    assert found.pop("busy") == GroupPicture(
+    assert found.pop("busy") == GroupDescription(
         state="PreparingRebalance",
         broker=7,
         protocol_type="consumer",
@@ -201,7 +207,7 @@ def test_groups() -> None:
 def test_states_in_kafkas_words(state: ConsumerGroupState, word: str) -> None:
     """All five states of a classic group."""
     picture = questions(Admin(groups={"g": group(state)})).describe(["g"])["g"]
-    assert isinstance(picture, GroupPicture)
+    assert isinstance(picture, GroupDescription)
     assert picture.state == word
 
 

@@ -146,7 +146,7 @@ def test_failures_are_raised() -> None:
 def test_silence_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A partition that gives nothing any more is reported, not waited for for ever."""
     monkeypatch.setattr(rows_module, "_SILENCE_SECONDS", -1.0)
-    with pytest.raises(GroupReplayError, match="nothing came for") as caught:
+    with pytest.raises(GroupReplayError, match="no record arrived for") as caught:
         offsets(FakeConnection([[], []], position=3), 0, 5)
     assert caught.value.exit_code is ExitCode.CONNECTION
 

@@ -84,9 +84,9 @@ def test_missing_jar_is_named(repository: MavenRepository, staging: Path) -> Non
     lacking = Coordinate.parse("org.example:pear:2.0")
     with pytest.raises(JarError) as error:
         retrieve(staging, [], [SEED, lacking], settings=repository.settings, progress=silence)
-    assert error.value.what == "jars could not be fetched: org.example:pear:2.0"
+    assert error.value.what == "jars could not be downloaded: org.example:pear:2.0"
     assert str(repository.settings) in (error.value.where or "")
-    assert error.value.fix == "the repository does not hold them; name another by --ivy-settings FILE"
+    assert error.value.fix == "the repository does not have them; use another one with --ivy-settings FILE"
 
 
 def test_missing_settings_file(tmp_path: Path, staging: Path) -> None:
@@ -126,7 +126,7 @@ def test_tls_with_the_certificate_only_in_ssl_cert_file(
         with pytest.raises(JarError) as error:
             retrieve(staging, [], [SEED], settings=repository.settings, progress=silence)
         assert error.value.fix == (
-            "the server's TLS certificate is not trusted; name your network's CA (PEM) in SSL_CERT_FILE"
+            "the server's TLS certificate is not trusted; set SSL_CERT_FILE to your network's CA certificate (PEM)"
         )
         authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))

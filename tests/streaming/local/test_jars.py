@@ -107,7 +107,7 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         report("apple-1.0.jar", 1, 2)
     assert capsys.readouterr() == (
         "",
-        "fetching jars of fruit: 0/2\nfetching jars of fruit: 1/2 apple-1.0.jar\n",
+        "downloading jars of fruit: 0/2\ndownloading jars of fruit: 1/2 apple-1.0.jar\n",
     )
 
 
@@ -136,7 +136,7 @@ def test_unknown_set_names_the_known_ones() -> None:
     """A wrong name is answered with the right ones."""
     with pytest.raises(JarError) as error:
         jars.locked_jars("broker-0.8")
-    assert error.value.where == f"checksums are kept for {', '.join(sorted(jars.SETS))}"
+    assert error.value.where == f"known sets: {', '.join(sorted(jars.SETS))}"
 
 
 @pytest.mark.spark

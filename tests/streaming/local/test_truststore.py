@@ -77,4 +77,4 @@ def test_unusable_file_is_named(tmp_path: Path, content: bytes | None) -> None:
         path.write_bytes(content)
     with pytest.raises(CertificateFileError) as error:
         trust_options({"PIP_CERT": str(path)})
-    assert (error.value.where, error.value.fix) == (f"PIP_CERT={path}", "correct the variable or unset it")
+    assert (error.value.where, error.value.fix) == (f"PIP_CERT={path}", "correct or unset the variable")

@@ -13,7 +13,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, ProbeMessage, RoundSummary
-from groupreplay.streaming.kafka.group_admin import GroupPicture, Layout, Listing, Refusal
+from groupreplay.streaming.kafka.group_admin import ClusterLayout, GroupDescription, GroupListing, Refusal
 from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
 from support.kafka.waiting import wait_until
 
@@ -38,29 +38,29 @@ class Cluster:
         self.now_ms += 1
         return self.now_ms
 
-    def layout(self) -> Layout:
+    def layout(self) -> ClusterLayout:
         """One broker, two partitions."""
         if not self.is_up:
             raise GroupReplayError("cannot reach the cluster")
-        return Layout(frozenset({1}), 2)
+        return ClusterLayout(frozenset({1}), 2)
 
-    def rebalancing(self, brokers: Collection[int]) -> Listing:
+    def rebalancing(self, brokers: Collection[int]) -> GroupListing:
         """The groups in the two states."""
         assert set(brokers) == {1}
         self.now_ms += 100
         found = {group for group, state in self.states.items() if state in {PREPARING, COMPLETING}}
-        return Listing(frozenset() if self.error else frozenset(found), {1: self.error})
+        return GroupListing(frozenset() if self.error else frozenset(found), {1: self.error})
 
-    def describe(self, groups: Sequence[str]) -> Mapping[str, GroupPicture | Refusal]:
+    def describe(self, groups: Sequence[str]) -> Mapping[str, GroupDescription | Refusal]:
         """Their states."""
         self.described.append([group for group in groups if not group.startswith("groupreplay-")])
         return {group: self._picture(group) for group in groups}
 
-    def _picture(self, group: str) -> GroupPicture | Refusal:
+    def _picture(self, group: str) -> GroupDescription | Refusal:
         state = self.states.get(group) or self.unknown or DEAD
         if isinstance(state, Refusal):
             return state
-        return GroupPicture(state=state, broker=1, protocol_type="consumer", protocol="range", members=())
+        return GroupDescription(state=state, broker=1, protocol_type="consumer", protocol="range", members=())
 
     def ends(self, partitions: int) -> Mapping[int, tuple[int, int]]:
         """Partition 1 is held by a transaction."""
@@ -213,9 +213,9 @@ def test_the_thread_survives_outages(caplog: pytest.LogCaptureFixture) -> None:
             raise OSError(troubles.pop())
         written.append(messages)
 
-    thread = ProberThread(open_one, interval_seconds=0.001, write=write, tell=told.append)
+    thread = ProberThread(open_one, interval_seconds=0.001, write=write, on_round=told.append)
     thread.start()
     wait_until(lambda: len(told) > 2)
     thread.close()
     assert [list(messages) for messages in written] == [one.messages for one in told]
-    assert [record.getMessage() for record in caplog.records] == ["no round of the prober: first"]
+    assert [record.getMessage() for record in caplog.records] == ["the prober failed: first"]

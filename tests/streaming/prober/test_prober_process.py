@@ -60,8 +60,8 @@ class Watched:
         self.stop = StopRequest()
         self.process = ProberProcess(
             task(),
-            tell=self.rounds.append,
-            died=self._died,
+            on_round=self.rounds.append,
+            on_exit=self._died,
             stop=self.stop,
             command=command,
             shortest_pause_seconds=pause,
@@ -181,4 +181,4 @@ def test_the_real_process() -> None:
         said = msgspec.json.decode(process.stderr.readline())
         process.terminate()
         assert process.wait(60) == 0
-    assert said["message"].startswith("no round of the prober: ")
+    assert said["message"].startswith("the prober failed: ")

@@ -12,22 +12,24 @@ from groupreplay.state.simulation.simulation import BEGIN_MS, BROKERS, Simulatio
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
 from groupreplay.streaming.kafka.topic_reader import no_progress
 from groupreplay.streaming.simulate import rows
-from groupreplay.streaming.simulate.rows import Place, Row, simulated_rows
+from groupreplay.streaming.simulate.rows import RowTarget, SimulatedRow, simulated_rows
 
 MINUTE_MS = 60_000
 
 
-def made(scenario: str, place: Place, minutes: int = 20) -> tuple[list[Row], list[Row], list[dict[str, Any]]]:
+def made(
+    scenario: str, target: RowTarget, minutes: int = 20
+) -> tuple[list[SimulatedRow], list[SimulatedRow], list[dict[str, Any]]]:
     """Records, probes and truth of a simulation with two partitions."""
     plan = SimulationPlan(scenario=scenario, groups=6, duration_ms=minutes * MINUTE_MS, seed=5, partitions=2)
     truth = io.StringIO()
-    rows = list(simulated_rows(plan, place, truth, no_progress))
-    records = [row for row in rows if row[0] == place.topic]
-    probes = [row for row in rows if row[0] == place.probes_topic]
+    rows = list(simulated_rows(plan, target, truth, no_progress))
+    records = [row for row in rows if row[0] == target.topic]
+    probes = [row for row in rows if row[0] == target.probes_topic]
     return records, probes, [json.loads(line) for line in truth.getvalue().splitlines()]
 
 
-def summaries(probes: list[Row]) -> list[RoundSummary]:
+def summaries(probes: list[SimulatedRow]) -> list[RoundSummary]:
     """The rounds of the prober."""
     messages = [decode_message(row[5], row[6]) for row in probes]
     return [one for one in messages if isinstance(one, RoundSummary)]
@@ -37,7 +39,7 @@ def summaries(probes: list[Row]) -> list[RoundSummary]:
 def test_probes_are_one_partition_by_time(monkeypatch: pytest.MonkeyPatch, spill_bytes: int) -> None:
     """A round's answers and its summary behind them, also when they have waited in files."""
     monkeypatch.setattr(rows, "_SPILL_BYTES", spill_bytes)
-    _, probes, _ = made("stuck", Place(cluster_id="c"))
+    _, probes, _ = made("stuck", RowTarget(cluster_id="c"))
     assert {row[1] for row in probes} == {0}
     assert [row[2] for row in probes] == list(range(len(probes)))
     messages = [decode_message(row[5], row[6]) for row in probes]
@@ -53,12 +55,12 @@ def test_probes_are_one_partition_by_time(monkeypatch: pytest.MonkeyPatch, spill
 
 def test_an_open_transaction_holds_the_stable_end_back() -> None:
     """In a capture; a topic that counts by itself has only what is committed, behind what it had."""
-    records, probes, _ = made("transactions", Place(cluster_id="c"))
+    records, probes, _ = made("transactions", RowTarget(cluster_id="c"))
     ends = [pair for one in summaries(probes) for pair in one.partitions.values()]
     assert any(stable < high for high, stable in ends)
     assert all(stable <= high for high, stable in ends)
     assert max(row[2] for row in records) + 1 > len(records) / 2
-    mine = Place(cluster_id="c", first_offsets={0: 100, 1: 7})
+    mine = RowTarget(cluster_id="c", first_offsets={0: 100, 1: 7})
     records, probes, _ = made("transactions", mine)
     last = summaries(probes)[-1].partitions
     written = {number: sum(row[1] == number for row in records) for number in (0, 1)}
@@ -69,7 +71,7 @@ def test_an_open_transaction_holds_the_stable_end_back() -> None:
 
 def test_a_group_that_mixes_commits_is_in_the_truth() -> None:
     """Kafka warns of it in the broker's log, which no record tells of."""
-    _, _, truth = made("transactions", Place(cluster_id="c"))
+    _, _, truth = made("transactions", RowTarget(cluster_id="c"))
     warned = [line for line in truth if "warning" in line]
     assert warned
     assert set(warned[0]) == {"time_ms", "group_id", "warning"}
@@ -78,7 +80,7 @@ def test_a_group_that_mixes_commits_is_in_the_truth() -> None:
 
 def test_a_broker_that_is_restarted_is_not_in_the_round() -> None:
     """Each in its turn, while it is away."""
-    _, probes, _ = made("cluster-restart", Place(cluster_id="c"), minutes=25)
+    _, probes, _ = made("cluster-restart", RowTarget(cluster_id="c"), minutes=25)
     away = [
         (one.taken_ms - BEGIN_MS, set(BROKERS) - set(one.brokers))
         for one in summaries(probes)

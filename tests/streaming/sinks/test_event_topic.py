@@ -106,7 +106,7 @@ def test_as_lines(topic: Topic) -> None:
         "2026-01-01 00:00:03.000  WARN   search          "
         "group emptied: the last member has gone, generation 3\n"
     )
-    assert result.stderr == f"1 messages in {topic.name} are no events\n"
+    assert result.stderr == f"1 messages in {topic.name} are not events\n"
 
 
 def test_what_comes(topic: Topic) -> None:

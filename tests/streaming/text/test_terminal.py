@@ -11,7 +11,7 @@ import pytest
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.text.terminal import (
     Bar,
-    Output,
+    OutputFormat,
     Progress,
     Table,
     escape_json,
@@ -43,7 +43,7 @@ def is_harmless(text: str) -> bool:
 @pytest.mark.parametrize("colour", [False, True])
 def test_hostile_text_in_a_table(capsys: pytest.CaptureFixture[str], colour: bool) -> None:
     """A table never carries a control character from a record to the terminal, and stays one line a row."""
-    show(Table(("GROUP",), [(HOSTILE,), ("[bold]x[/]",)]), [], Output.TABLE, colour=colour)
+    show(Table(("GROUP",), [(HOSTILE,), ("[bold]x[/]",)]), [], "table", colour=colour)
     printed = capsys.readouterr().out
     assert is_harmless(printed)
     assert printed.splitlines()[-1].strip() == "[bold]x[/]"
@@ -55,12 +55,13 @@ def test_hostile_text_in_a_table(capsys: pytest.CaptureFixture[str], colour: boo
 
 def test_hostile_text_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     """JSON is harmless to a terminal and gives back exactly what went in."""
-    for output in (Output.JSON, Output.JSONL):
+    formats: tuple[OutputFormat, ...] = ("json", "jsonl")
+    for output in formats:
         show(Table((), []), [{"group_id": HOSTILE}], output, colour=False)
         printed = capsys.readouterr().out
         assert is_harmless(printed)
         parsed = json.loads(printed)
-        assert (parsed[0] if output is Output.JSON else parsed) == {"group_id": HOSTILE}
+        assert (parsed[0] if output == "json" else parsed) == {"group_id": HOSTILE}
 
 
 def test_hostile_text_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +76,7 @@ def test_hostile_text_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
         ('say "a,b"', 4),
         (HOSTILE, 5),
     ]
-    show(Table(("GROUP", "N"), rows), [], Output.CSV, colour=False)
+    show(Table(("GROUP", "N"), rows), [], "csv", colour=False)
     printed = capsys.readouterr().out
     assert is_harmless(printed)
     assert printed.splitlines()[:8] == [
@@ -95,7 +96,7 @@ def test_plain_table(capsys: pytest.CaptureFixture[str]) -> None:
     show(
         Table(("GROUP", "N", "LAST"), [("a", 1, None), ("longer", 22, ""), ("x" * 300, 3, "y")]),
         [],
-        Output.TABLE,
+        "table",
         colour=False,
     )
     lines = capsys.readouterr().out.splitlines()

@@ -153,7 +153,7 @@ def comparable(event: Json) -> Json:
 
 
 def read_topic(server: str, topic: str) -> list[Message]:
-    """Everything that is in a topic at this moment; nothing when there is no such topic yet."""
+    """Everything that is in a topic at this moment; nothing when the topic does not exist yet."""
     with closing(Connection(Cluster(bootstrap_servers=server)).consumer()) as consumer:
         known = consumer.list_topics(timeout=30).topics.get(topic)
         partitions = [] if known is None else list(known.partitions)

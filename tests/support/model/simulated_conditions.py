@@ -128,7 +128,7 @@ def _once(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]:
 
 
 def _ms(time: str) -> int:
-    from groupreplay.streaming.cli.options import moment
+    from groupreplay.streaming.cli.flag_values import moment
 
     return moment(time)
 

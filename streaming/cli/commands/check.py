@@ -1,0 +1,91 @@
+"""``groupreplay check``: whether the job can run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from groupreplay.streaming.cli.cluster_flags import (
+    ClusterFlags,
+    cluster_options,
+    retention_options,
+    sink_options,
+    topic_options,
+)
+from groupreplay.streaming.cli.display import Display, display_options
+from groupreplay.streaming.cli.options import TABLE_FORMATS, option, output_option
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.check.result import CheckResult
+    from groupreplay.streaming.text.terminal import OutputFormat
+
+_COLOURS: Final = {"ok": "green", "warning": "yellow", "failed": "red", "skipped": "cyan"}
+
+
+@click.command("check")
+@cluster_options
+@option("--checkpoint", metavar="FOLDER", help="Also check this checkpoint of the job.")
+@sink_options
+@topic_options()
+@option(
+    "--probe/--no-probe", default=True, show_default=True, help="Whether the job will run with the prober."
+)
+@retention_options
+@option(
+    "--timeout",
+    "timeout_seconds",
+    type=click.FloatRange(min=1),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Maximum time of each check.",
+)
+@output_option(*TABLE_FORMATS)
+@display_options
+@click.pass_obj
+@click.pass_context
+def command(
+    ctx: click.Context,
+    display: Display,
+    /,
+    *,
+    source: ClusterFlags,
+    sink: ClusterFlags,
+    output: OutputFormat,
+    **flags: Any,
+) -> None:
+    """Check everything that `run` needs, with the same flags, and print how to fix what is missing.
+
+    Checks the connection, rights (with the kafka-acls.sh command for each missing one), the offsets topic,
+    open transactions, clocks, retention, the job's topics, Java, versions, and the checkpoint. Changes
+    nothing. Exits with 0 if the job can run, even if there are warnings.
+    """
+    from groupreplay.streaming.check.checklist import exit_code, run_checks
+    from groupreplay.streaming.check.result import CheckSettings
+    from groupreplay.streaming.text.terminal import Table, show
+
+    settings = CheckSettings(source=source.need(), sink=sink.find(), **flags)
+    if output == "table":
+        results = list(_printed(run_checks(settings), colour=display.colour))
+    else:
+        results = list(run_checks(settings))
+        cells = [(one.status.value, one.check, one.found, one.fix) for one in results]
+        table = Table(("STATUS", "CHECK", "FOUND", "FIX"), cells)
+        show(table, [one.document() for one in results], output, colour=display.colour)
+    ctx.exit(exit_code(results))
+
+
+def _printed(results: Iterable[CheckResult], *, colour: bool) -> Iterable[CheckResult]:
+    """The same results, each printed when it arrives; its fix below it, unwrapped so that it can be copied."""
+    from groupreplay.streaming.text.terminal import safe_line
+
+    for one in results:
+        status = one.status.value.ljust(8)
+        if colour:
+            status = click.style(status, fg=_COLOURS[one.status.value])
+        click.echo(f"{status} {safe_line(f'{one.check}: {one.found}')}")
+        for line in (one.fix or "").splitlines():
+            click.echo(f"         {safe_line(line)}")
+        yield one

@@ -1,0 +1,140 @@
+"""``groupreplay describe``: offsets, members, state or history of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupreplay.streaming.cli.cluster_flags import retention_options
+from groupreplay.streaming.cli.display import Display, display_options
+from groupreplay.streaming.cli.inputs import (
+    GroupsQuery,
+    exit_if_found,
+    group_type_option,
+    groups_query_options,
+    log_and_probes_options,
+    need_connection,
+    open_findings,
+    replaying,
+)
+from groupreplay.streaming.cli.options import option
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.topic_reader import Rows
+    from groupreplay.streaming.text.terminal import OutputFormat, Table
+
+    #: Tables, documents, and what ``--fail-on`` has found by group.
+    _Answer = tuple[Sequence[Table], Sequence[Mapping[str, Any]], Mapping[str, Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeSettings(GroupsQuery):
+    """The flags of ``describe``; ``view`` is offsets, members, state or history."""
+
+    groups: Sequence[str]
+    all_groups: bool
+    view: str
+    verbose: bool
+    sort: str
+
+    @property
+    def is_history(self) -> bool:
+        """Whether the history is asked for, and not the state at one time."""
+        return self.view == "history"
+
+    def check(self) -> None:
+        """Raises UsageError when flags contradict each other."""
+        if self.all_groups == bool(self.groups):
+            raise click.UsageError("Give either --group or --all-groups.")
+        if self.is_history and self.fail_on:
+            raise click.UsageError("--fail-on needs the current state of groups: leave out --history.")
+
+
+@click.command("describe")
+@log_and_probes_options
+@retention_options
+@option("--group", "groups", multiple=True, metavar="GROUP", help="Group to describe; may be repeated.")
+@option("--all-groups", is_flag=True, help="Describe all groups.")
+@click.option("--offsets", "view", flag_value="offsets", default="offsets", help="Offsets (the default).")
+@click.option("--members", "view", flag_value="members", help="Members and the number of their partitions.")
+@click.option("--state", "view", flag_value="state", help="Coordinator, assignor, state, number of members.")
+@click.option("--history", "view", flag_value="history", help="Events: when, what, which members, and why.")
+@group_type_option
+@option("--verbose", is_flag=True, help="More columns: epochs, assignments and targets, leader epochs.")
+@option("--sort", type=click.Choice(("topic", "expires")), default="topic", help="Order of the offsets.")
+@groups_query_options
+@display_options
+@click.pass_obj
+@click.pass_context
+def command(ctx: click.Context, display: Display, /, **flags: Any) -> None:
+    """Print groups with the columns of Kafka's own tools, from the offsets topic alone.
+
+    Each group type has the columns of the tool for that type. json and jsonl print everything known about each
+    group, whatever the view; with --history they print the rows of the table.
+    """
+    settings = DescribeSettings(**flags)
+    settings.check()
+    tables, documents, found = (_history if settings.is_history else _current)(settings)
+    _print(tables, documents, settings.output, colour=display.colour)
+    exit_if_found(ctx, found)
+
+
+def _current(settings: DescribeSettings) -> _Answer:
+    """The groups in the chosen view, and what ``--fail-on`` finds."""
+    from groupreplay.streaming.inspection.describe import describe_tables
+    from groupreplay.streaming.inspection.describe_columns import DescribeView
+    from groupreplay.streaming.inspection.groups import choose, live_groups, require
+    from groupreplay.streaming.inspection.lag import with_lag
+
+    findings = open_findings(settings.fail_on)
+    with replaying(settings, settings.groups or None) as (replay, rows):
+        groups = live_groups(replay, rows, findings)
+    chosen = choose(groups, types=settings.types)
+    if settings.with_lag:
+        chosen = with_lag(chosen, need_connection(rows))
+    found = findings.lines(chosen, replay)
+    # A group that has lost its offsets may already be deleted.
+    require({*(group["group_id"] for group in groups), *found}, settings.groups, _where(settings, rows))
+    tables = describe_tables(
+        chosen,
+        DescribeView(settings.view),
+        rows.identity,
+        verbose=settings.verbose,
+        by_expiry=settings.sort == "expires",
+    )
+    return tables, chosen, found
+
+
+def _history(settings: DescribeSettings) -> _Answer:
+    """The events of the groups, as rows."""
+    from groupreplay.streaming.inspection.groups import require
+    from groupreplay.streaming.inspection.history import history, history_table
+
+    with replaying(settings, settings.groups or None, member_events=True) as (replay, rows):
+        found = history(replay, rows)
+    types = {name.lower() for name in settings.types}
+    chosen = [row for row in found if not types or row["group_type"] in types]
+    require({row["group_id"] for row in found}, settings.groups, _where(settings, rows))
+    return [history_table(chosen)], chosen, {}
+
+
+def _where(settings: DescribeSettings, rows: Rows) -> str:
+    return ", ".join(map(str, settings.log.from_file)) or rows.cluster_id
+
+
+def _print(
+    tables: Sequence[Table], documents: Sequence[Mapping[str, Any]], output: OutputFormat, *, colour: bool
+) -> None:
+    """One table below the other; CSV has one heading for all of them."""
+    from groupreplay.streaming.text.terminal import merged, print_table, show
+
+    if output != "table":
+        show(merged(tables), documents, output, colour=colour)
+        return
+    for number, table in enumerate(tables):
+        if number:
+            click.echo()
+        print_table(table, colour=colour)

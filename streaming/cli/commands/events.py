@@ -1,0 +1,105 @@
+"""``groupreplay events`` (alias ``watch``): the events that the job has written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_options, topic_options
+from groupreplay.streaming.cli.display import Display, display_options
+from groupreplay.streaming.cli.flag_values import moment
+from groupreplay.streaming.cli.options import option, output_option
+from groupreplay.streaming.cli.policy_flags import need_event_types
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.config.settings import TopicNames
+    from groupreplay.streaming.sinks.event_topic import Wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsSettings:
+    """The flags of ``events``; times in milliseconds since 1970."""
+
+    source: ClusterFlags
+    topics: TopicNames
+    follow: bool
+    since: int | None
+    until: int | None
+    groups: Sequence[str]
+    types: Sequence[str]
+    min_severity: str
+    output: Literal["table", "jsonl"]
+
+    def wanted(self) -> Wanted:
+        """Which events to print.
+
+        Raises:
+            UsageError: an event type does not exist, or the flags contradict each other.
+        """
+        from groupreplay.state import Severity
+        from groupreplay.streaming.engine.replay import Filter
+        from groupreplay.streaming.sinks.event_topic import Wanted
+
+        if self.follow and self.until is not None:
+            raise click.UsageError("--follow never ends: leave out either --follow or --until.")
+        return Wanted(
+            groups=self.groups,
+            least_severity=Severity[self.min_severity.upper()],
+            filter=Filter(types=need_event_types(self.types), since_ms=self.since, until_ms=self.until),
+        )
+
+
+@click.command("events")
+@cluster_options
+@topic_options("events")
+@option("--follow", is_flag=True, help="Continue with new events; without --since print only new events.")
+@option(
+    "--since", type=moment, metavar="TIME", help="Only events at or after this time, or an age such as 2h."
+)
+@option("--until", type=moment, metavar="TIME", help="Only events before this time.")
+@option("--group", "groups", multiple=True, metavar="GLOB", help="Only these groups; may be repeated.")
+@option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="EVENT",
+    help="Only these events, for example rebalance.stuck; may be repeated.",
+)
+@option(
+    "--min-severity",
+    type=click.Choice(("info", "warn", "error"), case_sensitive=False),
+    default="info",
+    show_default=True,
+    help="Lowest severity to print.",
+)
+@output_option("table", "jsonl")
+@display_options
+@click.pass_obj
+def command(display: Display, /, **flags: Any) -> None:
+    """Print the events that the job has written, ordered by time, each once.
+
+    Reads the topic group-events on the cluster of the job's topics, without joining a consumer group. With
+    --follow, also prints events as they arrive. jsonl prints one unchanged CloudEvent per line.
+    """
+    from groupreplay.streaming.sinks.event_topic import EventTopic
+    from groupreplay.streaming.text.event_text import line_of
+    from groupreplay.streaming.text.screen import Screen
+    from groupreplay.streaming.text.terminal import escape_json
+
+    settings = EventsSettings(**flags)
+    wanted = settings.wanted()
+    topic = EventTopic(settings.source.need(), settings.topics.events, wanted)
+    screen = Screen(colour=display.colour)
+    for value in topic.read(follow=settings.follow):
+        if settings.output == "jsonl":
+            click.echo(escape_json(value.decode()))
+            continue
+        event = json.loads(value)
+        line = line_of(event)
+        screen.line(replace(line, time=f"{event['time'][:10]} {line.time}"))
+    if topic.unreadable:
+        click.echo(f"{topic.unreadable} messages in {settings.topics.events} are not events", err=True)

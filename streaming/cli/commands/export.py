@@ -1,0 +1,96 @@
+"""``groupreplay export``: the metrics of the job's topics for Prometheus."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupreplay.streaming.cli.cluster_flags import (
+    ClusterFlags,
+    cluster_options,
+    sink_options,
+    topic_options,
+)
+from groupreplay.streaming.cli.display import display_options
+from groupreplay.streaming.cli.flag_values import duration, listen_address
+from groupreplay.streaming.cli.options import option
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.config.settings import TopicNames
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSettings:
+    """The flags of ``export``; ``heartbeat_timeout`` in milliseconds."""
+
+    source: ClusterFlags
+    sink: ClusterFlags
+    topics: TopicNames
+    listen: tuple[str, int]
+    max_groups: int
+    heartbeat_timeout: int | None
+
+
+@click.command("export")
+@cluster_options
+@sink_options
+@topic_options("events", "states", "job")
+@option(
+    "--listen",
+    type=listen_address,
+    default="127.0.0.1:9408",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address of the HTTP server; port 0 takes a free port.",
+)
+@option(
+    "--max-groups",
+    type=click.IntRange(min=0),
+    default=5_000,
+    show_default=True,
+    help="Maximum number of groups with gauges; conditions and counters cover all groups.",
+)
+@option(
+    "--heartbeat-timeout",
+    type=duration,
+    metavar="DURATION",
+    help="Report the job as down after this time without a heartbeat, for example 30s; by default three "
+    "triggers of the job.",
+)
+@display_options
+@click.pass_context
+def command(ctx: click.Context, /, **flags: Any) -> None:
+    """Serve metrics from the job's topics to Prometheus: /metrics, with /healthz and /readyz.
+
+    Reads group-states, group-events and group-job on the cluster of the job's topics, without joining a
+    consumer group, and writes nothing. Several exporters may run at once. docs/monitoring.md lists the metrics.
+    """
+    from groupreplay.streaming.base.clock import now_ms
+    from groupreplay.streaming.base.signals import stop_requests
+    from groupreplay.streaming.exporter.collector import Limits
+    from groupreplay.streaming.exporter.feed import SinkFeed
+    from groupreplay.streaming.exporter.server import Exporter, open_server
+    from groupreplay.streaming.kafka.clients import Connection
+
+    settings = ExportSettings(**flags)
+    cluster = settings.sink.find() or settings.source.need()
+    timeout = None if settings.heartbeat_timeout is None else settings.heartbeat_timeout / 1000
+    with stop_requests() as stop:
+        # Asked once at the start, so that a wrong address or login is an error here.
+        Connection(cluster).cluster_id()
+        feed = SinkFeed(cluster, settings.topics, now_ms)
+        limits = Limits(max_groups=settings.max_groups, timeout_seconds=timeout)
+        server = open_server(Exporter(feed, limits, now_ms), *settings.listen)
+        feed.start()
+        threading.Thread(target=server.serve_forever, name="groupreplay-http", daemon=True).start()
+        host, port = server.server_address[:2]
+        shown = f"[{host!s}]" if ":" in str(host) else str(host)
+        click.echo(f"groupreplay: metrics on http://{shown}:{port}/metrics", err=True)
+        while not stop.wait(1.0):
+            pass
+        server.shutdown()
+        feed.close()
+    ctx.exit(stop.exit_code)

@@ -1,0 +1,63 @@
+"""Flags for diagnostics, colours and log lines; every command accepts them before and after its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from groupreplay.streaming.cli.options import option, options
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+@dataclass(slots=True)
+class Display:
+    """Values of the display flags; mutable because they can stand before and after the command's name."""
+
+    debug: bool = False
+    no_color: bool = False
+    log_level: str = "WARNING"
+    log_format: Literal["text", "json"] = "text"
+
+    def configure_logs(self) -> None:
+        """Send log lines to stderr in the chosen level and format."""
+        from groupreplay.streaming.config.logs import configure_logs
+
+        configure_logs("DEBUG" if self.debug else self.log_level.upper(), self.log_format)
+
+    @property
+    def colour(self) -> bool:
+        """Whether stdout may be coloured."""
+        import sys
+
+        from groupreplay.streaming.text.terminal import is_colour_terminal
+
+        return is_colour_terminal(sys.stdout, no_color=self.no_color)
+
+
+def display_options(command: _F) -> _F:
+    """The display flags; their values go to the ``Display`` in click's context."""
+    hidden: dict[str, Any] = {"callback": _remember, "expose_value": False}
+    levels = click.Choice(LOG_LEVELS, case_sensitive=False)
+    formats = click.Choice(("text", "json"))
+    return options(
+        option("--debug", is_flag=True, default=None, help="Show tracebacks and debug log lines.", **hidden),
+        option("--no-color", is_flag=True, default=None, help="Plain output, also on a terminal.", **hidden),
+        option("--log-level", type=levels, help="Lowest level of log lines on stderr (WARNING).", **hidden),
+        option("--log-format", type=formats, help="Format of log lines on stderr (text).", **hidden),
+    )(command)
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    # After the command's name, environment and file do not count: they were already read before it.
+    typed = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    if value is not None and (ctx.parent is None or typed):
+        display = ctx.ensure_object(Display)
+        setattr(display, str(param.name), value)
+        display.configure_logs()

@@ -1,0 +1,72 @@
+"""The groups of a replay as ``Group.describe()`` returns them, and the selection of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from groupreplay.state.output.envelope import timestamp
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.inspection.fail_on import Findings
+from groupreplay.streaming.kafka.topic_reader import Rows
+
+#: What ``Group.describe()`` returns.
+Description = Mapping[str, Any]
+
+
+def live_groups(replay: Replay, rows: Rows, findings: Findings | None = None) -> list[dict[str, Any]]:
+    """Feed the rows to the replay and describe every group that exists at their end, ordered by name.
+
+    ``findings`` observes the events on the way.
+    """
+    output = replay.feed(rows)
+    for _ in output if findings is None else findings.observe(output):
+        pass
+    return existing(replay)
+
+
+def existing(replay: Replay) -> list[dict[str, Any]]:
+    """The groups that exist after the rows fed so far."""
+    descriptions = (group.describe() for group in replay.groups())
+    return [group for group in descriptions if group["state"] != "Dead"]
+
+
+def choose(
+    groups: Sequence[dict[str, Any]], *, types: Collection[str] = (), states: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """The groups of these types and in these states, ignoring case; an empty filter keeps all."""
+    wanted_types = set(map(_plain, types))
+    wanted_states = set(map(_plain, states))
+    return [
+        group
+        for group in groups
+        if (not wanted_types or _plain(group["type"]) in wanted_types)
+        and (not wanted_states or _plain(group["state"]) in wanted_states)
+    ]
+
+
+def _plain(name: str) -> str:
+    """``NotReady``, ``notready`` and ``not_ready`` are the same."""
+    return name.lower().replace("_", "")
+
+
+def require(found: Collection[str], groups: Collection[str], where: str) -> None:
+    """Check that every named group was found.
+
+    Raises:
+        GroupReplayError: one of them was not.
+    """
+    missing = sorted(set(groups) - set(found))
+    if missing:
+        raise GroupReplayError(
+            f"there is no group {missing[0]!r}",
+            where=where,
+            fix="groupreplay list shows the groups that exist",
+            exit_code=ExitCode.DATA,
+        )
+
+
+def time_cell(at_ms: int | None) -> str | None:
+    """A point in time in a table; None if it is unknown."""
+    return None if at_ms is None or at_ms < 0 else timestamp(at_ms)

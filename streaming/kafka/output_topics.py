@@ -1,0 +1,279 @@
+"""The five topics that the job writes: creates those that are missing and checks the settings of the others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from groupreplay.state.output.document import MAX_BYTES
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.kafka.rights import CREATE, grant_line
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaException
+
+    from groupreplay.streaming.kafka.clients import Connection
+
+log = logging.getLogger(__name__)
+
+_THIRTY_DAYS: Final = {"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)}
+_COMPACT: Final = {"cleanup.policy": "compact"}
+#: Settings of each topic, by its field in TopicNames.
+TOPIC_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "events": _THIRTY_DAYS,
+    "states": _COMPACT,
+    "dead_letters": _THIRTY_DAYS,
+    "job": _COMPACT,
+    "probes": _THIRTY_DAYS,
+}
+#: Topics in which the order of all messages matters; the others get the broker's default number of partitions.
+_SINGLE_PARTITION: Final = frozenset({"job", "probes"})
+_REQUEST_SECONDS: Final = 15.0
+#: The largest message is a group's document; its key and the record batch add to it.
+_MESSAGE_BYTES: Final = 2 * MAX_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputTopic:
+    """One of the five topics as it is on the cluster; ``settings`` None if this login may not see them."""
+
+    kind: str
+    name: str
+    partitions: int
+    replicas: int
+    settings: Mapping[str, str] | None
+
+    def number(self, setting: str) -> int | None:
+        """A numeric setting, if it is known."""
+        text = (self.settings or {}).get(setting, "")
+        return int(text) if text.lstrip("-").isdigit() else None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicProblem:
+    """What is wrong with a topic, the setting that fixes it, and whether the job fails because of it."""
+
+    what: str
+    setting: str | None
+    fatal: bool = False
+
+
+def _policy(topic: OutputTopic) -> TopicProblem | None:
+    found = (topic.settings or {}).get("cleanup.policy")
+    wanted = TOPIC_CONFIGS[topic.kind]["cleanup.policy"]
+    if found in (None, wanted):
+        return None
+    return TopicProblem(f"cleanup.policy={found}, should be {wanted}", f"cleanup.policy={wanted}")
+
+
+def _message_size(topic: OutputTopic) -> TopicProblem | None:
+    found = topic.number("max.message.bytes")
+    if found is None or found >= _MESSAGE_BYTES:
+        return None
+    what = f"max.message.bytes={found}, a document may need {_MESSAGE_BYTES}"
+    return TopicProblem(what, f"max.message.bytes={_MESSAGE_BYTES}")
+
+
+def _in_sync_replicas(topic: OutputTopic) -> TopicProblem | None:
+    found = topic.number("min.insync.replicas")
+    if found is None or found <= topic.replicas:
+        return None
+    what = f"min.insync.replicas={found} with {topic.replicas} replicas: every write is rejected"
+    return TopicProblem(what, f"min.insync.replicas={topic.replicas}", fatal=True)
+
+
+def _order(topic: OutputTopic) -> TopicProblem | None:
+    if topic.partitions == 1 or topic.kind not in _SINGLE_PARTITION:
+        return None
+    return TopicProblem(f"{topic.partitions} partitions, should have 1: the order of messages matters", None)
+
+
+_CHECKS: Final[Sequence[Callable[[OutputTopic], TopicProblem | None]]] = (
+    _policy,
+    _message_size,
+    _in_sync_replicas,
+    _order,
+)
+
+
+def topic_problems(topic: OutputTopic) -> list[TopicProblem]:
+    """Everything that is wrong with a topic."""
+    return [found for check in _CHECKS if (found := check(topic)) is not None]
+
+
+def describe_topics(connection: Connection, names: TopicNames) -> list[OutputTopic]:
+    """The job's topics that exist.
+
+    Raises:
+        GroupReplayError: the cluster cannot be asked.
+    """
+    kinds = {getattr(names, item.name): item.name for item in fields(names)}
+    found = {name: one for name, one in _known_topics(connection).items() if name in kinds}
+    settings = _settings(connection, list(found))
+    return [
+        OutputTopic(
+            kind=kind,
+            name=name,
+            partitions=len(found[name].partitions),
+            replicas=min(len(one.replicas) for one in found[name].partitions.values()),
+            settings=settings.get(name),
+        )
+        for name, kind in kinds.items()
+        if name in found
+    ]
+
+
+def change_line(connection: Connection, topic: OutputTopic, setting: str) -> str:
+    """The kafka-configs.sh command that changes a setting of a topic."""
+    return (
+        f"kafka-configs.sh --bootstrap-server {connection.cluster.bootstrap_servers} --alter "
+        f"--entity-type topics --entity-name {topic.name} --add-config {setting}"
+    )
+
+
+def try_create(connection: Connection, names: TopicNames, missing: Sequence[str]) -> None:
+    """Validate that the topics (fields of TopicNames) could be created, without creating them.
+
+    Raises:
+        GroupReplayError: they could not be created.
+    """
+    _create(connection, names, missing, only_try=True)
+
+
+def ensure_topics(
+    connection: Connection, names: TopicNames, only: Sequence[str] | None = None
+) -> dict[str, int]:
+    """Create the topics that are missing; returns the number of partitions by topic.
+
+    ``only`` limits this to some fields of TopicNames.
+
+    Raises:
+        GroupReplayError: a topic is missing and may not be created, or the cluster cannot be asked.
+    """
+    wanted = only or [item.name for item in fields(names)]
+    partitions = _partitions(connection, names, wanted)
+    missing = [one for one in wanted if getattr(names, one) not in partitions]
+    created: set[str] = set()
+    if missing:
+        created = _create(connection, names, missing)
+        partitions = _await_partitions(connection, names, wanted)
+    _warn(connection, names, set(partitions) - created)
+    return partitions
+
+
+def _partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:
+    known = _known_topics(connection)
+    wanted = [getattr(names, one) for one in kinds]
+    return {name: len(known[name].partitions) for name in wanted if name in known}
+
+
+def _known_topics(connection: Connection) -> dict[str, Any]:
+    """The topics that this login may see."""
+    from confluent_kafka import KafkaException
+
+    try:
+        known = connection.admin().list_topics(timeout=_REQUEST_SECONDS).topics
+    except KafkaException as error:
+        raise connection.explain(error, "output topics") from None
+    return {name: one for name, one in known.items() if one.partitions}
+
+
+def _create(
+    connection: Connection, names: TopicNames, missing: Sequence[str], *, only_try: bool = False
+) -> set[str]:
+    """The topics that were created; another process may have created some of them first."""
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import NewTopic
+
+    # -1: the broker's defaults for partitions and replicas (KIP-464).
+    wanted = [
+        NewTopic(
+            getattr(names, one),
+            num_partitions=1 if one in _SINGLE_PARTITION else -1,
+            replication_factor=-1,
+            config=dict(TOPIC_CONFIGS[one]),
+        )
+        for one in missing
+    ]
+    created = set()
+    answers = connection.admin().create_topics(
+        wanted, operation_timeout=_REQUEST_SECONDS, validate_only=only_try
+    )
+    for name, answer in answers.items():
+        try:
+            answer.result(_REQUEST_SECONDS)
+            created.add(name)
+            log.log(logging.DEBUG if only_try else logging.INFO, "created topic %s", name)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise _not_created(connection, names, missing, error) from None
+    return created
+
+
+def _not_created(
+    connection: Connection, names: TopicNames, missing: Sequence[str], error: KafkaException
+) -> GroupReplayError:
+    explained = connection.explain(error, "output topics")
+    lines = [
+        f"--topic {getattr(names, one)} "
+        + " ".join(f"--config {name}={value}" for name, value in TOPIC_CONFIGS[one].items())
+        for one in missing
+    ]
+    fix = "create them (kafka-topics.sh --create ...): " + "; ".join(lines)
+    if explained.exit_code == ExitCode.AUTHORISATION:
+        fix = f"{grant_line(CREATE, connection.cluster)}\nor {fix}"
+    return GroupReplayError(
+        f"output topics are missing and cannot be created: {explained.what}",
+        where=connection.cluster.bootstrap_servers,
+        fix=fix,
+        exit_code=explained.exit_code if explained.exit_code != ExitCode.UNEXPECTED else ExitCode.DATA,
+    )
+
+
+def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:
+    """The number of partitions by topic, once the brokers know the new topics."""
+    import time
+
+    deadline = time.monotonic() + _REQUEST_SECONDS
+    while True:
+        partitions = _partitions(connection, names, kinds)
+        missing = [name for one in kinds if (name := getattr(names, one)) not in partitions]
+        if not missing:
+            return partitions
+        if time.monotonic() > deadline:
+            raise GroupReplayError(
+                "the new output topics did not appear in the cluster's metadata",
+                where=", ".join(missing),
+                fix="check the cluster's controller, then start again",
+                exit_code=ExitCode.CONNECTION,
+            )
+        time.sleep(0.2)
+
+
+def _warn(connection: Connection, names: TopicNames, existing: set[str]) -> None:
+    """Log what is wrong with topics that already existed; missing rights to see settings are not reported."""
+    if not existing:
+        return
+    for topic in describe_topics(connection, names):
+        for one in topic_problems(topic) if topic.name in existing else ():
+            fix = change_line(connection, topic, one.setting) if one.setting else "delete and create it again"
+            log.warning("topic %s has %s; %s", topic.name, one.what, fix)
+
+
+def _settings(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The settings of topics by name; topics whose settings may not be seen are left out."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import ConfigResource
+
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)]
+    found = {}
+    for resource, answer in (connection.admin().describe_configs(resources) if resources else {}).items():
+        try:
+            settings = answer.result(_REQUEST_SECONDS)
+            found[resource.name] = {name: one.value for name, one in settings.items() if one.value}
+        except KafkaException as error:
+            log.debug("the settings of topic %s cannot be read: %s", resource.name, error)
+    return found

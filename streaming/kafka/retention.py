@@ -1,0 +1,97 @@
+"""The brokers' retention of committed offsets: a flag wins, otherwise a broker is asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+
+from groupreplay.state.policy.context import DEFAULT_CHECK_INTERVAL_MS
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.config.settings import RetentionFlags
+from groupreplay.streaming.kafka.clients import Connection
+
+log = logging.getLogger(__name__)
+
+RETENTION: Final = "offsets.retention.minutes"
+CHECK_INTERVAL: Final = "offsets.retention.check.interval.ms"
+_MINUTE_MS: Final = 60_000
+#: A broker setting rarely changes while the job runs.
+_ASK_AGAIN_MS: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """The two settings; ``retention_ms`` None: neither a flag nor a broker gives it."""
+
+    retention_ms: int | None = None
+    check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
+
+    def for_context(self) -> dict[str, Any]:
+        """As fields of ``Context``."""
+        return {
+            "retention_ms": self.retention_ms,
+            "retention_check_interval_ms": self.check_interval_ms,
+        }
+
+
+def effective_retention(flags: RetentionFlags, connection: Connection | None) -> Retention:
+    """The flags, and the brokers' answer where a flag is missing. Never raises."""
+    answer: dict[str, str] = {}
+    if connection is not None and None in (flags.retention_minutes, flags.check_interval_ms):
+        answer = _ask(connection)
+    minutes = flags.retention_minutes
+    if minutes is None:
+        minutes = _number(answer.get(RETENTION))
+    interval = flags.check_interval_ms or _number(answer.get(CHECK_INTERVAL)) or DEFAULT_CHECK_INTERVAL_MS
+    return Retention(
+        retention_ms=None if minutes is None else minutes * _MINUTE_MS, check_interval_ms=interval
+    )
+
+
+def _ask(connection: Connection) -> dict[str, str]:
+    try:
+        return connection.broker_settings((RETENTION, CHECK_INTERVAL))
+    except (KafkaException, GroupReplayError) as error:
+        log.debug("broker settings cannot be read: %s", error)
+        return {}
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None
+
+
+class RetentionWatch:
+    """The retention while a job runs; asks a broker again every hour. ``known`` is the last answer."""
+
+    def __init__(
+        self, flags: RetentionFlags, connect: Callable[[], Connection], clock: Callable[[], int]
+    ) -> None:
+        self._flags = flags
+        self._connect = connect
+        self._clock = clock
+        self._asked_ms = clock()
+        self.known = effective_retention(flags, connect())
+        if self.known.retention_ms is None:
+            log.warning(
+                "%s cannot be read from a broker; 7 days are assumed and events that depend on it are marked as "
+                "inferred; grant this login DescribeConfigs on the cluster, or give --retention-minutes",
+                RETENTION,
+            )
+
+    def changed(self) -> bool:
+        """Whether ``known`` has changed since the last call."""
+        now_ms = self._clock()
+        if now_ms - self._asked_ms < _ASK_AGAIN_MS:
+            return False
+        self._asked_ms = now_ms
+        found = effective_retention(self._flags, self._connect())
+        # A failed answer does not mean that the setting has changed.
+        if found == self.known or found.retention_ms is None:
+            return False
+        log.warning("the brokers' retention of offsets has changed: %s, before %s", found, self.known)
+        self.known = found
+        return True

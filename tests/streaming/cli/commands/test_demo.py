@@ -1,0 +1,27 @@
+"""``groupreplay demo`` on the command line; the whole is in tests/integration/commands/test_demo.py."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from groupreplay.streaming.demo import run as module
+from groupreplay.streaming.demo.stories import STORIES
+from support.job.captures import invoke
+
+
+def test_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scenario, its time, and whether the broker stays; a signal's number becomes the exit code."""
+    calls: list[tuple[object, ...]] = []
+
+    def run_demo(story: object, seconds: int | None, _screen: object, *, keep: bool) -> None:
+        calls.append((story, seconds, keep))
+        if keep:
+            raise module.DemoStoppedError(signal.SIGTERM)
+
+    monkeypatch.setattr(module, "run_demo", run_demo)
+    assert invoke("demo").exit_code == 0
+    stopped = invoke("demo", "--scenario", "stuck", "--seconds", "10", "--keep")
+    assert (stopped.exit_code, stopped.stderr.startswith("stopped; ")) == (143, True)
+    assert calls == [(STORIES["mixed"], None, False), (STORIES["stuck"], 10, True)]

@@ -1,0 +1,173 @@
+"""``groupreplay describe`` on the command line, and hostile text in every command that reads records."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from groupreplay.codecs import Malformed, Skipped, decode_key, encode_key
+from support.histories.builders import asked_for, gone
+from support.histories.modern_builders import (
+    TOPIC,
+    first_join,
+)
+from support.histories.other_kinds import share_group
+from support.job.captures import invoke, raw, write_capture
+
+AT = 1_767_225_600_000
+HOSTILE = "=x\x1b[31m\n\u202e"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay"],
+        ["replay", "-o", "jsonl"],
+        ["list"],
+        ["list", "-o", "csv"],
+        ["list", "-o", "json"],
+        ["describe", "--all-groups", "--state"],
+        ["describe", "--all-groups", "--members", "--verbose"],
+        ["describe", "--all-groups", "--members", "--verbose", "-o", "csv"],
+        ["describe", "--all-groups", "-o", "jsonl"],
+        ["describe", "--all-groups", "--history"],
+        ["describe", "--all-groups", "--history", "-o", "csv"],
+        ["describe", "--all-groups", "--history", "-o", "json"],
+        ["decode"],
+        ["describe", "--group", HOSTILE + "x"],
+    ],
+)
+def test_no_command_lets_hostile_text_through(hostile: Path, words: list[str]) -> None:
+    """Nothing from a record reaches stdout or stderr with its control characters."""
+    result = invoke(*words, "--from-file", hostile)
+    for text in (result.stdout, result.stderr):
+        assert not {"\x1b", "\u202e"} & set(text)
+    assert "31m" in result.stdout + result.stderr
+
+
+def test_describe(capture: Path) -> None:
+    """The views, and the whole picture as JSON whatever the view."""
+    words = ["describe", "--from-file", capture, "--group", "g"]
+    assert invoke(*words).stdout.splitlines()[1].split()[:7] == ["g", "t", "0", "5", "-", "-", "a"]
+    assert invoke(*words, "--members").stdout.splitlines()[0].split()[-1] == "#PARTITIONS"
+    assert invoke(*words, "--members", "--verbose").stdout.splitlines()[2].split()[7] == "t:1"
+    assert invoke(*words, "--state").stdout.splitlines()[1].split()[1:5] == ["-", "range", "Stable", "2"]
+    (picture,) = json.loads(invoke(*words, "--state", "-o", "json").stdout)
+    assert (picture["generation"], [m["member_id"] for m in picture["members"]]) == (2, ["a", "b"])
+
+
+def test_a_capture_names_the_topics(tmp_path: Path) -> None:
+    """In describe and in events, as on the live topic; without names the id stays."""
+    life = raw(first_join(at=AT))
+    for topic_names, topic in (({}, TOPIC), ({TOPIC: "orders"}, "orders")):
+        capture = write_capture(tmp_path / "a.parquet", life, topic_names=topic_names)
+        (picture,) = json.loads(
+            invoke("describe", "--from-file", capture, "--group", "g", "-o", "json").stdout
+        )
+        assert [one["partitions"] for one in picture["members"]] == [{topic: [0, 1]}]
+        words = ("replay", "--from-file", capture, "--type", "rebalance.completed", "-o", "jsonl")
+        (event,) = map(json.loads, invoke(*words).stdout.splitlines())
+        assert event["data"]["members"][0]["partitions"] == {topic: "0-1"}
+
+
+def test_describe_at_a_moment(capture: Path) -> None:
+    """What was written later is as if it had never been; also what --members and --history show."""
+    words = ["describe", "--from-file", capture, "--group", "g"]
+
+    def at(later_ms: int, *more: str) -> list[list[str]]:
+        lines = invoke(*words, "--at", AT + later_ms, *more).stdout.splitlines()
+        return [line.split() for line in lines[1:]]
+
+    assert at(0, "--state")[0][3:6] == ["Empty", "0", "0"]
+    assert at(1_000, "--state")[0][3:6] == ["Stable", "1", "1"]
+    assert at(3_000, "--state")[0][3:6] == ["Stable", "2", "2"]
+    assert [row[1] for row in at(2_999, "--members")] == ["a"]
+    assert [row[3] for row in at(1_999)] == ["-", "-"]
+    assert [row[3] for row in at(2_000)] == ["5", "-"]
+    assert [row[3] for row in at(2_000, "--history")] == ["group.created", "rebalance.completed"]
+    before = invoke(*words, "--at", AT - 1)
+    assert (before.exit_code, before.stdout) == (5, "")
+    listed = invoke("list", "--from-file", capture, "--at", "2026-01-01T00:00:01Z", "-o", "jsonl").stdout
+    assert (json.loads(listed)["members"], json.loads(listed)["generation"]) == (1, 1)
+    assert invoke("list", "--from-file", capture, "--at", AT - 1, "-o", "jsonl").stdout == ""
+
+
+def test_a_moment_closes_what_is_open(tmp_path: Path) -> None:
+    """A tombstone waits for what may belong to it; at the moment asked for nothing more comes."""
+    life = [asked_for(at=AT), gone(at=AT + 1_000), asked_for(at=AT + 2_000)]
+    capture = write_capture(tmp_path / "a.parquet", raw(life))
+    words = ["list", "--from-file", capture, "-o", "jsonl", "--at"]
+    assert [len(invoke(*words, AT + at).stdout.splitlines()) for at in (0, 1_000, 2_000)] == [1, 0, 1]
+
+
+def test_history(capture: Path) -> None:
+    """The life of a group in every format; a group that is gone has a history, an unknown one has none."""
+    words = ["describe", "--from-file", capture, "--group", "g", "--history"]
+    table = invoke(*words).stdout.splitlines()
+    assert table[0].split() == ["GROUP", "TIME", "GENERATION", "EVENT", "WHO", "WHY"]
+    assert [line.split()[1:4] for line in table[1:]] == [
+        ["2026-01-01T00:00:00.000Z", "0", "group.created"],
+        ["2026-01-01T00:00:01.000Z", "1", "rebalance.completed"],
+        ["2026-01-01T00:00:03.000Z", "2", "rebalance.completed"],
+    ]
+    rows = json.loads(invoke(*words, "-o", "json").stdout)
+    assert [json.loads(line) for line in invoke(*words, "-o", "jsonl").stdout.splitlines()] == rows
+    last = list(csv.DictReader(io.StringIO(invoke(*words, "-o", "csv").stdout)))[-1]
+    assert last == {
+        "GROUP": "g",
+        "TIME": rows[2]["time"],
+        "GENERATION": "2",
+        "EVENT": "rebalance.completed",
+        "WHO": "joined client-b@10.0.0.1; kept client-a@10.0.0.1",
+        "WHY": "member_joined",
+    }
+    assert invoke(*words, "--type", "share", "-o", "jsonl").stdout == ""
+    unknown = invoke("describe", "--from-file", capture, "--group", "x", "--history")
+    assert (unknown.exit_code, unknown.stdout) == (5, "")
+
+
+def test_history_of_a_deleted_group(tmp_path: Path) -> None:
+    """A group that is gone cannot be described, but its life can be told."""
+    capture = write_capture(tmp_path / "a.parquet", raw([asked_for(at=AT), gone(at=AT + 1_000)]))
+    words = ["describe", "--from-file", capture, "--group", "g"]
+    assert invoke(*words).exit_code == 5
+    told = [
+        json.loads(line)["event"] for line in invoke(*words, "--history", "-o", "jsonl").stdout.splitlines()
+    ]
+    assert told == ["group.created", "group.deleted"]
+
+
+def test_kinds_side_by_side(tmp_path: Path) -> None:
+    """A table for each kind, an empty line between; CSV has one heading; JSON is one list."""
+    mine, others = raw([asked_for(at=AT)]), raw(share_group(AT), partition=1)
+    keyed = [replace_group(one.key) for one in others]
+    moved = [one._replace(key=key) for one, key in zip(others, keyed, strict=True)]
+    capture = write_capture(tmp_path / "a.parquet", [*mine, *moved])
+    words = ["describe", "--from-file", capture, "--all-groups", "--state"]
+    lines = invoke(*words).stdout.splitlines()
+    assert [line.split()[:1] for line in lines] == [["GROUP"], ["g"], [], ["GROUP"], ["s"]]
+    rows = list(csv.DictReader(io.StringIO(invoke(*words, "-o", "csv").stdout)))
+    assert [(row["GROUP"], row["STATE"], row["GENERATION"]) for row in rows] == [
+        ("g", "Empty", "0"),
+        ("s", "Stable", ""),
+    ]
+    assert [one["group_id"] for one in json.loads(invoke(*words, "-o", "json").stdout)] == ["g", "s"]
+
+
+def replace_group(key: bytes) -> bytes:
+    """The key of the same record of group ``s``."""
+    decoded = decode_key(key)
+    assert not isinstance(decoded, Skipped | Malformed)
+    return encode_key(replace(decoded, group="s"))
+
+
+def test_describe_an_unknown_group(capture: Path) -> None:
+    """An answer about nothing is an error, on stderr, with its exit code."""
+    result = invoke("describe", "--from-file", capture, "--group", "x")
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert result.stderr.startswith(f"error: there is no group 'x' ({capture})\n")

@@ -1,0 +1,69 @@
+"""``groupreplay list`` on the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from support.job.captures import invoke
+
+AT = 1_767_225_600_000
+HOSTILE = "=x\x1b[31m\n\u202e"
+
+
+def test_formulas_are_disarmed(hostile: Path) -> None:
+    """A group id that begins as a formula is quoted in CSV."""
+    (row,) = csv.DictReader(io.StringIO(invoke("list", "--from-file", hostile, "-o", "csv").stdout))
+    assert row["GROUP"] == "'=x\\u{1b}[31m\\u{a}\\u{202e}"
+
+
+def test_list_filters(capture: Path) -> None:
+    """State and type are taken as Kafka's tools take them."""
+    words = ["list", "--from-file", capture, "-o", "jsonl"]
+    assert json.loads(invoke(*words, "--state", "stable,empty").stdout)["group_id"] == "g"
+    assert invoke(*words, "--state", "empty").stdout == ""
+    assert invoke(*words, "--type", "share").stdout == ""
+
+
+def test_conditions(stuck: Path) -> None:
+    """The worst one in the list, all of them in the long form of the state."""
+    (row,) = csv.DictReader(io.StringIO(invoke("list", "--from-file", stuck, "-o", "csv").stdout))
+    assert row["RISK"] == "stuck"
+    words = ("describe", "--from-file", stuck, "--group", "g", "--state", "--verbose", "-o", "csv")
+    (row,) = csv.DictReader(io.StringIO(invoke(*words).stdout))
+    assert row["CONDITIONS"] == (
+        "rebalance.stuck (ERROR) since 2026-01-01T00:00:02.000Z; "
+        "rebalance.slow (WARN) since 2026-01-01T00:00:01.000Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "found"),
+    [
+        (["--fail-on", "stuck,storm"], 6, "rebalance.stuck (ERROR) since 2026-01-01T00:00:02.000Z"),
+        (["--fail-on", "rebalance.slow"], 6, "rebalance.slow (WARN) since 2026-01-01T00:00:01.000Z"),
+        (["--fail-on", "storm,expired"], 0, None),
+        ([], 0, None),
+    ],
+)
+def test_failing_on_conditions(stuck: Path, words: list[str], exit_code: int, found: str | None) -> None:
+    """The answer is printed all the same; what was found is on stderr, with an exit code of its own."""
+    for command in (["describe", "--group", "g"], ["list"]):
+        result = invoke(*command, "--from-file", stuck, *words)
+        assert result.exit_code == exit_code
+        assert result.stdout.startswith("GROUP ")
+        assert result.stderr == ("" if found is None else f"found: g: {found}\n")
+
+
+def test_what_cannot_be_found(stuck: Path) -> None:
+    """An unknown name is an error that tells the known ones; the past is no state."""
+    result = invoke("list", "--from-file", stuck, "--fail-on", "stucked")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "'stucked' is not a condition" in result.stderr
+    assert "slow, stuck, suspected," in result.stderr
+    words = ("--from-file", stuck, "--group", "g", "--history", "--fail-on", "stuck")
+    assert invoke("describe", *words).exit_code == 2

@@ -1,0 +1,76 @@
+"""``groupreplay run`` on the command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
+from support.job.captures import invoke
+
+
+@pytest.fixture
+def job(monkeypatch: pytest.MonkeyPatch) -> list[RunSettings]:
+    """Stands in for the job: takes the settings and ends with 7."""
+    given: list[RunSettings] = []
+    module = ModuleType("groupreplay.streaming.job.run")
+
+    def run(settings: RunSettings) -> int:
+        given.append(settings)
+        return 7
+
+    module.run = run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "groupreplay.streaming.job.run", module)
+    return given
+
+
+def test_run_with_defaults(job: list[RunSettings]) -> None:
+    """What is not said is the settings' own default, and the job's exit code is the program's."""
+    result = invoke("run", "--bootstrap-server", "h:1", "--checkpoint", "/c")
+    assert (result.exit_code, result.stderr) == (7, "")
+    assert job == [RunSettings(source=Cluster(bootstrap_servers="h:1"), checkpoint="/c", log_level="WARN")]
+
+
+def test_run_with_everything(job: list[RunSettings], tmp_path: Path) -> None:
+    """Each flag reaches the setting of its name."""
+    (tmp_path / "a").write_text("security.protocol=SSL\n")
+    (tmp_path / "b").write_text("bootstrap.servers=sink:1\n")
+    words = (
+        f"run --bootstrap-server h:1 --command-config {tmp_path}/a --sink-command-config {tmp_path}/b "
+        "--checkpoint /c --trigger 2.5 --master local[2] --backfill-events --member-events --label team=x "
+        "--no-probe --probe-interval 3 "
+        "--label env=prod --max-offsets-per-trigger 10 --shuffle-partitions 3 --ivy-settings i.xml "
+        "--spark-conf spark.a=b --events-topic e --states-topic s --dead-letters-topic d --job-topic j "
+        "--probes-topic p --log-level info"
+    )
+    assert invoke(*words.split()).exit_code == 7
+    assert job == [
+        RunSettings(
+            source=Cluster(bootstrap_servers="h:1", properties={"security.protocol": "SSL"}),
+            sink=Cluster(bootstrap_servers="sink:1", properties={"bootstrap.servers": "sink:1"}),
+            checkpoint="/c",
+            topics=TopicNames(events="e", states="s", dead_letters="d", job="j", probes="p"),
+            trigger_seconds=2.5,
+            master="local[2]",
+            shuffle_partitions=3,
+            max_offsets_per_trigger=10,
+            backfill_events=True,
+            member_events=True,
+            probe=False,
+            probe_interval_seconds=3.0,
+            labels={"team": "x", "env": "prod"},
+            ivy_settings=Path("i.xml"),
+            log_level="INFO",
+            spark_conf={"spark.a": "b"},
+        )
+    ]
+
+
+def test_run_refuses_settings_that_cannot_be(job: list[RunSettings]) -> None:
+    """The settings check themselves; the command says what they say."""
+    result = invoke("run", "--bootstrap-server", "h:1", "--checkpoint", "/c", "--trigger", "0")
+    assert (result.exit_code, job) == (2, [])
+    assert result.stderr.startswith("error: the trigger is too short\n")

@@ -1,0 +1,22 @@
+"""``groupreplay schema`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from groupreplay.state.output.catalogue import EVENTS
+from groupreplay.state.output.schemas import json_schemas
+from support.job.captures import invoke
+
+
+def test_schema(tmp_path: Path) -> None:
+    """All schemas by name, one of them alone, or a file for each."""
+    names = [fact.NAME for fact in EVENTS]
+    everything = json.loads(invoke("schema").stdout)
+    assert (list(everything), everything) == (names, json_schemas())
+    assert json.loads(invoke("schema", "group.created").stdout) == everything["group.created"]
+    result = invoke("schema", "-o", tmp_path / "schemas")
+    assert result.stdout == ""
+    written = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "schemas").iterdir()}
+    assert written == everything

@@ -1,0 +1,85 @@
+"""Pieces of the demo that need no broker; the whole is in tests/integration/commands/test_demo.py."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.demo import run as module
+from groupreplay.streaming.local.process_guard import GuardedProcess
+
+
+def test_a_row_of_the_summary() -> None:
+    """Members go by instance id, else client id; a group of the newer kinds shows its epoch."""
+    members = [{"client_id": "b", "instance_id": None}, {"client_id": "x", "instance_id": "a"}]
+    classic = {
+        "group_id": "g",
+        "type": "classic",
+        "simple": False,
+        "state": "Stable",
+        "member_count": 2,
+        "generation": 0,
+        "group_epoch": None,
+        "protocol": "range",
+        "members": members,
+    }
+    modern = {**classic, "type": "consumer", "generation": None, "group_epoch": 7, "protocol": None}
+    simple = {**classic, "simple": True, "state": "Empty", "member_count": 0, "members": []}
+    assert [module._summary_row(document) for document in (classic, modern, simple)] == [
+        ["g", "classic", "Stable", 2, 0, "range", "a b"],
+        ["g", "consumer", "Stable", 2, 7, None, "a b"],
+        ["g", "simple", "Empty", 0, 0, "range", ""],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argument", "found", "program"),
+    [
+        ("/opt/bin/groupreplay", "/opt/bin/groupreplay", "groupreplay"),
+        (".venv/bin/groupreplay", None, ".venv/bin/groupreplay"),
+        ("somewhere/__main__.py", None, f"{sys.executable} -m groupreplay.streaming"),
+    ],
+    ids=["on the path", "in a folder", "as a module"],
+)
+def test_the_program_as_it_was_started(
+    monkeypatch: pytest.MonkeyPatch, argument: str, found: str | None, program: str
+) -> None:
+    """The commands that --keep prints can be typed as they stand."""
+    monkeypatch.setattr(sys, "argv", [argument])
+    monkeypatch.setattr(module.shutil, "which", lambda _: found)
+    assert program == module._program()
+
+
+def test_a_job_that_ended_is_told_with_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The end of the log is printed before its folder is removed, without control characters."""
+    code = "print('first'); print('\\x1b[31mlast'); raise SystemExit(3)"
+    with GuardedProcess([sys.executable, "-c", code], tmp_path / "job.log") as job:
+        job._process.wait(30)
+        with pytest.raises(GroupReplayError, match="exit code 3") as raised:
+            module._need_running(job)
+    assert raised.value.exit_code is ExitCode.UNEXPECTED
+    assert capsys.readouterr().err == "  job: first\n  job: \\u{1b}[31mlast\n"
+
+
+def test_a_signal_leaves_by_an_exception_and_comes_once() -> None:
+    """The first signal interrupts whatever runs; those that follow do not disturb the clearing up."""
+    before = signal.getsignal(signal.SIGTERM)
+    cleared = []
+
+    def interrupted() -> None:
+        with module._stoppable():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+                cleared.append(True)
+
+    with pytest.raises(module.DemoStoppedError) as raised:
+        interrupted()
+    assert (raised.value.number, cleared) == (signal.SIGTERM, [True])
+    assert signal.getsignal(signal.SIGTERM) is before

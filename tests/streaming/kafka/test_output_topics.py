@@ -1,0 +1,120 @@
+"""The topics of the job on a real broker: made, left alone, looked at, and missing."""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import queue
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.output_topics import (
+    TOPIC_CONFIGS,
+    OutputTopic,
+    ensure_topics,
+    topic_problems,
+)
+from support.job.jobs import topic_names
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+
+@pytest.mark.broker
+def test_missing_topics_are_made_with_their_policies(
+    broker: EmbeddedBroker, unique: Callable[[str], str]
+) -> None:
+    """Documents are compacted, events kept for 30 days; a second start changes nothing."""
+    names = topic_names(unique("t"))
+    connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
+    partitions = ensure_topics(connection, names)
+    assert partitions[names.job] == partitions[names.probes] == 1
+    assert ensure_topics(connection, names) == partitions
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    for one, wanted in TOPIC_CONFIGS.items():
+        resource = ConfigResource(ConfigResource.Type.TOPIC, getattr(names, one))
+        found = admin.describe_configs([resource])[resource].result(30)
+        assert {name: found[name].value for name in wanted} == wanted
+
+
+@pytest.mark.broker
+def test_a_wrong_policy_is_said_and_left(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """A topic of documents that is not compacted would lose them: the operator hears of it."""
+    names = topic_names(unique("t"))
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(names.states, 1, 1)])[names.states].result(30)
+    # A listener on the module's own logger: what other tests do to its parents changes nothing here.
+    heard = queue.SimpleQueue[logging.LogRecord]()
+    listener = logging.handlers.QueueHandler(heard)
+    listener.setLevel(logging.WARNING)
+    logger = logging.getLogger("groupreplay.streaming.kafka.output_topics")
+    logger.setLevel(logging.WARNING)
+    logger.addHandler(listener)
+    try:
+        ensure_topics(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)), names)
+    finally:
+        logger.removeHandler(listener)
+        logger.setLevel(logging.NOTSET)
+    warnings = [heard.get_nowait().getMessage() for _ in range(heard.qsize())]
+    assert warnings == [
+        f"topic {names.states} has cleanup.policy=delete, should be compact; kafka-configs.sh "
+        f"--bootstrap-server {broker.bootstrap_servers} --alter --entity-type topics "
+        f"--entity-name {names.states} --add-config cleanup.policy=compact"
+    ]
+
+
+def test_topics_that_may_not_be_made_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the right to create, the message holds what to create and how."""
+
+    class Denied:
+        def result(self, _: float) -> None:
+            raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no"))
+
+    class Admin:
+        def list_topics(self, timeout: float) -> object:
+            return type("Metadata", (), {"topics": {}})
+
+        def create_topics(self, topics: list[NewTopic], **_: object) -> dict[str, Denied]:
+            return {topic.topic: Denied() for topic in topics}
+
+    connection = Connection(Cluster(bootstrap_servers="b:9092"))
+    monkeypatch.setattr(connection, "admin", Admin)
+    with pytest.raises(GroupReplayError) as caught:
+        ensure_topics(connection, topic_names("t"))
+    assert caught.value.exit_code == ExitCode.AUTHORISATION
+    assert "--topic t-states --config cleanup.policy=compact" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "partitions", "replicas", "settings", "what"),
+    [
+        ("states", 3, 3, {"cleanup.policy": "compact", "min.insync.replicas": "2"}, []),
+        ("states", 3, 3, None, []),
+        ("states", 3, 3, {"cleanup.policy": "delete"}, ["cleanup.policy=delete, should be compact"]),
+        (
+            "events",
+            1,
+            1,
+            {"cleanup.policy": "compact", "min.insync.replicas": "2", "max.message.bytes": "1000"},
+            [
+                "cleanup.policy=compact, should be delete",
+                "max.message.bytes=1000, a document may need 524288",
+                "min.insync.replicas=2 with 1 replicas: every write is rejected",
+            ],
+        ),
+        ("job", 2, 1, {}, ["2 partitions, should have 1: the order of messages matters"]),
+    ],
+)
+def test_what_is_wrong_with_a_topic(
+    kind: str, partitions: int, replicas: int, settings: dict[str, str] | None, what: list[str]
+) -> None:
+    """Its clean-up, its largest message, replicas in sync, and order; hidden settings are no fault."""
+    topic = OutputTopic(kind=kind, name="t", partitions=partitions, replicas=replicas, settings=settings)
+    assert [one.what for one in topic_problems(topic)] == what

@@ -1,0 +1,108 @@
+"""How long brokers keep offsets: flags, answers, and what holds without either."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.retention import (
+    CHECK_INTERVAL,
+    RETENTION,
+    Retention,
+    RetentionWatch,
+    effective_retention,
+)
+from groupreplay.streaming.local.broker import EmbeddedBroker
+
+HOUR_MS = 3_600_000
+REFUSED = KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
+
+
+class Broker:
+    """A connection whose broker tells these settings, or refuses."""
+
+    def __init__(self, settings: dict[str, str] | KafkaException) -> None:
+        self.settings = settings
+        self.asked = 0
+
+    def broker_settings(self, wanted: Any) -> dict[str, str]:
+        """As ``Connection`` does."""
+        self.asked += 1
+        if isinstance(self.settings, KafkaException):
+            raise self.settings
+        return self.settings
+
+
+def resolved(flags: RetentionFlags, settings: dict[str, str] | KafkaException) -> Retention:
+    """What holds."""
+    return effective_retention(flags, Broker(settings))  # type: ignore[arg-type]
+
+
+TOLD = {RETENTION: "2", CHECK_INTERVAL: "30000"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "settings", "expected"),
+    [
+        ((None, None), TOLD, (120_000, 30_000)),
+        ((5, None), TOLD, (300_000, 30_000)),
+        ((None, 7), TOLD, (120_000, 7)),
+        ((None, None), {}, (None, 600_000)),
+        ((None, None), REFUSED, (None, 600_000)),
+        ((5, None), REFUSED, (300_000, 600_000)),
+    ],
+)
+def test_flags_then_the_broker_then_nothing(
+    flags: Any, settings: Any, expected: tuple[int | None, int]
+) -> None:
+    """A refusal is no failure: seven days are assumed then, and said to be."""
+    found = resolved(RetentionFlags(retention_minutes=flags[0], check_interval_ms=flags[1]), settings)
+    assert (found.retention_ms, found.check_interval_ms) == expected
+
+
+def test_a_capture_has_nobody_to_ask() -> None:
+    """Only a flag can tell."""
+    assert effective_retention(RetentionFlags(retention_minutes=1), None).retention_ms == 60_000
+    assert effective_retention(RetentionFlags(), None) == Retention()
+
+
+def test_a_change_is_noticed_within_the_hour(caplog: pytest.LogCaptureFixture) -> None:
+    """And told once; a broker that does not answer changes nothing."""
+    now = [0]
+    broker = Broker(TOLD)
+    watch = RetentionWatch(RetentionFlags(), lambda: broker, lambda: now[0])  # type: ignore[arg-type,return-value]
+    broker.settings = {**TOLD, RETENTION: "9"}
+    assert (watch.changed(), broker.asked) == (False, 1)
+    now[0] = HOUR_MS
+    assert (watch.changed(), watch.known.retention_ms) == (True, 540_000)
+    assert not watch.changed()
+    broker.settings = REFUSED
+    now[0] = 2 * HOUR_MS
+    assert (watch.changed(), watch.known.retention_ms) == (False, 540_000)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_an_assumption_is_said_plainly(caplog: pytest.LogCaptureFixture) -> None:
+    """With the two ways to end it."""
+    RetentionWatch(RetentionFlags(), lambda: Broker(REFUSED), lambda: 0)  # type: ignore[arg-type,return-value]
+    (record,) = caplog.records
+    assert "DescribeConfigs" in record.getMessage()
+    assert "--retention-minutes" in record.getMessage()
+
+
+@pytest.mark.broker
+def test_a_real_broker_tells(broker: EmbeddedBroker) -> None:
+    """Under the names that Kafka has; 7 days and 10 minutes are its defaults."""
+    connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
+    told = connection.broker_settings((RETENTION, CHECK_INTERVAL))
+    assert set(told) == {RETENTION, CHECK_INTERVAL}
+    found = effective_retention(RetentionFlags(), connection)
+    assert (found.retention_ms, found.check_interval_ms) == (
+        int(told[RETENTION]) * 60_000,
+        int(told[CHECK_INTERVAL]),
+    )
