@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from groupreplay.streaming.cli.display import Display, display_options
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Other tests rely on the level of the program's logger."""
+    logger = logging.getLogger("groupreplay")
+    before = logger.level, logger.handlers[:], logger.propagate
+    yield
+    logger.setLevel(before[0])
+    logger.handlers, logger.propagate = before[1:]
 
 
 @pytest.mark.parametrize(
