@@ -1,7 +1,4 @@
-"""``docs/configuration.md``, every setting of every command, made by ``python -m`` this module from the flags.
-
-Knows how a flag is told to a reader; must not describe one by itself.
-"""
+"""``docs/configuration.md``, every setting of every command, made from the flags."""
 
 from __future__ import annotations
 
@@ -20,14 +17,14 @@ _INTRO: Final = """\
 This page is made from the program's flags (`python -m generators.configuration_page`); a test fails when it
 is out of date.
 
-A setting can be given as a flag, as an environment variable, or in the configuration file, and the first of them that
-is there wins ([cli.md](cli.md#settings-from-elsewhere)). In the file a setting has the name of its flag without the
-hyphens in front, in the table of its command, `[run]` for instance; where the last column says so it may stand at the
-top of the file, too, for all commands that have it. Settings that may be repeated are lists there, switches are `true`
-or `false`. Security stays in the properties file that `command-config` names; no setting takes a password.
+A setting can be given as a flag, as an environment variable, or in the configuration file; the first of these that
+is present wins ([cli.md](cli.md#settings-from-elsewhere)). In the file a setting has the name of its flag without the
+leading hyphens, in the table of its command, `[run]` for instance. Where the last column is "yes" it may also be at
+the top of the file, for all commands that have it. Settings that may be repeated are lists there, switches are `true`
+or `false`. Passwords belong in the properties file that `command-config` names; no setting takes one.
 
 """
-#: Flags of the program itself, and those that ask for something else than the command.
+#: Flags that print something and end.
 _HIDDEN: Final = frozenset({"--help", "--version"})
 
 
@@ -38,7 +35,7 @@ def page() -> str:
 
 def _sections() -> Iterator[str]:
     ctx = click.Context(cli)
-    yield from _section("groupreplay", "Before or behind the name of any command:", cli)
+    yield from _section("groupreplay", "Before or after the name of any command:", cli)
     for name, entry in COMMANDS.items():
         command = cli.get_command(ctx, name)
         assert command is not None
@@ -55,7 +52,7 @@ def _section(name: str, summary: str, command: click.Command) -> Iterator[str]:
     yield from (f"## {name}", "", summary, "")
     if options:
         yield from (
-            "| flag | environment variable | what it says | default | top of the file |",
+            "| flag | environment variable | meaning | default | top of the file |",
             "| --- " * 5 + "|",
         )
         yield from map(_row, options)
@@ -67,9 +64,9 @@ def _row(one: click.Option) -> str:
     value = "" if one.is_flag else f" {_value(one)}"
     note = ("; required" if one.required else "") + ("; may be repeated" if one.multiple else "")
     top = "yes" if one.name in SHARED else ""
-    says = (one.help or _unsaid(one)).removesuffix(".").replace("|", "\\|")
+    meaning = (one.help or _topic_help(one)).removesuffix(".").replace("|", "\\|")
     variable = f"`{one.envvar}`" if one.envvar else ""
-    return f"| {flags}{value} | {variable} | {says}{note} | {_default(one)} | {top} |"
+    return f"| {flags}{value} | {variable} | {meaning}{note} | {_default(one)} | {top} |"
 
 
 def _value(one: click.Option) -> str:
@@ -78,8 +75,8 @@ def _value(one: click.Option) -> str:
     return one.metavar or one.type.name.upper().removesuffix(" RANGE")
 
 
-def _unsaid(one: click.Option) -> str:
-    """A flag whose name says everything: those of topics."""
+def _topic_help(one: click.Option) -> str:
+    """The flags of topics have no help text."""
     return f"The topic `{one.default}`."
 
 

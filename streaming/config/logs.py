@@ -99,7 +99,7 @@ def _is_json() -> bool:
 
 def _message(record: logging.LogRecord) -> str:
     # Imported late: it brings numpy, and every --help configures the log.
-    from groupreplay.state.output.display import safe_text
+    from groupreplay.state.display.safe_text import safe_text
 
     return safe_text(without_secrets(record.getMessage()), None)
 

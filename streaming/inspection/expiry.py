@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
-from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.text.terminal import Cell, Table
 

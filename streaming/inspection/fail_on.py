@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.state.conditions.conditions import CONDITIONS
+from groupreplay.state.conditions.registry import CONDITIONS
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.offset_events import OffsetsExpired, OffsetsReset
-from groupreplay.state.output.envelope import event_type, timestamp
+from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.replay import Replay

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.display.phrases import milliseconds, timestamp
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.inspection import living
 from groupreplay.streaming.kafka.topic_reader import Rows
-from groupreplay.streaming.text.event_text import event_name, milliseconds, words_of
+from groupreplay.streaming.text.event_text import event_name, text_of
 from groupreplay.streaming.text.terminal import Table
 
 Data = Mapping[str, Any]
@@ -158,7 +158,7 @@ def _why(event: Data) -> list[str]:
     """The trigger, and how long it took; the reason of an event that is about one member or record."""
     name, data = event_name(event), event["data"]
     if "condition_id" in data or name.startswith(("offset.", "offsets.")):
-        return [words_of(event)]
+        return [text_of(event)]
     told = {
         "member.updated": lambda: ["new " + ", ".join(data["changed"])],
         "static.replaced": lambda: ["came back under a new member id"],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.fail_on import Findings, conditions_text, risk
