@@ -9,9 +9,6 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
-#: ``group.consumer.session.timeout.ms`` and the clients' ``session.timeout.ms`` where nobody has set them.
-DEFAULT_SESSION_TIMEOUT_MS: Final = 45_000
-
 
 class Phase(str, Enum):
     """States of a classic group, spelled as Kafka spells them (``ClassicGroupState``)."""
