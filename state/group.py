@@ -13,7 +13,9 @@ from enum import IntEnum, auto
 from typing import Any, Final
 
 from groupreplay.codecs import GroupMetadataKey
-from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate, GroupView
+from groupreplay.state.conditions.detection import GroupView
+from groupreplay.state.conditions.registry import group_detectors
+from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.events.event import Event
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.output.document import DELETED, Deleted, describe, digest, group_document
@@ -49,6 +51,7 @@ class Group:
         self.changed = False
         self._context = context
         self._rules = context.policy.of(group_id)
+        self._detectors = group_detectors(self._rules)
         self._recorded_ms: int | None = None
         self._snapshot = GroupSnapshot(LogPosition(era=context.era))
         self._offsets = Offsets()
@@ -117,7 +120,7 @@ class Group:
         events = self._do_due(now_ms)
         caught_up = recorded_ms is not None and recorded_ms - now_ms <= self._context.catch_up_after_ms
         if caught_up and any(one.late for one in self._snapshot.conditions.active.values()):
-            events += self._emit_updates(self._tracker().again(), self._timer_report(now_ms))
+            events += self._emit_updates(self._tracker().repeat_late(), self._timer_report(now_ms))
         return events
 
     def next_deadline_ms(self) -> int | None:
@@ -222,8 +225,7 @@ class Group:
 
     def _may_commits_resolve(self) -> bool:
         """Whether a commit may resolve an active condition."""
-        firing = {key.partition(" ")[0] for key in self._snapshot.conditions.active}
-        return any(one.ON_COMMITS and one.NAME in firing for one in self._rules.detectors)
+        return any(key.kind in self._detectors.on_commits for key in self._snapshot.conditions.active)
 
     def _apply_record(self, record: GroupRecord) -> list[Event]:
         pending = self._snapshot.log.pending
@@ -286,14 +288,14 @@ class Group:
             context=self._context,
             now_ms=now_ms,
         )
-        evaluations = [one.evaluate(view) for one in self._rules.detectors]
+        evaluations = [one.evaluate(view) for one in self._detectors.detectors]
         times = [one.next_ms for one in evaluations if one.next_ms is not None]
         conditions.next_evaluation_ms = max(min(times), now_ms + 1) if times else None
-        found = [one for evaluation in evaluations for one in evaluation.raised]
+        found = [one for evaluation in evaluations for one in evaluation.detections]
         if not found and not conditions.active:
             return []
-        names = [one.NAME for one in self._rules.detectors]
-        return self._emit_updates(self._tracker().take(found, names, now_ms), report)
+        updates = self._tracker().update(found, self._detectors.names, now_ms)
+        return self._emit_updates(updates, report)
 
     def _tracker(self) -> ConditionTracker:
         return ConditionTracker(

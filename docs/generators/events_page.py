@@ -1,7 +1,4 @@
-"""``docs/events.md``, made from the declarations by ``python -m generators.events_page``.
-
-Knows how a schema is told to a reader; must not describe a field by itself.
-"""
+"""``docs/events.md``, made from the declarations by ``python -m generators.events_page``, and the README's table."""
 
 from __future__ import annotations
 
@@ -10,17 +7,19 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from groupreplay.state.conditions.conditions import CONDITIONS, Condition
+import msgspec
+
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.conditions.detection import Detector
+from groupreplay.state.conditions.registry import CONDITIONS, DETECTORS
 from groupreplay.state.events.event import Fact
-from groupreplay.state.job.job_watch import JOB_RULES
 from groupreplay.state.output.catalogue import EVENTS, FACTS
 from groupreplay.state.output.schemas import event_schema
-from groupreplay.state.policy.rules import DETECTORS, Numbered, numbers_of
 
 _INTRO: Final = """\
 # The sink: topics, envelope, events
 
-This page is made from the code (`python -m generators.events_page`); a test fails when it is out of date.
+This page is generated from the code (`python -m generators.events_page`); a test fails when it is out of date.
 `groupreplay schema` prints the same contract as JSON Schemas.
 
 ## Topics
@@ -28,24 +27,24 @@ This page is made from the code (`python -m generators.events_page`); a test fai
 | topic (default name) | clean-up | key | value |
 | --- | --- | --- | --- |
 | `group-events` | delete, 30 days | group id | events, as CloudEvents 1.0 in structured JSON |
-| `group-states` | compact | group id | the group's current document; a tombstone when the group is gone |
+| `group-states` | compact | group id | the group's current document; a tombstone when the group is deleted |
 | `group-dead-letters` | delete, 30 days | `topic-partition-offset` | records that could not be read: where, why, \
 and up to 64 KiB of their bytes |
 | `group-job` | compact | reserved keys | the job's own state: caught-up time, lag, batch time, counters, the last \
 round of the prober; and the conditions of the job that hold |
-| `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | what the brokers said of \
-groups that were rebalancing, how each round of questions went, and the job's heartbeats (docs/design.md) |
+| `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | the brokers' answers \
+about groups that were rebalancing, the result of each round of probes, and the job's heartbeats (docs/design.md) |
 
-Reserved keys begin with a NUL byte, which no group id does. Events are at most 64 KiB and documents at most
-256 KiB: what does not fit is cut, counts are kept, and `truncated` is true.
+Reserved keys begin with a NUL byte; no group id does. Events are at most 64 KiB and documents at most 256 KiB: lists
+and texts that do not fit are cut, counts are kept, and `truncated` is true.
 
 ## How to read events
 
-- Delivery is at least once. `id` is made from the place of the cause in the log, so a repeat has the same id:
-  keep the ids of the last hour and drop what you have seen.
-- `evidence` says what an event rests on: `log` (a record proves it), `probe` (a live answer of the broker proves
-  it), `inferred` (a rule concludes it).
-- `history` is `partial` until the group's life is known without a hole. The topic is compacted: the first record of
+- Delivery is at least once. `id` is made from the position of the cause in the log, so a repeated event has the same
+  id: keep the ids of the last hour and drop events that you have seen.
+- `evidence` is the proof of an event: `log` (a record), `probe` (a live answer of the broker) or `inferred` (a rule
+  concludes it).
+- `history` is `partial` until the group's history is known without a gap. The topic is compacted: the first record of
   a group may be its thousandth generation. What cannot be known then is null, never a guess.
 - `catch_up` is true when an event was recorded more than a minute after it happened, after an outage of the job or
   of the cluster. Do not alert on such events.
@@ -54,15 +53,15 @@ Reserved keys begin with a NUL byte, which no group id does. Events are at most 
   member id. A restarted member keeps its slot, and counts as neither joined nor left.
 - Partitions are written as ranges by topic: `{"orders": "0-3,7"}`.
 - Events about single members (`member.*`) are switched off unless they are warnings; `--member-events` asks for
-  them. What they say is in `rebalance.completed`, too.
+  them. `rebalance.completed` has the same information.
 """
 
 _CONDITIONS: Final = """\
 ## Conditions
 
-What holds for a while. Each fires once, with `status` `firing`, and resolves once, with `resolved` and the same
-`condition_id`; between the two it is sent again as `firing` when it gets worse. It is in the group's document as long
-as it holds. [The runbook](runbook.md) says what to do.
+A condition holds for a while. It fires once, with `status` `firing`, and resolves once, with `resolved` and the same
+`condition_id`; between the two it is sent again as `firing` when it gets worse. As long as it holds, it is in the
+group's document. [The runbook](runbook.md) describes what to do.
 
 The numbers below are the defaults, in the units of their names; [rules](cli.md#rules-for-groups) change them for all
 groups or for some. A condition that is only inferred is never more than a warning.
@@ -109,23 +108,36 @@ def _common(kinds: Sequence[type[Fact]], without: Collection[str] = ()) -> dict[
     return {name: schema for name, schema in _fields(kinds[0]).items() if name in names}
 
 
-def _when(kind: type[Condition]) -> list[str]:
-    """How severe it is, and the rule and the numbers of the detector that finds it."""
-    lines = [f"Severity {kind.SEVERITY.name}.", ""]
-    rules: Sequence[Numbered] = (*DETECTORS, *JOB_RULES)
-    for detector in rules:
-        if detector.NAME == kind.NAME:
-            rule = (inspect.getdoc(type(detector)) or "").replace("``", "`")
-            lines += [f"Fires when: {rule[0].lower()}{rule[1:]}", "", *_numbers(detector), ""]
-    return lines
-
-
-def _numbers(detector: Numbered) -> list[str]:
-    lines = ["| number | default |", "| --- | --- |"]
-    for name in numbers_of(detector):
+def _detection(detector: Detector) -> list[str]:
+    """The severity of its condition, the rule by which it is detected, and its thresholds."""
+    rule = (inspect.getdoc(type(detector)) or "").replace("``", "`")
+    lines = [
+        f"Severity {detector.CONDITION.SEVERITY.name}.",
+        "",
+        f"Fires when: {rule[0].lower()}{rule[1:]}",
+        "",
+        "| number | default |",
+        "| --- | --- |",
+    ]
+    for name in detector.thresholds():
         value = getattr(detector, name)
         lines.append(f"| `{name}` | {'as the rule says' if value is None else value} |")
-    return lines
+    return [*lines, ""]
+
+
+def _on_the_terminal(kind: type[Condition]) -> list[str]:
+    """Each example as the timeline prints it."""
+    texts = [kind.text(msgspec.to_builtins(one.fields)) for one in kind.EXAMPLES]
+    return ["On the terminal:", "", "```text", *texts, "```", ""]
+
+
+def events_table() -> str:
+    """The README's table: each event and the first line of its docstring."""
+    lines = ["| event | meaning |", "| --- | --- |"]
+    for kind in EVENTS:
+        meaning = (inspect.getdoc(kind) or "").partition("\n")[0].rstrip(".")
+        lines.append(f"| `{kind.NAME}` | {meaning[0].lower()}{meaning[1:]} |")
+    return "\n".join(lines)
 
 
 def page() -> str:
@@ -137,14 +149,15 @@ def page() -> str:
     lines = [_INTRO, "## Envelope", "", *_table(envelope), ""]
     everywhere = _common(EVENTS)
     lines += ["## Fields of every `data`", "", *_table(everywhere), ""]
-    lines += ["## Facts", "", "What happened, each said once.", ""]
+    lines += ["## Facts", "", "What happened; each is emitted once.", ""]
     for fact in FACTS:
         lines += [f"### `{fact.NAME}`", "", fact.DOC, "", *_table(_fields(fact, everywhere)), ""]
     conditional = _common(CONDITIONS, everywhere)
     lines += [_CONDITIONS, "Fields of all conditions:", "", *_table(conditional), ""]
-    for kind in CONDITIONS:
-        lines += [f"### `{kind.NAME}`", "", kind.DOC, "", *_when(kind)]
-        lines += [*_table(_fields(kind, {*everywhere, *conditional})), ""]
+    for detector in DETECTORS:
+        kind = detector.CONDITION
+        lines += [f"### `{kind.NAME}`", "", kind.DOC, "", *_detection(detector)]
+        lines += [*_table(_fields(kind, {*everywhere, *conditional})), "", *_on_the_terminal(kind)]
     return "\n".join(lines).rstrip() + "\n"
 
 

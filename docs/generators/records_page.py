@@ -85,11 +85,11 @@ def _text(message: type[Struct]) -> str:
 
 def _versions_of(message: type[Versioned]) -> str:
     first, last = message.VERSIONS[0], message.VERSIONS[-1]
-    told = f"version {first}" if first == last else f"versions {first} to {last}"
+    text = f"version {first}" if first == last else f"versions {first} to {last}"
     if message.FLEXIBLE_SINCE is not None:
         since = message.FLEXIBLE_SINCE
-        told += f", flexible since {since}" if since > first else ", flexible"
-    return told
+        text += f", flexible since {since}" if since > first else ", flexible"
+    return text
 
 
 def _table(message: type[Versioned]) -> Iterator[str]:

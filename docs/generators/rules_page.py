@@ -1,7 +1,4 @@
-"""``deploy/rules.toml``, the shipped rules as a file to start from, made by ``python -m`` this module.
-
-Knows how a file of rules is laid out for a reader; must not know a number or a rule by itself.
-"""
+"""``deploy/rules.toml``, the default rules as a file to start from, made by ``python -m generators.rules_page``."""
 
 from __future__ import annotations
 
@@ -9,31 +6,32 @@ import inspect
 import json
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from groupreplay.state.job.job_watch import JOB_RULES
-from groupreplay.state.policy.rules import DETECTORS, EPHEMERAL, Numbered, Policy, numbers_of
+from groupreplay.state.conditions.detection import Detector
+from groupreplay.state.conditions.registry import DETECTORS
+from groupreplay.state.policy.rules import EPHEMERAL, Policy
 
 _WIDTH: Final = 110
 
 _INTRO: Final = """\
-# What holds without a file of rules, made from the code by `python -m generators.rules_page`.
+# The default rules, made from the code by `python -m generators.rules_page`.
 # `groupreplay run --rules rules.toml` takes a file like this one; the lines that differ are enough. The running job
-# reads it again when it changes; a file with a mistake is refused with a log line, and the rules before still hold.
+# reads the file again when it changes; a file with a mistake is refused with a log line, and the former rules stay.
 # `--rule rebalance.stuck.threshold_ms=3000` wins over the file. Times are in milliseconds.
 
-# The page that events point to, with a fragment such as #rebalance-stuck behind it.
+# The page that events link to, with a fragment such as #rebalance-stuck.
 """
 
 _GROUPS: Final = """\
-# Rules for groups: all that match count, in their order, and a later one wins over an earlier one. These are built in,
-# and what a file says comes behind them: groups that tools make by the thousand and that nobody misses.
+# Rules for groups: all that match apply, in their order, and a later one wins over an earlier one. These are built in,
+# and those of a file come after them: groups that tools create by the thousand and that do not matter.
 # Globs know *, ? and [abc].
 """
 
 _EXAMPLE: Final = """\
-# All that a rule for groups can say:
+# Everything that a rule for groups can contain:
 #
 # [[group]]
 # match = ["payments-*", "ledger"]
@@ -55,10 +53,10 @@ def _comment(text: str) -> Iterator[str]:
         )
 
 
-def _section(detector: Numbered) -> Iterator[str]:
+def _section(detector: Detector) -> Iterator[str]:
     yield from _comment(inspect.getdoc(type(detector)) or "")
-    yield f"[{detector.NAME}]"
-    for name in numbers_of(detector):
+    yield f"[{detector.name}]"
+    for name in detector.thresholds():
         value = getattr(detector, name)
         yield (
             f"# {name} = 180000   # not set: it follows from the other numbers"
@@ -71,8 +69,7 @@ def _section(detector: Numbered) -> Iterator[str]:
 def page() -> str:
     """The whole file, in TOML."""
     lines = [f"{_INTRO}runbook = {json.dumps(Policy().runbook)}", ""]
-    rules: Sequence[Numbered] = (*DETECTORS, *JOB_RULES)
-    for detector in rules:
+    for detector in DETECTORS:
         lines += _section(detector)
     globs = "".join(f"    {json.dumps(rule.groups)},\n" for rule in EPHEMERAL)
     lines += [f"{_GROUPS}[[group]]\nmatch = [\n{globs}]\nmatters = false\n", _EXAMPLE]

@@ -1,1 +1,1 @@
-"""What holds for a while: detectors that find it, and the tracker that reports its beginning and end."""
+"""Conditions, each in a module of its own: ``<first word>/<second word>.py``; the tracker that reports them."""

@@ -1,21 +1,24 @@
-"""Who may be in the way of a classic rebalance: an inference, ranked, and silent where the evidence is not there.
+"""The members that may block a classic rebalance: an inference, ranked; no suspects without evidence.
 
-DescribeGroups shows a member that has rejoined and one that has not alike, so only commits can tell: members
-commit when they hear of a rebalance, a member that is stuck in its work does not. Knows the last generation,
-its commits and the prober's last answer; must not know thresholds.
+DescribeGroups shows a member that has rejoined and a member that has not in the same way, so only commits are
+evidence: a member commits when it learns of a rebalance, and a member that is stuck in its work does not.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
 
-from groupreplay.state.conditions.conditions import Suspect, SuspectReason
+from msgspec import Meta
+
+from groupreplay.state.conditions.condition import client_fields
+from groupreplay.state.conditions.detection import GroupView
+from groupreplay.state.events.event import MemberIdentity
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.partitions import each
 
-if TYPE_CHECKING:
-    from groupreplay.state.conditions.tracker import GroupView
+SuspectReason = Literal["no_commit_since_start", "leader_has_not_synced", "static_member_absent"]
 
 _MOST: Final = 10
 
@@ -25,8 +28,16 @@ _ALL_COMMIT: Final = "every member has committed since the rebalance began"
 _LEADER_GONE: Final = "the leader of the last generation is not in the group any more"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect(MemberIdentity):
+    """A member that may be the one the others wait for."""
+
+    reason: SuspectReason
+    last_commit_ms: Annotated[int | None, Meta(description="Newest commit of its partitions.")]
+
+
 def suspects(view: GroupView) -> tuple[tuple[Suspect, ...], str | None]:
-    """The suspects, likeliest first, and why there are none."""
+    """The suspects, likeliest first, and the reason when there are none."""
     group = view.group
     if group.in_progress is None or not group.classic.members:
         return (), _NO_GENERATION
@@ -36,11 +47,11 @@ def suspects(view: GroupView) -> tuple[tuple[Suspect, ...], str | None]:
         if not leader or not _present(leader[0], seen):
             return (), _LEADER_GONE
         return (_suspect(leader[0], "leader_has_not_synced", _last_commit_ms(view, leader[0])),), None
-    return _silent(view, seen)
+    return _without_commits(view, seen)
 
 
-def _silent(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ...], str | None]:
-    """Members of the last generation that have not committed since somebody else has."""
+def _without_commits(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ...], str | None]:
+    """The members of the last generation that have not committed although another member has."""
     group = view.group
     assert group.in_progress is not None
     since_ms = group.in_progress.since_ms - group.in_progress.unseen_ms
@@ -56,7 +67,7 @@ def _silent(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ...], str |
         or at_ms <= since_ms
         or _first(at_ms, commits, since_ms)
     ]
-    # One that was at work until shortly before is likelier than one that has had nothing to do for hours.
+    # A member that committed until shortly before is likelier than one that has had nothing to do for hours.
     recent_ms = since_ms - 2 * max(
         (member.rebalance_timeout_ms for member in group.classic.members), default=0
     )
@@ -81,12 +92,12 @@ def _silent(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ...], str |
 
 
 def _present(member: Member, seen: set[str]) -> bool:
-    """Whether the broker still counts it in; an answer without members tells nothing."""
+    """Whether the broker still has it in the group; an answer without members proves nothing."""
     return not seen or member.member_id in seen or member.instance_id in seen
 
 
 def _first(at_ms: int, commits: dict[str, int | None], since_ms: int) -> bool:
-    """Whether a commit in the doubtful time before the first probe is older than all others made since."""
+    """Whether a commit is the oldest of several since the rebalance began, which may be before the first probe."""
     since = [other for other in commits.values() if other is not None and other > since_ms]
     return at_ms == min(since) and len(since) > 1
 
@@ -98,9 +109,7 @@ def _last_commit_ms(view: GroupView, member: Member) -> int | None:
 def _suspect(member: Member, reason: SuspectReason, last_commit_ms: int | None) -> Suspect:
     return Suspect(
         member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        instance_id=member.instance_id,
+        **client_fields(member),
         reason=reason,
         last_commit_ms=last_commit_ms,
     )

@@ -56,13 +56,19 @@ LeaveReason = Literal["left", "rebalance_timeout", "session_timeout", "group_emp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberPicture:
-    """A member as an event shows it."""
+class MemberIdentity:
+    """What identifies a member in an event."""
 
     member_id: str
     client_id: str
     client_host: str
     instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberPicture(MemberIdentity):
+    """A member as an event shows it."""
+
     partitions: Partitions | None
 
 

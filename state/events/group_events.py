@@ -63,7 +63,7 @@ class GroupConverted(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceStarted(Fact):
-    """The epoch of a group of a newer kind rose while it has members."""
+    """A KIP-848, share or streams group got a new epoch and has to reconcile its members."""
 
     NAME: ClassVar[str] = "rebalance.started"
     DOC: ClassVar[str] = (
@@ -79,7 +79,7 @@ class RebalanceStarted(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceCompleted(Fact):
-    """A generation with its members and assignments was written."""
+    """A new generation has its assignment: members, who joined and left, trigger, durations."""
 
     NAME: ClassVar[str] = "rebalance.completed"
     DOC: ClassVar[str] = (
@@ -137,7 +137,7 @@ class MemberFact(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberLeft(MemberFact):
-    """A member left its slot."""
+    """A member left the group, and the likely reason."""
 
     NAME: ClassVar[str] = "member.left"
     DOC: ClassVar[str] = (
@@ -165,7 +165,7 @@ class MemberJoined(MemberFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberUpdated(MemberFact):
-    """A member changed and kept its slot."""
+    """A member changed: host, client id, timeouts or subscription."""
 
     NAME: ClassVar[str] = "member.updated"
     DOC: ClassVar[str] = "Same slot, other member id, client id, host, timeouts or subscription."
@@ -174,7 +174,7 @@ class MemberUpdated(MemberFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticReplaced(Fact):
-    """A static member came back under a new member id."""
+    """The process of a static member was started again, without a rebalance."""
 
     NAME: ClassVar[str] = "static.replaced"
     DOC: ClassVar[str] = "A static instance id has a new member id: its process was restarted."

@@ -30,7 +30,7 @@ class UnreadRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobGap(Fact):
-    """Records of the offsets topic are gone that the job had not read."""
+    """Records of the offsets topic are gone that the job had not read: the state is built anew."""
 
     NAME: ClassVar[str] = "job.gap"
     DOC: ClassVar[str] = (

@@ -77,7 +77,7 @@ class ResetOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsReset(Fact):
-    """A group that had lost offsets commits again."""
+    """A group that had lost offsets commits again, and from where it continues."""
 
     NAME: ClassVar[str] = "offsets.reset"
     DOC: ClassVar[str] = (

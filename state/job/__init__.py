@@ -1,1 +1,1 @@
-"""The state that belongs to no group: the job's own conditions, bad records, daily counts."""
+"""What the job remembers about itself: rounds of its prober, heartbeats, and records that it could not read."""

@@ -1,8 +1,7 @@
-"""Records that could not be used: counted all, reported now and then.
+"""Records of one partition that could not be read: all are counted, few are reported.
 
-Knows one partition of the offsets topic; must not know why bytes are bad (codecs) nor how a dead letter is
-written (streaming). A burst of bad records must not become a burst of events: of each kind and key type one
-event a minute of record time is said, and the next one tells how many were not.
+A burst of bad records must not become a burst of events: of each kind and key type, one event is emitted in a minute
+of record time, and the next one has the number of those that were not.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ _decoder: Final = msgspec.msgpack.Decoder(_Snapshot)
 class BadRecords:
     """The bad records of one partition so far.
 
-    ``applied_to`` is the last offset taken in, so that a record is counted once however often it is read.
+    ``applied_to`` is the last offset counted, so that a record that is read again is counted once.
     """
 
     partition: int
@@ -104,14 +103,14 @@ class BadRecords:
         return bytes([_SNAPSHOT_VERSION]) + _encoder.encode(body)
 
     def fresh(self, records: Sequence[BadRecord]) -> list[BadRecord]:
-        """The records not taken in yet, in the order of the log."""
+        """The records not counted yet, in the order of the log."""
         return sorted(
             (record for record in records if record.offset > self.applied_to),
             key=lambda record: record.offset,
         )
 
     def apply(self, records: Sequence[BadRecord]) -> list[Event]:
-        """Counts the fresh ones among the records and says what may be said about them."""
+        """Counts the new ones among the records, and returns the events that may be emitted."""
         events: list[Event] = []
         for record in self.fresh(records):
             self.applied_to = record.offset
@@ -120,7 +119,7 @@ class BadRecords:
             tally.total += 1
             if record.timestamp_ms < self.context.emit_since_ms:
                 continue
-            # The distance, not the difference: one record from a wrong clock must not silence the rest.
+            # The distance, not the difference: one record with a wrong time must not suppress the others.
             last = tally.last_event_ms
             if last is not None and abs(record.timestamp_ms - last) < _INTERVAL_MS:
                 tally.suppressed += 1

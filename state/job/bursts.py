@@ -1,7 +1,4 @@
-"""How many records could not be read lately: the job counts them, its heartbeats carry the count.
-
-Knows counts and times; must not know what is wrong with a record or who is told.
-"""
+"""How many records could not be read lately: the job counts them, its heartbeats carry the count."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import msgspec
 
 
 class Burst(msgspec.Struct, frozen=True, array_like=True):
-    """What a run has counted so far (``seen``), and when there were more: (time, how many more).
+    """What a run has counted so far (``seen``), and when the count rose: (time, by how many).
 
     ``since_ms`` is when they became too many; None while they are not.
     """
@@ -20,8 +17,8 @@ class Burst(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int | None = None
 
 
-def counted(burst: Burst, run_id: str, total: int, at_ms: int, window_ms: int, limit: int) -> Burst:
-    """The burst after a heartbeat with what its run has counted; every run counts from 0."""
+def count_burst(burst: Burst, run_id: str, total: int, at_ms: int, window_ms: int, limit: int) -> Burst:
+    """The burst after a heartbeat with the count of its run; every run counts from 0."""
     new = max(0, total - burst.seen) if run_id == burst.run_id else total
     marks = (*burst.marks, (at_ms, new)) if new else burst.marks
     marks = tuple(mark for mark in marks if mark[0] > at_ms - window_ms)

@@ -1,10 +1,10 @@
-"""Every event there is: the facts, then the conditions; what docs, schemas and tests are made from."""
+"""Every event there is: the facts, then the conditions. Docs, schemas and tests are made from these tuples."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from groupreplay.state.conditions.conditions import CONDITIONS
+from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.event import Fact
 from groupreplay.state.events.group_events import (
     GroupConverted,

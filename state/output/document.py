@@ -1,7 +1,4 @@
-"""A group in one picture: what ``describe`` prints and what ``group-states`` holds.
-
-Knows fields and their order; must not know how the state came about.
-"""
+"""The document of a group: what ``describe`` prints and what ``group-states`` holds."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from groupreplay.state.conditions.tracker import told
+from groupreplay.state.conditions.tracker import active_conditions
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.output.sizes import fit_json
 from groupreplay.state.policy.context import Context
@@ -33,7 +30,7 @@ MAX_BYTES: Final = 256 * 1024
 MAX_MEMBERS: Final = 200
 #: Fields that change with every commit: a change in them alone is no reason to write the document again.
 _RESTLESS: Final = ("log_position", "oldest_commit_ms", "newest_commit_ms")
-#: The next expiry is told in steps of this part of the retention: six hours of seven days.
+#: The next expiry is rounded down to this part of the retention: six hours of seven days.
 _EXPIRY_STEPS: Final = 28
 #: Protocol types as the broker names those of the newer kinds.
 _PROTOCOL_TYPES: Final = {
@@ -46,7 +43,7 @@ _Held = Mapping[str, str] | None
 
 
 class Deleted:
-    """The group is gone: its document is to be replaced by a tombstone."""
+    """The group was deleted: a tombstone replaces its document."""
 
 
 DELETED: Final = Deleted()
@@ -138,7 +135,7 @@ def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: 
         "members": [{**member, "partitions": member["partitions"] or {}} for member in members],
         "subscribed_topics": _topics(snapshot.group, seen),
         "offsets": _with_deadlines(snapshot.group, offsets, context),
-        "conditions": told(snapshot.conditions.active),
+        "conditions": active_conditions(snapshot.conditions.active),
     }
 
 
@@ -155,7 +152,7 @@ def _with_deadlines(group: GroupState, offsets: Offsets, context: Context) -> li
 
 
 def _next_expiry_ms(group: GroupState, offsets: Offsets, context: Context) -> int | None:
-    """The first deadline, rounded down: it moves with every commit, and the document shall not."""
+    """The first deadline, rounded down: it moves with every commit, and the document must not."""
     retention_ms = context.assumed_retention_ms
     first = retention.first_deadline(group, offsets, retention_ms)
     step_ms = max(retention_ms // _EXPIRY_STEPS, 1)
@@ -175,7 +172,7 @@ def group_document(
         "members": [_member(member, snapshot.group, known, _ranges) for member in seen.members[:MAX_MEMBERS]],
         "subscribed_topics": _topics(snapshot.group, seen),
         "offsets": {**offsets.summary(), "next_expiry_ms": _next_expiry_ms(snapshot.group, offsets, context)},
-        "conditions": told(snapshot.conditions.active),
+        "conditions": active_conditions(snapshot.conditions.active),
         "labels": {**context.labels, **labels},
         "log_position": {
             "partition": snapshot.log.partition,
@@ -197,5 +194,5 @@ def digest(document: dict[str, Any]) -> bytes:
 
 
 def encode_document(document: dict[str, Any]) -> bytes:
-    """The document as JSON of at most 256 KiB; what did not fit is cut and ``truncated`` says so."""
+    """The document as JSON of at most 256 KiB; it has ``truncated: true`` when something was cut."""
     return fit_json(document, MAX_BYTES)

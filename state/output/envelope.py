@@ -1,17 +1,16 @@
-"""Events as CloudEvents 1.0, in JSON: the one place that knows how an event is written down.
+"""Events as CloudEvents 1.0, in JSON: the only module that knows this encoding.
 
-Knows names of attributes and the limits of size; must not know topics, producers or clocks: when an event is
-recorded is an argument.
+The time at which an event is recorded is an argument.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from datetime import datetime, timezone
 from typing import Any, Final
 
+from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Event, Severity
-from groupreplay.state.output.display import safe_text
 from groupreplay.state.output.sizes import fit_json
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import redacted
@@ -58,26 +57,17 @@ def data_schema(name: str) -> str:
     return f"urn:groupreplay:schema:{name}:{VERSION}"
 
 
-def timestamp(at_ms: int) -> str:
-    """RFC 3339 with milliseconds, in UTC. Moments that no calendar can write become the epoch."""
-    try:
-        moment = datetime.fromtimestamp(at_ms / 1000, timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        moment = datetime.fromtimestamp(0, timezone.utc)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
-
-
 def event_id(event: Event, context: Context) -> str:
-    """The deterministic id: where the cause stands in the log, what happened, and which of its events."""
+    """The deterministic id: the position of the cause in the log, the event's name, and its ordinal."""
     cause = event.cause
     if cause is None:
-        # Only conditions begin or end by the passing of time; their id names the group and the kind.
+        # Only conditions begin or end when time passes; their id contains the group and the kind.
         return f"{getattr(event.fact, 'condition_id', event.fact.NAME)}-{event.time_ms}"
     return f"{cause.topic}-{context.era}-{cause.partition}-{cause.offset}-{event.fact.NAME}-{event.ordinal}"
 
 
 def _sequence(event: Event) -> str:
-    """Sorts as text: by the place in the offsets topic, then by time, then by the order at one place."""
+    """Sorts as text: by the position in the offsets topic, then by time, then by the order at one position."""
     cause = event.cause
     partition, offset = event.place or ((cause.partition, cause.offset) if cause else (0, 0))
     return f"{max(partition, 0):05d}-{max(offset, 0):020d}-{event.time_ms:015d}-{event.ordinal:05d}"
@@ -114,7 +104,7 @@ def _place(event: Event) -> str:
 
 
 def cloud_event(event: Event, context: Context, recorded_ms: int) -> CloudEvent:
-    """The event as a CloudEvent of at most 64 KiB; what did not fit is cut and ``truncated`` says so."""
+    """The event as a CloudEvent of at most 64 KiB; it has ``truncated: true`` when something was cut."""
     severity = event.fact.severity if event.severity is None else event.severity
     # An attribute must not be empty, a group id may be.
     subject = safe_text(_place(event) if event.group_id is None else event.group_id) or "(empty)"

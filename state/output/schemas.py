@@ -1,7 +1,4 @@
-"""JSON Schemas (2020-12) of everything the sink topics hold, made from the declarations of the events.
-
-Knows how a declaration becomes a schema; must not say anew what ``events`` says.
-"""
+"""JSON Schemas (2020-12) of the events, made from their declarations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Documents that fit: JSON of bounded size, whatever the strangers wrote into it.
-
-Knows lengths; must not know what a document means.
-"""
+"""JSON of bounded size, whatever clients have written into it."""
 
 from __future__ import annotations
 
@@ -29,8 +26,8 @@ def _cut(value: Any, entries: int, characters: int) -> Any:
 def fit_json(document: dict[str, Any], limit: int, inner: str | None = None) -> bytes:
     """The document as JSON of at most ``limit`` bytes.
 
-    A document that is too long has its lists, maps and texts cut, and says so with ``truncated: true``; its
-    own fields stay. ``inner`` names a field whose value is such a document (the ``data`` of an envelope):
+    A document that is too long has its lists, maps and texts cut, and gets ``truncated: true``; its own
+    fields stay. ``inner`` names a field whose value is such a document (the ``data`` of an envelope):
     then the fields of both levels stay.
     """
     encoded = msgspec.json.encode(document)

@@ -1,7 +1,4 @@
-"""What a group's state is told about the job around it: constants, never a clock.
-
-Knows the settings that change what is said; must not know where they were read.
-"""
+"""The constants of one job that its events depend on. There is no clock among them."""
 
 from __future__ import annotations
 
@@ -25,13 +22,13 @@ class Context:
 
     ``era`` names one life of the offsets topic (its topic id in Kafka's text form, ``0`` when unknown): ids
     of events and the guard against applying a record twice hold inside one era only.
-    ``emit_since_ms``: events of an earlier time are kept silent (0: none is).
-    ``complete_since_ms``: from this moment on the whole log before was read, so that a first commit of an
-    unknown group proves a creation (None: never known).
+    ``emit_since_ms``: events of an earlier time are not emitted (0: all are).
+    ``complete_since_ms``: the whole log before this moment was read, so that from then on a first commit of an
+    unknown group proves that the group was created (None: not known).
     ``catch_up_after_ms``: an event emitted later than this after it happened carries ``catch_up``.
     ``topic_names``: names of topic ids (text form), for what the log itself does not name.
-    ``retention_ms`` is how long the brokers keep offsets, None when nobody has said so: then Kafka's default is
-    assumed. They look for offsets to remove every ``retention_check_interval_ms``.
+    ``retention_ms`` is how long the brokers keep offsets; None: not known, Kafka's default is assumed. They remove
+    expired offsets every ``retention_check_interval_ms``.
     ``probing``: a prober asks the brokers which groups rebalance. ``redaction``: what events and documents hide.
     """
 
@@ -51,10 +48,10 @@ class Context:
 
     @property
     def assumed_retention_ms(self) -> int:
-        """The retention that deadlines are reckoned with."""
+        """The retention that deadlines are calculated with."""
         return DEFAULT_RETENTION_MS if self.retention_ms is None else self.retention_ms
 
     @property
     def retention_evidence(self) -> Evidence:
-        """What a deadline rests on: the log and the brokers' setting, or an assumption."""
+        """The evidence of a deadline: the log and the brokers' setting, or an assumption."""
         return Evidence.INFERRED if self.retention_ms is None else Evidence.LOG

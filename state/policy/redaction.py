@@ -1,7 +1,6 @@
-"""Names of people's machines and programs, hidden in what is written for others: one table of fields, one keyed hash.
+"""Redaction: names of machines and programs are replaced by a keyed hash in events, documents and Kafka's own JSON.
 
-Knows the names of fields in events, documents and Kafka's own JSON; must not know where they are written, nor where
-the key comes from. What the state holds is never hidden: records and answers are matched by it.
+The state is never redacted, because records and answers of brokers are matched by these names.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
 
-#: Stands before a hidden value, so that nobody takes it for a name.
+#: The prefix of a hidden value: it is no name.
 MARK: Final = "~"
 LEAST_KEY_BYTES: Final = 16
 
-#: Below these stand names of topics or of the user's own, with nothing to hide.
+#: The keys below these fields are names of topics or of labels: nothing to hide.
 _BY_NAME: Final = frozenset({"labels", "partitions", "revoking", "tasks"})
 _MEMBER_IDS: Final = frozenset(
     {"member_id", "old_member_id", "new_member_id", "leader", "joined", "left", "kept", "memberId"}
@@ -24,7 +23,7 @@ _MEMBER_IDS: Final = frozenset(
 _PLACES: Final = frozenset({"place", "places"})
 #: What can be hidden -> the fields that show it. The clients make their member ids of their client id or instance id.
 FIELDS: Final[Mapping[str, frozenset[str]]] = {
-    # Bytes and texts of the clients' own may tell of hosts, too: Connect's and Streams' do.
+    # Bytes and texts of the clients may contain hosts, too: those of Connect and Streams do.
     "hosts": frozenset(
         {"client_host", "old_host", "new_host", "url", "clientHost", "host", "subscription", "metadata"}
     )
@@ -36,7 +35,7 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def redacted(document: dict[str, Any], redaction: Redaction | None) -> dict[str, Any]:
-    """What is shown of a document; all of it without a redaction."""
+    """The document as it is shown; unchanged without a redaction."""
     return document if redaction is None else redaction.of(document)
 
 
@@ -65,7 +64,7 @@ class Redaction:
         return MARK + blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()
 
     def of(self, document: dict[str, Any]) -> dict[str, Any]:
-        """A document with every hidden field hashed, however deep it stands."""
+        """A document with every hidden field hashed, at any depth."""
         names = frozenset[str]().union(*(FIELDS[one] for one in self.hidden))
         shown: dict[str, Any] = self._within(document, names, hidden=False)
         return shown

@@ -1,66 +1,28 @@
-"""The policy: which numbers, how severe, and which labels for which group.
-
-Knows ordered globs over group ids and how they change the detectors' numbers; must not know files or flags,
-nor what a number means.
-"""
+"""The policy: the thresholds, the highest severity and the labels of each group, by ordered globs over group ids."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from fnmatch import translate
-from typing import Any, ClassVar, Final, Protocol, get_type_hints
+from typing import Any, Final
 
-from groupreplay.state.conditions.churn import (
-    MemberFlappingDetector,
-    RebalanceStormDetector,
-    RebalanceTimeoutsDetector,
-    StaticConflictDetector,
-    StaticCrashLoopDetector,
-)
-from groupreplay.state.conditions.expiring import OffsetsExpiringDetector
-from groupreplay.state.conditions.ownership import (
-    MemberIdleDetector,
-    OwnerSilentDetector,
-    PartitionPoisonDetector,
-    RebalanceSuspectedDetector,
-)
-from groupreplay.state.conditions.rebalances import RebalanceSlowDetector, RebalanceStuckDetector
-from groupreplay.state.conditions.tracker import Detector
 from groupreplay.state.events.event import Severity
 
-#: Condition -> fields of its detector that differ.
+#: Condition -> threshold -> value; what is missing stays as its detector has it.
 Numbers = Mapping[str, Mapping[str, Any]]
 
-#: Every detector of a group with its default numbers, in the order in which they speak.
-DETECTORS: Final[tuple[Detector, ...]] = (
-    RebalanceSlowDetector(),
-    RebalanceStuckDetector(),
-    RebalanceSuspectedDetector(),
-    RebalanceTimeoutsDetector(),
-    RebalanceStormDetector(),
-    MemberFlappingDetector(),
-    MemberIdleDetector(),
-    StaticConflictDetector(),
-    StaticCrashLoopDetector(),
-    OwnerSilentDetector(),
-    PartitionPoisonDetector(),
-    OffsetsExpiringDetector(),
-)
 
-
-class Numbered(Protocol):
-    """A rule about a condition; a dataclass whose fields are its numbers, with their defaults."""
-
-    NAME: ClassVar[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rules:
-    """What counts for one group. ``matters`` None leaves it to the group's history."""
+    """What holds for one group. ``matters`` None: the group's history decides.
 
-    detectors: tuple[Detector, ...] = DETECTORS
+    Rules are compared and hashed by identity, so that what is derived from them can be cached by them: a policy makes
+    one object for all groups that the same rules match.
+    """
+
+    numbers: Numbers = field(default_factory=dict)
     ignore: bool = False
     severity_cap: Severity | None = None
     matters: bool | None = None
@@ -69,7 +31,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRule:
-    """What differs for groups whose id matches the glob ``groups`` (``fnmatch``); None leaves it as it was."""
+    """What differs for groups whose id matches the glob ``groups`` (``fnmatch``); None changes nothing."""
 
     groups: str
     ignore: bool | None = None
@@ -80,7 +42,7 @@ class GroupRule:
 
 
 _UUID: Final = "-".join("[0-9a-f]" * count for count in (8, 4, 4, 4, 12))
-#: Groups that come and go by the thousand, and that nobody misses.
+#: Groups that tools create and delete by the thousand; they do not matter.
 EPHEMERAL: Final = (
     *(
         GroupRule(groups=glob, matters=False)
@@ -92,10 +54,9 @@ EPHEMERAL: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Defaults, then rules for groups: all that match count, in their order, the later ones over the earlier.
+    """Thresholds for all groups and for the job, then rules for groups: all that match apply, later ones win.
 
-    ``numbers`` of conditions about the job itself are not for groups (``job_watch.JOB_RULES``). ``runbook`` is
-    where the page about the conditions is.
+    ``runbook`` is the page with a section for each condition.
     """
 
     numbers: Numbers = field(default_factory=dict)
@@ -107,18 +68,18 @@ class Policy:
     def of(self, group_id: str) -> Rules:
         """The rules of a group."""
         if self.groups and not self._patterns:
-            # Compiled once: every call of every group comes along here.
+            # Compiled once, because this runs in every call of every group.
             self._patterns.extend(re.compile(translate(one.groups)) for one in self.groups)
         places = tuple(place for place, one in enumerate(self._patterns) if one.match(group_id))
         if places not in self._known:
-            self._known[places] = self._folded(tuple(self.groups[place] for place in places))
+            self._known[places] = self._merged(tuple(self.groups[place] for place in places))
         return self._known[places]
 
-    def _folded(self, matching: tuple[GroupRule, ...]) -> Rules:
-        rules = Rules(detectors=_with(DETECTORS, self.numbers))
+    def _merged(self, matching: tuple[GroupRule, ...]) -> Rules:
+        rules = Rules(numbers=self.numbers)
         for one in matching:
             rules = Rules(
-                detectors=_with(rules.detectors, one.numbers),
+                numbers=merged(rules.numbers, one.numbers),
                 ignore=rules.ignore if one.ignore is None else one.ignore,
                 severity_cap=rules.severity_cap if one.severity_cap is None else one.severity_cap,
                 matters=rules.matters if one.matters is None else one.matters,
@@ -127,21 +88,6 @@ class Policy:
         return rules
 
 
-def numbers_of(rule: Numbered) -> dict[str, Any]:
-    """The numbers of a detector, or of a rule about the job, that may be changed, by name, with their types."""
-    types, parts = get_type_hints(type(rule)), _parts(rule)
-    return {one.name: types[one.name] for one in fields(rule) if one.name not in parts}  # type: ignore[arg-type]
-
-
-def _parts(detector: Numbered) -> dict[str, Detector]:
-    """Other detectors that this one asks for their numbers, by field."""
-    values = {one.name: getattr(detector, one.name) for one in fields(detector)}  # type: ignore[arg-type]
-    return {name: value for name, value in values.items() if hasattr(value, "evaluate")}
-
-
-def _with(detectors: tuple[Detector, ...], numbers: Numbers) -> tuple[Detector, ...]:
-    changed = {one.NAME: replace(one, **numbers.get(one.NAME, {})) for one in detectors}  # type: ignore[type-var]
-    return tuple(
-        replace(one, **{name: changed[part.NAME] for name, part in _parts(one).items()})  # type: ignore[type-var]
-        for one in changed.values()
-    )
+def merged(first: Numbers, later: Numbers) -> Numbers:
+    """The thresholds of both; the later ones win."""
+    return {**first, **{name: {**first.get(name, {}), **values} for name, values in later.items()}}

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.state.events.event import History
+from groupreplay.state.events.event import Evidence, History
 from groupreplay.state.kafka_terms import GroupType, Phase
-from groupreplay.state.snapshot.conditions import ActiveCondition, Conditions
+from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey, Conditions
 from groupreplay.state.snapshot.group_snapshot import GroupActivity, GroupSnapshot
 from groupreplay.state.snapshot.group_state import (
     ClassicGeneration,
@@ -25,6 +25,16 @@ from groupreplay.state.snapshot.offsets import OffsetsSnapshot
 from groupreplay.state.snapshot.slot_history import SlotHistory
 
 VERSION: Final = 1
+
+
+class TextKeyCondition(msgspec.Struct, array_like=True):
+    """An active condition of version 1; its key was the text ``NAME subject``."""
+
+    severity: int
+    dedup_key: str
+    evidence: Evidence
+    condition: bytes
+    late: bool = False
 
 
 class _FlatSnapshot(msgspec.Struct, array_like=True):
@@ -58,7 +68,7 @@ class _FlatSnapshot(msgspec.Struct, array_like=True):
     probes: tuple[Probe, ...] = ()
     probed_ms: int = -1
     in_progress: RebalanceInProgress | None = None
-    firing: dict[str, ActiveCondition] = {}
+    firing: dict[str, TextKeyCondition] = {}
     emptied_ms: int | None = None
     life: GroupActivity = msgspec.field(default_factory=GroupActivity)
     lost: tuple[Lost, ...] = ()
@@ -83,9 +93,27 @@ def read(body: bytes | memoryview) -> GroupSnapshot:
         losses=Losses(flat.lost, flat.changes),
         activity=flat.life,
         slot_history=flat.habits,
-        conditions=Conditions(flat.firing, flat.alarm_ms),
+        conditions=Conditions(active_conditions(flat.firing), flat.alarm_ms),
         document_digest=flat.document,
     )
+
+
+def active_conditions(firing: dict[str, TextKeyCondition]) -> dict[ConditionKey, ActiveCondition]:
+    """The active conditions of version 1 with typed keys."""
+    found = {}
+    for text, one in firing.items():
+        kind, _, subject = text.partition(" ")
+        # Of a stuck rebalance: the reasons reported so far, "wedged" or nothing, and member ids.
+        first, *others = one.dedup_key.split("\0")
+        found[ConditionKey(kind, subject)] = ActiveCondition(
+            severity=one.severity,
+            dedup_key=tuple(others) if others else tuple(filter(None, (first,))),
+            evidence=one.evidence,
+            condition=one.condition,
+            late=one.late,
+            reported=tuple(first.split(",")) if others else (),
+        )
+    return found
 
 
 def _group(flat: _FlatSnapshot) -> GroupState:

@@ -1,31 +1,23 @@
-"""``rules.toml``: the policy of groups as a person writes it, and single numbers as flags give them.
-
-Knows the layout of the file (deploy/rules.toml shows all of it) and says what is wrong in it; must not know
-what a number means, nor how rules apply to a group.
-"""
+"""``rules.toml``, the policy as a file (deploy/rules.toml shows all of it), and single thresholds as flags."""
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
+from groupreplay.state.conditions.detection import Detector
+from groupreplay.state.conditions.registry import DETECTORS, OF_THE_JOB, with_numbers
 from groupreplay.state.events.event import Severity
-from groupreplay.state.job.job_watch import JOB_RULES
-from groupreplay.state.policy.rules import (
-    DETECTORS,
-    EPHEMERAL,
-    GroupRule,
-    Numbered,
-    Numbers,
-    Policy,
-    numbers_of,
-)
+from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Numbers, Policy, merged
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 
 if sys.version_info >= (3, 11):
@@ -35,37 +27,48 @@ else:
 
 log = logging.getLogger(__name__)
 
-_RULES: Final[Sequence[Numbered]] = (*DETECTORS, *JOB_RULES)
-#: Condition -> number -> its type.
-_NUMBERS: Final = {one.NAME: numbers_of(one) for one in _RULES}
-#: Those of them that are about no group.
-_OF_THE_JOB: Final = frozenset(one.NAME for one in JOB_RULES)
-_FAMILIES: Final = tuple(dict.fromkeys(name.partition(".")[0] for name in _NUMBERS))
-_CAPS: Final = {"info": Severity.INFO, "warn": Severity.WARN}
-#: What a ``[[group]]`` may say beside numbers -> its type.
-_GROUP_SETTINGS: Final[Mapping[str, Any]] = {
-    "match": str | list[str],
-    "ignore": bool,
-    "severity_cap": str,
-    "matters": bool,
-    "labels": dict[str, str],
-}
-#: Types as the author of a TOML file calls them.
-_TYPE_NAMES: Final[Mapping[Any, str]] = {
-    int: "a whole number",
-    int | None: "a whole number",
-    float: "a number",
-    float | None: "a number",
-    bool: "true or false",
-    str: "a text in quotes",
-    str | list[str]: 'a glob in quotes, or a list of them: ["payments-*", "ledger"]',
-    dict[str, str]: 'texts by name: { team = "payments" }',
-}
+#: ``msgspec``'s names of types -> TOML's.
+_TOML_TYPES: Final = {"int": "integer", "bool": "boolean", "str": "string", "object": "table"}
+_EXAMPLE: Final = "deploy/rules.toml shows every setting"
+
+
+def _struct(name: str, types: Mapping[str, Any]) -> Any:
+    """A table of the file: all its settings may be missing, and it has no others."""
+    fields = [(setting, kind | UnsetType, UNSET) for setting, kind in types.items()]
+    return msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+
+
+def _tables(detectors: Iterable[Detector]) -> dict[str, Any]:
+    """``rebalance`` -> a table of ``slow``, ``stuck`` ..., each a table of its thresholds."""
+    families: dict[str, dict[str, Any]] = {}
+    for one in detectors:
+        family, _, word = one.name.partition(".")
+        # The detectors' None is no value in a file: there, such a threshold is left out.
+        whole = {name: int in {kind, *get_args(kind)} for name, kind in one.thresholds().items()}
+        types = {name: _COUNT if is_whole else _SHARE for name, is_whole in whole.items()}
+        families.setdefault(family, {})[word] = _struct(one.name, types)
+    return {family: _struct(family, words) for family, words in families.items()}
+
+
+_COUNT: Final = Annotated[int, Meta(ge=0)]
+_SHARE: Final = Annotated[float, Meta(ge=0)]
+_GROUP: Final = _struct(
+    "group",
+    {
+        "match": str | list[str],
+        "ignore": bool,
+        "severity_cap": Literal["info", "warn"],
+        "matters": bool,
+        "labels": dict[str, str],
+        **_tables(one for one in DETECTORS if one.name not in OF_THE_JOB),
+    },
+)
+_FILE: Final = _struct("file", {"runbook": str, "group": list[_GROUP], **_tables(DETECTORS)})  # type: ignore[valid-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulesSource:
-    """Where the policy comes from: a file, if there is one, and numbers that win over it for every group.
+    """Where the policy comes from: a file, if there is one, and thresholds that win over it for every group.
 
     ``numbers`` are pairs such as ``("rebalance.stuck.threshold_ms", "3000")``.
     """
@@ -74,30 +77,27 @@ class RulesSource:
     numbers: Sequence[tuple[str, str]] = field(default=())
 
     def load(self) -> Policy:
-        """The policy as it is written now.
+        """The policy as it is now.
 
         Raises:
-            GroupReplayError: the file cannot be read or says something that is no rule; which, and what
-                could stand there instead.
+            GroupReplayError: the file cannot be read or has a mistake: where it is, and what is allowed there.
         """
         policy = Policy() if self.path is None else parse_rules(_read(self.path), str(self.path))
-        overriding = _overriding(self.numbers)
-        of_groups = {name: overriding[name] for name in overriding if name not in _OF_THE_JOB}
+        given: Numbers = {}
+        for name, text in self.numbers:
+            given = merged(given, _given(name, text))
+        of_groups = {name: values for name, values in given.items() if name not in OF_THE_JOB}
         if of_groups:
             policy = replace(policy, groups=(*policy.groups, GroupRule(groups="*", numbers=of_groups)))
-        of_the_job = {
-            name: {**policy.numbers.get(name, {}), **overriding[name]}
-            for name in overriding
-            if name in _OF_THE_JOB
-        }
-        return replace(policy, numbers={**policy.numbers, **of_the_job})
+        of_the_job = {name: values for name, values in given.items() if name in OF_THE_JOB}
+        return replace(policy, numbers=merged(policy.numbers, of_the_job))
 
 
 class RulesWatch:
-    """Says when the file of a source was changed. Refuses what cannot be used and keeps what was good.
+    """Reads the file of a source again when it changes. A file with a mistake is refused, and the policy stays.
 
-    ``policy`` is what holds now, ``changes`` how often that became another one, ``error`` why the file as it
-    is now is refused. Raises as ``RulesSource.load`` when it is made, and never again.
+    ``policy`` is the current policy, ``changes`` how often it changed, ``error`` why the present file is refused.
+    The constructor raises what ``RulesSource.load`` raises; no other method does.
     """
 
     def __init__(self, source: RulesSource) -> None:
@@ -109,9 +109,9 @@ class RulesWatch:
         self.policy = source.load()
 
     def changed(self) -> bool:
-        """Whether ``policy`` has become another one since the last call; what differs is logged.
+        """Whether ``policy`` has changed since the last call; the differences are logged.
 
-        Looks into the file only when its time or size is another.
+        The file is read only when its time, its size or its inode has changed.
         """
         stamp = self._stamp()
         if stamp == self._seen:
@@ -125,7 +125,7 @@ class RulesWatch:
             policy = self._source.load()
         except GroupReplayError as error:
             self.error = str(error)
-            log.warning("the changed rules are refused, those before still hold: %s", error)
+            log.warning("the changed rules are refused, the rules before still hold: %s", error)
             return False
         before, self.policy, self.error = self.policy, policy, None
         if policy == before:
@@ -135,7 +135,7 @@ class RulesWatch:
         return True
 
     def _stamp(self) -> tuple[int, int, int] | None:
-        """None without a file. Follows links: a Kubernetes volume is renewed by turning one."""
+        """None without a file. Follows links: Kubernetes updates a volume by replacing a link."""
         try:
             found = None if self._source.path is None else self._source.path.stat()
         except OSError:
@@ -150,7 +150,7 @@ class RulesWatch:
 
 
 def parse_rules(text: str, where: str) -> Policy:
-    """The policy that a file says; the shipped rules about groups stay in front of those of the file.
+    """The policy of a file; the built-in rules about groups stay in front of the rules of the file.
 
     Raises:
         GroupReplayError: as for ``RulesSource.load``.
@@ -158,124 +158,111 @@ def parse_rules(text: str, where: str) -> Policy:
     try:
         values: dict[str, Any] = tomllib.loads(text)
     except ValueError as error:
-        raise _wrong(f"the rules are not TOML: {error}", where, "deploy/rules.toml is an example") from None
-    groups = values.pop("group", [])
-    runbook = _typed(values.pop("runbook", Policy().runbook), str, "runbook", where)
-    if not isinstance(groups, list) or not all(isinstance(one, dict) for one in groups):
-        raise _wrong(
-            "group is no list of tables", where, 'write [[group]], and below it match = "payments-*"'
-        )
+        raise _wrong(f"the rules are not TOML: {error}", where, _EXAMPLE) from None
+    file = _converted(values, where)
+    numbers = _checked(_numbers(file), where)
     return Policy(
-        numbers=_numbers(values, where, ("runbook", "group")),
-        groups=(*EPHEMERAL, *(rule for at, one in enumerate(groups, 1) for rule in _group(one, at, where))),
-        runbook=runbook,
+        numbers=numbers,
+        groups=(
+            *EPHEMERAL,
+            *(
+                rule
+                for number, group in enumerate(file.get("group", []), 1)
+                for rule in _group_rules(group, numbers, f"{where}, [[group]] {number}")
+            ),
+        ),
+        runbook=file.get("runbook", Policy().runbook),
     )
 
 
-def _group(table: Mapping[str, Any], at: int, where: str) -> Iterator[GroupRule]:
+def _group_rules(group: dict[str, Any], numbers: Numbers, where: str) -> Iterator[GroupRule]:
     """One rule for each glob of a ``[[group]]``."""
-    where = f"{where}, [[group]] {at}"
-    given = {
-        name: _typed(value, _GROUP_SETTINGS[name], name, where)
-        for name, value in table.items()
-        if name in _GROUP_SETTINGS
-    }
-    numbers = _numbers(
-        {name: value for name, value in table.items() if name not in given}, where, _GROUP_SETTINGS
-    )
-    for name in numbers:
-        if name in _OF_THE_JOB:
-            raise _wrong(
-                f"{name} is about the job, not about groups", where, f"write [{name}] above all [[group]]"
-            )
-    cap = given.get("severity_cap")
-    if cap is not None and cap not in _CAPS:
-        raise _wrong(f"severity_cap = {cap!r} is no severity", where, f"use {_either(_CAPS)}")
-    for glob in _globs(given.get("match"), where):
+    own = _numbers(group)
+    _checked(merged(numbers, own), where)
+    cap = group.get("severity_cap")
+    for glob in _globs(group.get("match", []), where):
         yield GroupRule(
             groups=glob,
-            ignore=given.get("ignore"),
-            severity_cap=None if cap is None else _CAPS[cap],
-            matters=given.get("matters"),
-            labels=given.get("labels", {}),
-            numbers=numbers,
+            ignore=group.get("ignore"),
+            severity_cap=None if cap is None else Severity[cap.upper()],
+            matters=group.get("matters"),
+            labels=group.get("labels", {}),
+            numbers=own,
         )
 
 
-def _globs(match: str | list[str] | None, where: str) -> list[str]:
-    globs = [match] if isinstance(match, str) else match or []
+def _globs(match: str | list[str], where: str) -> list[str]:
+    globs = [match] if isinstance(match, str) else match
     if not globs:
-        raise _wrong("match is missing", where, 'say which groups: match = "payments-*"')
+        raise _wrong("match is missing", where, 'it names the groups: match = "payments-*"')
     for glob in globs:
         if not glob or "[" in glob.replace("[[]", "").rpartition("]")[2]:
-            fix = "write *, ?, [abc] or [!abc]; [[] stands for a bracket itself"
-            raise _wrong(f"match = {glob!r} is no glob", where, fix)
+            fix = "use *, ?, [abc] or [!abc]; [[] stands for a bracket itself"
+            raise _wrong(f"match = {glob!r} is not a glob", where, fix)
     return globs
 
 
-def _numbers(tables: Mapping[str, Any], where: str, beside: Sequence[str] | Mapping[str, Any]) -> Numbers:
-    """``{"rebalance.stuck": {"threshold_ms": 3000}}`` from tables within tables."""
-    found: dict[str, dict[str, Any]] = {}
-    for family, conditions in tables.items():
-        if family not in _FAMILIES:
-            fix = f"known here: {', '.join([*beside, *_FAMILIES])}"
-            raise _wrong(f"unknown setting {family!r}", where, fix)
-        for condition, numbers in _table(conditions, family, where).items():
-            name = f"{family}.{condition}"
-            types = _types(name, where)
-            for number, value in _table(numbers, name, where).items():
-                found.setdefault(name, {})[number] = _number(name, number, value, types, where, strict=True)
-    return found
+def _given(name: str, text: str) -> Numbers:
+    """The threshold of a ``--rule`` flag."""
+    where, words = f"--rule {name}={text}", name.split(".")
+    if len(words) != 3:
+        raise _wrong(
+            f"{name!r} is not the name of a threshold", where, "such as rebalance.stuck.threshold_ms"
+        )
+    family, word, threshold = words
+    return _checked(_numbers(_converted({family: {word: {threshold: text}}}, where, strict=False)), where)
 
 
-def _table(value: Any, name: str, where: str) -> Mapping[str, Any]:
-    if isinstance(value, dict):
-        return value
-    raise _wrong(
-        f"{name} is no table", where, f"numbers stand in it: [{name}] or {name}.threshold_ms = 60000"
-    )
-
-
-def _types(condition: str, where: str) -> Mapping[str, Any]:
-    if condition not in _NUMBERS:
-        fix = f"conditions with numbers: {', '.join(_NUMBERS)}"
-        raise _wrong(f"unknown condition {condition!r}", where, fix)
-    return _NUMBERS[condition]
-
-
-def _number(
-    condition: str, number: str, value: Any, types: Mapping[str, Any], where: str, *, strict: bool
-) -> Any:
-    if number not in types:
-        fix = f"its numbers: {', '.join(types)}"
-        raise _wrong(f"{condition} has no number {number!r}", where, fix)
-    name = f"{condition}.{number}"
-    typed = _typed(value, types[number], name, where, strict=strict)
-    if typed is not None and typed < 0:
-        raise _wrong(f"{name} = {value} is negative", where, "use zero or more")
-    return typed
-
-
-def _typed(value: Any, kind: Any, name: str, where: str, *, strict: bool = True) -> Any:
+def _converted(values: dict[str, Any], where: str, *, strict: bool = True) -> dict[str, Any]:
+    """The values with the right types, without those that are missing."""
     try:
-        return msgspec.convert(value, kind, strict=strict)
-    except msgspec.ValidationError:
-        raise _wrong(f"{name} = {value!r} cannot be", where, f"it takes {_TYPE_NAMES[kind]}") from None
+        file = msgspec.convert(values, _FILE, strict=strict)
+    except msgspec.ValidationError as error:
+        raise _translated(str(error), where) from None
+    plain: dict[str, Any] = msgspec.to_builtins(file)
+    return plain
 
 
-def _overriding(numbers: Sequence[tuple[str, str]]) -> Numbers:
-    found: dict[str, dict[str, Any]] = {}
-    for name, text in numbers:
-        condition, _, number = name.rpartition(".")
-        where = f"--rule {name}={text}"
-        types = _types(condition or name, where)
-        value = _number(condition, number, text, types, where, strict=False)
-        found.setdefault(condition, {})[number] = value
-    return found
+def _numbers(table: dict[str, Any]) -> Numbers:
+    """``{"rebalance.stuck": {"threshold_ms": 3000}}`` from tables within tables."""
+    names = [(one.name, *one.name.split(".")) for one in DETECTORS]
+    found = {name: table.get(family, {}).get(word, {}) for name, family, word in names}
+    return {name: values for name, values in found.items() if values}
+
+
+def _checked(numbers: Numbers, where: str) -> Numbers:
+    try:
+        with_numbers(DETECTORS, numbers)
+    except ValueError as error:
+        raise _wrong(str(error), where, _EXAMPLE) from None
+    return numbers
+
+
+def _translated(message: str, where: str) -> GroupReplayError:
+    """``msgspec``'s message about a place such as ``$.group[0].rebalance.stuck``, for the author of the file."""
+    what, _, path = message.replace("`", "").partition(" - at $")
+    number, place = re.findall(r"^(?:\.group\[(\d+)\])?\.?([^\[]*)", path)[0]
+    if number:
+        where = f"{where}, [[group]] {int(number) + 1}"
+    _, unknown, name = what.partition("Object contains unknown field ")
+    if not unknown:
+        what = re.sub(r"\b\w+\b", lambda word: _TOML_TYPES.get(word[0], word[0]), what)
+        return _wrong(f"{place or 'group'}: {what}", where, _EXAMPLE)
+    if number and any(one.startswith(f"{name}.") for one in OF_THE_JOB):
+        return _wrong(
+            f"{name} is about the job, not about groups", where, f"write [{name}...] above [[group]]"
+        )
+    kind = _GROUP if number else _FILE
+    for word in filter(None, place.split(".")):
+        kind = get_args(kind.__annotations__[word])[0]
+    known = kind.__struct_fields__
+    near = "".join(f"did you mean {one}? " for one in get_close_matches(name, known, 1))
+    full = f"{place}.{name}" if place else name
+    return _wrong(f"unknown setting {full!r}", where, f"{near}known here: {', '.join(known)}")
 
 
 def differences(before: Policy, after: Policy) -> list[str]:
-    """What changed, one line each: ``rebalance.stuck.threshold_ms: as shipped -> 3000``."""
+    """The changes, one line each: ``rebalance.stuck.threshold_ms: as shipped -> 3000``."""
     old, new = dict(_flat(before)), dict(_flat(after))
     lines = [
         f"{name}: {old.get(name, 'as shipped')} -> {new.get(name, 'as shipped')}"
@@ -286,7 +273,7 @@ def differences(before: Policy, after: Policy) -> list[str]:
 
 
 def _flat(policy: Policy) -> Iterator[tuple[str, Any]]:
-    """Every setting by a name that is its own."""
+    """Every setting by a unique name."""
     yield "runbook", policy.runbook
     yield from _flat_numbers("", policy.numbers)
     for rule in policy.groups:
@@ -303,10 +290,6 @@ def _flat_numbers(before: str, numbers: Numbers) -> Iterator[tuple[str, Any]]:
     for condition, changed in numbers.items():
         for number, value in changed.items():
             yield f"{before}{condition}.{number}", value
-
-
-def _either(names: Mapping[str, Any]) -> str:
-    return " or ".join(f'"{name}"' for name in names)
 
 
 def _read(path: Path) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from groupreplay.state import Group
 from groupreplay.state.job.bad_records import BadRecords
-from groupreplay.state.job.job_watch import JobWatch
+from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.engine.json_messages import (

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from groupreplay.state.job.job_watch import Beat, Place, Round
+from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
 from groupreplay.state.snapshot.observations import Probe, ProbedMember
 from groupreplay.streaming.contract.probe_messages import (
     GroupAnswer,
@@ -66,7 +66,7 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
             if message is None:
                 unread += 1
             elif message.cluster_id == probe_filter.cluster_id:
-                rows += _rows(message, Place(probe_filter.topic, partition, offset), probe_filter)
+                rows += _rows(message, ObservationPlace(probe_filter.topic, partition, offset), probe_filter)
         if unread:
             log.warning(
                 "%d messages of topic %s were not written by groupreplay and were skipped",
@@ -83,7 +83,7 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
         yield _batch([(key, None, caught_up_us) for key in sorted(answered)])
 
 
-def _rows(message: ProbeMessage, place: Place, probe_filter: ProbeFilter) -> list[_Row]:
+def _rows(message: ProbeMessage, place: ObservationPlace, probe_filter: ProbeFilter) -> list[_Row]:
     if isinstance(message, GroupAnswer):
         return [(GROUP_TAG + message.group_id.encode(), pack_probe(_probe(message, place)), None)]
     if isinstance(message, RoundSummary):
@@ -97,12 +97,12 @@ def _rows(message: ProbeMessage, place: Place, probe_filter: ProbeFilter) -> lis
     return rows
 
 
-def _beat(message: HeartbeatMessage, place: Place) -> Beat:
+def _beat(message: HeartbeatMessage, place: ObservationPlace) -> HeartbeatObservation:
     counts = (message.unmissed_expired, message.dead_letters)
-    return Beat(message.at_ms, place, message.caught_up_ms, message.run_id, *counts)
+    return HeartbeatObservation(message.at_ms, place, message.caught_up_ms, message.run_id, *counts)
 
 
-def _probe(message: GroupAnswer, place: Place) -> Probe:
+def _probe(message: GroupAnswer, place: ObservationPlace) -> Probe:
     return Probe(
         taken_ms=message.taken_ms,
         state=message.state,
@@ -119,8 +119,8 @@ def _probe(message: GroupAnswer, place: Place) -> Probe:
     )
 
 
-def _round(message: RoundSummary, place: Place) -> Round:
-    return Round(
+def _round(message: RoundSummary, place: ObservationPlace) -> RoundObservation:
+    return RoundObservation(
         taken_ms=message.taken_ms,
         place=place,
         brokers=message.brokers,

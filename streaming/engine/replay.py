@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupreplay.state import Context, Group
-from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.pack import packed_rows

@@ -14,7 +14,7 @@ import numpy as np
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.job.job_watch import JobObservation
+from groupreplay.state.job.observations import JobObservation
 from groupreplay.state.snapshot.commit_intervals import RHYTHM
 from groupreplay.state.snapshot.observations import (
     COMMITS,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from groupreplay import __version__
-from groupreplay.state.conditions.conditions import Condition
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.output.catalogue import EVENTS
-from groupreplay.state.output.display import safe_text
 from groupreplay.streaming.contract.job_document import JobDocument
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from groupreplay.state.output.display import safe_text
+from groupreplay.state.display.safe_text import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.exporter.collector import Limits, is_fresh, measure
 from groupreplay.streaming.exporter.feed import SinkFeed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.event import Severity
-from groupreplay.state.output.envelope import timestamp
 
 
 def risk(group: Mapping[str, Any]) -> str | None:

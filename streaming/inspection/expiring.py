@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.inspection.groups import Description
 from groupreplay.streaming.inspection.lag import REPLAYED, SKIPPED
 from groupreplay.streaming.text.terminal import Cell, Table

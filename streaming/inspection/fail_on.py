@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.state.conditions.conditions import CONDITIONS
+from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.offset_events import OffsetsExpired, OffsetsReset
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError

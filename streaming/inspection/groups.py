@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.fail_on import Findings

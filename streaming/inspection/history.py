@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.display.phrases import milliseconds, timestamp
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.groups import existing
 from groupreplay.streaming.kafka.topic_reader import Rows
-from groupreplay.streaming.text.event_text import event_name, milliseconds, words_of
+from groupreplay.streaming.text.event_text import event_name, text_of
 from groupreplay.streaming.text.terminal import Table
 
 Data = Mapping[str, Any]
@@ -157,7 +157,7 @@ def _why(event: Data) -> list[str]:
     """The trigger and the duration; for an event about one member or record, its reason."""
     name, data = event_name(event), event["data"]
     if "condition_id" in data or name.startswith(("offset.", "offsets.")):
-        return [words_of(event)]
+        return [text_of(event)]
     special = {
         "member.updated": lambda: ["new " + ", ".join(data["changed"])],
         "static.replaced": lambda: ["came back under a new member id"],

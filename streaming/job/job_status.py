@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay import __version__
-from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.job_document import JobDocument, Lag, LastBatch, LastProbe, RulesStatus
 from groupreplay.streaming.contract.output import Output

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.state.events.job_events import gap_event
-from groupreplay.state.job.job_watch import GRANT_DESCRIBE
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError

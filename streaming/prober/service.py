@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.state.job.job_watch import GRANT_DESCRIBE
-from groupreplay.state.output.envelope import timestamp
+from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests

@@ -72,7 +72,7 @@ class Screen:
         style = _STYLES.get(line.severity, "")
         text = Text().append(f"{line.time}  ", "dim")
         text.append(f"{line.severity:<5}  ", style).append(f"{line.group:<{line.GROUP_WIDTH}}  ", colour)
-        self._console.print(text.append(line.words, style), soft_wrap=True)
+        self._console.print(text.append(line.text, style), soft_wrap=True)
 
     def _print(self, text: str, style: str) -> None:
         if self._console is None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TextIO
 
 import click
 
-from groupreplay.state.output.display import safe_text
+from groupreplay.state.display.safe_text import safe_text
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.logs import without_secrets
 

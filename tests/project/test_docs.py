@@ -9,14 +9,10 @@ from typing import get_args
 
 import pytest
 
-from groupreplay.state.conditions.conditions import (
-    CONDITIONS,
-    BlindReason,
-    Condition,
-    JobBlind,
-    RebalanceStuck,
-    StuckReason,
-)
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.conditions.job.blind import BlindReason, JobBlind
+from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck, StuckReason
+from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.conditions.tracker import runbook_section
 from support.paths import ROOT
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import yaml
 
-from groupreplay.state.conditions.conditions import CONDITIONS
+from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.exporter.collector import WEDGED, Limits, measure
 from groupreplay.streaming.exporter.metric_catalog import METERS, metrics_table

@@ -80,7 +80,7 @@ def test_the_sample_output_is_current() -> None:
     assert len(lines) > 5
     for time, severity, group, name, words in lines:
         assert name.replace(" ", ".") in {fact.NAME for fact in EVENTS}
-        line = Line(time=time, severity=severity, group=group, words=f"{name}: {words}")
+        line = Line(time=time, severity=severity, group=group, text=f"{name}: {words}")
         assert line.plain() in sample
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.state import Context, Event, Group, Observations
-from groupreplay.state.conditions.conditions import Condition, RebalanceStuck
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.observations import Probe

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from groupreplay.state import Event, Group, Severity
-from groupreplay.state.conditions.conditions import Condition
+from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.simulation.scenarios import CRASH, START, STOP
 from groupreplay.state.simulation.script import ClientStep, Script
 from support.histories.builders import CONTEXT, GROUP, Raw, asked_for, generation, member, observed, placed

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.state import Event, Group
-from groupreplay.state.conditions.conditions import Condition
+from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.policy.rules import GroupRule, Policy
 from support.histories.builders import (
     CONTEXT,

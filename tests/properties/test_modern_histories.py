@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupreplay.state import Event, Group, History, Observations
-from groupreplay.state.conditions.conditions import Condition
+from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.output.envelope import cloud_event
 from support.histories.builders import GROUP, Raw, observed, placed
 from support.histories.cleaner import settled, untrue

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from groupreplay.state.job.job_watch import GRANT_DESCRIBE
+from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.check import cluster_checks
 from groupreplay.streaming.config.settings import Cluster, TopicNames

@@ -59,7 +59,7 @@ def test_changed_rules_hold_without_a_restart(tmp_path: Path, unique: Callable[[
             }
             document = job.status()
             assert (document["restarts"], document["last_error"]) == (0, None)
-            assert "unknown condition" in document["rules"]["error"]
+            assert "unknown setting" in document["rules"]["error"]
             assert job.stop() == 143
             log = job.log.read_text()
     assert "made-*: labels.team: a -> b" in log

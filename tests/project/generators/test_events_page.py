@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from generators.events_page import page
-from groupreplay.state.job.job_watch import JOB_RULES
+from groupreplay.state.conditions.registry import DETECTORS
 from groupreplay.state.output.catalogue import EVENTS
-from groupreplay.state.policy.rules import DETECTORS, numbers_of
 from support.paths import ROOT
 
 PAGE = ROOT / "docs" / "events.md"
@@ -32,7 +31,7 @@ def test_the_numbers_are_those_of_the_detectors() -> None:
     assert "Severity WARN." in section
     assert "Fires when: in progress for longer than max(`least_ms`," in section
     assert "| `threshold_ms` | as the rule says |\n| `least_ms` | 60000 |" in section
-    for detector in (*DETECTORS, *JOB_RULES):
-        section = page().partition(f"### `{detector.NAME}`")[2].partition("### ")[0]
+    for detector in DETECTORS:
+        section = page().partition(f"### `{detector.name}`")[2].partition("### ")[0]
         listed = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", section, re.MULTILINE)
-        assert listed == list(numbers_of(detector))
+        assert listed == list(detector.thresholds())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from generators.rules_page import page
-from groupreplay.state.job.job_watch import JOB_RULES
-from groupreplay.state.policy.rules import DETECTORS, EPHEMERAL, Policy, numbers_of
+from groupreplay.state.conditions.registry import DETECTORS
+from groupreplay.state.policy.rules import EPHEMERAL, Policy
 from groupreplay.streaming.config.rules_file import parse_rules
 from support.paths import ROOT
 
@@ -21,8 +21,7 @@ def test_the_file_is_up_to_date() -> None:
 def test_the_file_is_what_holds_without_one() -> None:
     """Every number with its default; those without one stand there as comments; and the rules for groups."""
     policy = parse_rules(page(), "rules.toml")
-    rules = (*DETECTORS, *JOB_RULES)
-    defaults = {one.NAME: {name: getattr(one, name) for name in numbers_of(one)} for one in rules}
+    defaults = {one.name: {name: getattr(one, name) for name in one.thresholds()} for one in DETECTORS}
     given = {
         condition: {name: value for name, value in numbers.items() if value is not None}
         for condition, numbers in defaults.items()

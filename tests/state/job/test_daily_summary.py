@@ -9,8 +9,9 @@ import pytest
 
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.offset_events import OffsetsSummary
-from groupreplay.state.job.daily_summary import Tally, taken
-from groupreplay.state.job.job_watch import Beat, JobWatch, Place
+from groupreplay.state.job.daily_summary import DayTotal, add_count
+from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace
+from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import DEFAULT_RETENTION_MS
 from support.histories.builders import (
     CONTEXT,
@@ -29,10 +30,10 @@ DAY = 86_400_000
 
 def test_a_day_is_summed_when_it_is_over() -> None:
     """By the first heartbeat of another day; the next day begins with nothing."""
-    tally, said = Tally(), []
+    tally, said = DayTotal(), []
     beats = [("r", 0, DAY), ("r", 3, DAY + 9), ("r", 5, 2 * DAY - 1), ("r", 6, 2 * DAY), ("r", 6, 3 * DAY)]
     for run_id, total, at_ms in beats:
-        tally, summary = taken(tally, run_id, total, at_ms)
+        tally, summary = add_count(tally, run_id, total, at_ms)
         said.append(summary)
     told = OffsetsSummary(since_ms=DAY, until_ms=2 * DAY, expired=6)
     assert said == [None, None, None, told, None]
@@ -40,10 +41,10 @@ def test_a_day_is_summed_when_it_is_over() -> None:
 
 def test_a_new_run_counts_from_nothing() -> None:
     """What the one before had counted stays counted."""
-    tally, _ = taken(Tally(), "first", 5, DAY)
-    tally, _ = taken(tally, "second", 2, DAY + 1)
-    tally, _ = taken(tally, "second", 3, DAY + 2)
-    assert tally == Tally("second", 3, 1, 8)
+    tally, _ = add_count(DayTotal(), "first", 5, DAY)
+    tally, _ = add_count(tally, "second", 2, DAY + 1)
+    tally, _ = add_count(tally, "second", 3, DAY + 2)
+    assert tally == DayTotal("second", 3, 1, 8)
 
 
 def test_five_thousand_groups_are_one_event() -> None:
@@ -52,7 +53,9 @@ def test_five_thousand_groups_are_one_event() -> None:
     for hour in range(49):
         watch = JobWatch.from_snapshot(CONTEXT, blob)
         at_ms = DAY + hour * 3_600_000
-        beat = Beat(at_ms, Place("p", 0, next(offset)), at_ms, "run", min(5_000, 300 * hour))
+        beat = HeartbeatObservation(
+            at_ms, ObservationPlace("p", 0, next(offset)), at_ms, "run", min(5_000, 300 * hour)
+        )
         events += watch.apply([beat, beat])
         blob = watch.snapshot()
     assert [(event.fact, event.time_ms, event.group_id) for event in events] == [
@@ -82,7 +85,8 @@ def test_groups_that_expire_on_one_day(groups: int) -> None:
     assert {event.severity or event.fact.severity for event in events} == {Severity.INFO}
     watch = JobWatch(CONTEXT)
     beats = [
-        Beat(at, Place("p", 0, at), at, "run", names["offsets.expired"]) for at in (9 * DAY - 1, 9 * DAY)
+        HeartbeatObservation(at, ObservationPlace("p", 0, at), at, "run", names["offsets.expired"])
+        for at in (9 * DAY - 1, 9 * DAY)
     ]
     (summary,) = watch.apply(beats)
     assert summary.fact == OffsetsSummary(since_ms=8 * DAY, until_ms=9 * DAY, expired=groups)

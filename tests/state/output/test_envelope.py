@@ -9,9 +9,10 @@ import pytest
 from cloudevents.core.bindings.kafka import KafkaMessage, from_structured_event
 from jsonschema import Draft202012Validator, FormatChecker
 
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.event import Fact
 from groupreplay.state.output.catalogue import EVENTS
-from groupreplay.state.output.envelope import cloud_event, timestamp
+from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.output.schemas import json_schemas
 from support.histories.builders import CONTEXT, generation, member, replay
 from support.histories.samples import one_of_each, written

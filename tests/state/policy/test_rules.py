@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
-from groupreplay.state.conditions.rebalances import RebalanceSlowDetector, RebalanceStuckDetector
 from groupreplay.state.events.event import Severity
-from groupreplay.state.policy.rules import DETECTORS, GroupRule, Policy, Rules, numbers_of
-
-
-def detector(rules: Rules, name: str) -> object:
-    """The one of this name."""
-    (found,) = (one for one in rules.detectors if name == one.NAME)
-    return found
+from groupreplay.state.policy.rules import GroupRule, Policy, Rules
 
 
 def test_without_rules_the_defaults_hold() -> None:
-    """An ordinary group has every detector as it is, no cap and no labels."""
-    assert Policy().of("payments") == Rules()
+    """An ordinary group has no thresholds of its own, no cap and no labels."""
+    assert asdict(Policy().of("payments")) == asdict(Rules())
 
 
 @pytest.mark.parametrize(
@@ -46,30 +41,18 @@ def test_later_rules_win() -> None:
             GroupRule(groups="pay-*", labels={"team": "b"}, severity_cap=Severity.WARN, matters=True),
         ),
     )
-    assert policy.of("pay-test") == Rules(
-        detectors=policy.of("pay-test").detectors,
-        ignore=True,
-        severity_cap=Severity.WARN,
-        matters=True,
-        labels={"team": "b", "tier": "1"},
-    )
-    assert detector(policy.of("pay-test"), "rebalance.slow") == RebalanceSlowDetector(
-        least_ms=3, beyond_session_ms=2
-    )
-    assert detector(policy.of("other"), "rebalance.slow") == RebalanceSlowDetector(
-        least_ms=1, beyond_session_ms=2
-    )
+    assert asdict(policy.of("pay-test")) == {
+        "numbers": {"rebalance.slow": {"least_ms": 3, "beyond_session_ms": 2}},
+        "ignore": True,
+        "severity_cap": Severity.WARN,
+        "matters": True,
+        "labels": {"team": "b", "tier": "1"},
+    }
+    assert asdict(policy.of("other")) == asdict(Rules(numbers=policy.numbers))
 
 
-def test_numbers_of_a_part_reach_the_whole() -> None:
-    """The stuck rule asks the slow rule for its bound: with the slow rule of the same group."""
-    policy = Policy(groups=(GroupRule(groups="g", numbers={"rebalance.slow": {"threshold_ms": 7}}),))
-    assert detector(policy.of("g"), "rebalance.stuck") == RebalanceStuckDetector(
-        slow=RebalanceSlowDetector(threshold_ms=7)
-    )
-
-
-def test_numbers_have_types() -> None:
-    """What may be set, and as what: never another detector."""
-    for one in DETECTORS:
-        assert set(numbers_of(one).values()) <= {int, int | None, float, float | None, bool}
+def test_groups_that_the_same_rules_match_share_them() -> None:
+    """What is derived from rules is cached by their identity: one object for all such groups."""
+    policy = Policy(groups=(GroupRule(groups="a*"), GroupRule(groups="*c")))
+    assert policy.of("ab") is policy.of("abb")
+    assert len({policy.of(name) for name in ("ab", "abc", "c", "d")}) == 4

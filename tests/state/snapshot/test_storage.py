@@ -8,7 +8,7 @@ import pytest
 from groupreplay.state import Context, Group
 from groupreplay.state.events.event import Evidence, History
 from groupreplay.state.kafka_terms import GroupType, Phase
-from groupreplay.state.snapshot.conditions import ActiveCondition, Conditions
+from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey, Conditions
 from groupreplay.state.snapshot.group_snapshot import GroupActivity, GroupSnapshot
 from groupreplay.state.snapshot.group_state import (
     ClassicGeneration,
@@ -24,6 +24,7 @@ from groupreplay.state.snapshot.observations import Probe
 from groupreplay.state.snapshot.offsets import OffsetsSnapshot
 from groupreplay.state.snapshot.slot_history import SlotHistory
 from groupreplay.state.snapshot.storage import SnapshotError, read, write
+from groupreplay.state.snapshot.version_1 import TextKeyCondition, active_conditions
 
 MEMBER = Member("m", "i", "c", "/h", 1, 2, ("range",), ("t",), {"t": "0"})
 FORMER = Member("n", None, "c", "/h", 1, 2, (), None, None)
@@ -52,7 +53,9 @@ SNAPSHOT = GroupSnapshot(
     losses=Losses((LOST,), (Change(21, 22, "t", 1, 23, 24, "small"),)),
     activity=GroupActivity(25, True, True, 26, 27, 28),
     slot_history=SlotHistory(number=29),
-    conditions=Conditions({"K s": ActiveCondition(13, "d", Evidence.LOG, b"{}")}, 30),
+    conditions=Conditions(
+        {ConditionKey("K", "s"): ActiveCondition(13, ("d",), Evidence.LOG, b"{}", True)}, 30
+    ),
     document_digest=b"digest",
 )
 
@@ -61,7 +64,7 @@ VERSION_1 = (
     *("e", 1, 2, 3, Phase.STABLE, GroupType.STREAMS, History.FULL, 15, "consumer", "range", "leader"),
     *(12, 13, 14, (MEMBER,), (FORMER,), {"o": {"t": "1"}}, SNAPSHOT.log.pending, b"digest"),
     *(SNAPSHOT.offsets, SNAPSHOT.group.modern, SNAPSHOT.group.open_rebalance, 20, 4, 30),
-    *(SNAPSHOT.probes.waiting, 10, SNAPSHOT.group.in_progress, SNAPSHOT.conditions.active, 16),
+    *(SNAPSHOT.probes.waiting, 10, SNAPSHOT.group.in_progress, {"K s": (13, "d", "log", b"{}", True)}, 16),
     *(SNAPSHOT.activity, (LOST,), SNAPSHOT.losses.changes, SNAPSHOT.slot_history, 11),
 )
 
@@ -79,6 +82,23 @@ def test_what_was_written_is_read() -> None:
 def test_version_1_is_read() -> None:
     """Every field of the flat array has its place in a part."""
     assert read(version_1(*VERSION_1)) == SNAPSHOT
+
+
+@pytest.mark.parametrize(
+    ("key", "dedup_key", "expected"),
+    [
+        ("k", "", (ConditionKey("k", ""), (), ())),
+        ("k a b", "20", (ConditionKey("k", "a b"), ("20",), ())),
+        ("k", "not_joined\0", (ConditionKey("k", ""), ("",), ("not_joined",))),
+        ("k", "a,b\0wedged\0m\0n", (ConditionKey("k", ""), ("wedged", "m", "n"), ("a", "b"))),
+    ],
+)
+def test_text_keys_of_version_1(key: str, dedup_key: str, expected: tuple[object, ...]) -> None:
+    """The text key becomes name and subject; the text of a stuck rebalance its reasons, and what else it reported."""
+    old = TextKeyCondition(17, dedup_key, Evidence.PROBE, b"{}", True)
+    ((found, one),) = active_conditions({key: old}).items()
+    assert (found, one.dedup_key, one.reported) == expected
+    assert (one.severity, one.evidence, one.condition, one.late) == (17, Evidence.PROBE, b"{}", True)
 
 
 def test_a_short_array_of_version_1_is_read() -> None:

@@ -66,57 +66,82 @@ def test_an_empty_file_changes_nothing() -> None:
     ("text", "error"),
     [
         ("a = ", "the rules are not TOML: "),
-        ("[rebalence.stuck]", "unknown setting 'rebalence' (rules.toml): known here: runbook, group, "),
-        ("[defaults]", "unknown setting 'defaults' (rules.toml): known here: runbook, group, "),
+        (
+            "[rebalence.stuck]",
+            "unknown setting 'rebalence' (rules.toml): did you mean rebalance? known here: runbook, group, ",
+        ),
+        ("[defaults]", "unknown setting 'defaults' (rules.toml): known here: runbook, group, rebalance, "),
         (
             "[rebalance.stucked]\nx = 1",
-            "unknown condition 'rebalance.stucked' (rules.toml): conditions with numbers: rebalance.slow, ",
+            "unknown setting 'rebalance.stucked' (rules.toml): did you mean stuck? known here: slow, stuck, ",
         ),
         (
             "[rebalance.stuck]\nseconds = 1",
-            "rebalance.stuck has no number 'seconds' (rules.toml): its numbers: threshold_ms, of_timeout, ",
+            "unknown setting 'rebalance.stuck.seconds' (rules.toml): known here: threshold_ms, of_timeout, ",
         ),
-        ("[rebalance.stuck]\nslow = 1", "rebalance.stuck has no number 'slow' (rules.toml): its numbers: "),
+        ("[rebalance.stuck]\nslow = 1", "unknown setting 'rebalance.stuck.slow' (rules.toml): known here: "),
         (
             '[rebalance.stuck]\nthreshold_ms = "2m"',
-            "rebalance.stuck.threshold_ms = '2m' cannot be (rules.toml): it takes a whole number",
+            "rebalance.stuck.threshold_ms: Expected integer, got string (rules.toml): deploy/rules.toml shows",
         ),
         (
             "[rebalance.stuck]\nthreshold_ms = true",
-            "rebalance.stuck.threshold_ms = True cannot be (rules.toml): it takes a whole number",
+            "rebalance.stuck.threshold_ms: Expected integer, got boolean (rules.toml): ",
         ),
         (
             "[rebalance.stuck]\nthreshold_ms = -1",
-            "rebalance.stuck.threshold_ms = -1 is negative (rules.toml): use zero or more",
+            "rebalance.stuck.threshold_ms: Expected integer >= 0 (rules.toml): ",
         ),
-        ("rebalance = 1", "rebalance is no table (rules.toml): numbers stand in it: [rebalance] or "),
-        ("[rebalance]\nstuck = 1", "rebalance.stuck is no table (rules.toml): numbers stand in it: "),
-        ("group = 1", "group is no list of tables (rules.toml): write [[group]], and below it match = "),
-        ("[[group]]", "match is missing (rules.toml, [[group]] 1): say which groups: match = "),
-        ("[[group]]\nmatch = []", "match is missing (rules.toml, [[group]] 1): say which groups: match = "),
-        ("[[group]]\nmatch = 'a[b'", "match = 'a[b' is no glob (rules.toml, [[group]] 1): write *, ?, "),
-        ("[[group]]\nmatch = ''", "match = '' is no glob (rules.toml, [[group]] 1): write *, ?, "),
-        ("[[group]]\nmatch = 7", "match = 7 cannot be (rules.toml, [[group]] 1): it takes a glob in quotes"),
+        (
+            "[member.flapping]\ntimes = 33",
+            "member.flapping: 33 times; it must be at least 1 and at most 32 (",
+        ),
+        ("rebalance = 1", "rebalance: Expected table, got integer (rules.toml): "),
+        ("[rebalance]\nstuck = 1", "rebalance.stuck: Expected table, got integer (rules.toml): "),
+        ("group = 1", "group: Expected array, got integer (rules.toml): "),
+        ("group = [1]", "group: Expected table, got integer (rules.toml, [[group]] 1): "),
+        ("[[group]]", "match is missing (rules.toml, [[group]] 1): it names the groups: match = "),
+        (
+            "[[group]]\nmatch = []",
+            "match is missing (rules.toml, [[group]] 1): it names the groups: match = ",
+        ),
+        ("[[group]]\nmatch = 'a[b'", "match = 'a[b' is not a glob (rules.toml, [[group]] 1): use *, ?, "),
+        ("[[group]]\nmatch = ''", "match = '' is not a glob (rules.toml, [[group]] 1): use *, ?, "),
+        (
+            "[[group]]\nmatch = 7",
+            "match: Expected string | array, got integer (rules.toml, [[group]] 1): deploy/rules.toml shows",
+        ),
         (
             "[[group]]\nmatch = 'a'\nseverity_cap = 'low'",
-            'severity_cap = \'low\' is no severity (rules.toml, [[group]] 1): use "info" or "warn"',
+            "severity_cap: Invalid enum value 'low' (rules.toml, [[group]] 1): ",
         ),
         (
             "[[group]]\nmatch = 'a'\n[[group]]\nmatch = 'b'\nlabels = { team = 7 }",
-            "labels = {'team': 7} cannot be (rules.toml, [[group]] 2): it takes texts by name: ",
+            "labels: Expected string, got integer (rules.toml, [[group]] 2): ",
         ),
         (
             "[[group]]\nmatch = 'a'\nignored = true",
-            "unknown setting 'ignored' (rules.toml, [[group]] 1): known here: match, ignore, ",
+            "unknown setting 'ignored' (rules.toml, [[group]] 1): did you mean ignore? known here: match, ",
+        ),
+        (
+            "[[group]]\nmatch = 'a'\nrebalance.stuck.seconds = 5",
+            "unknown setting 'rebalance.stuck.seconds' (rules.toml, [[group]] 1): known here: threshold_ms, ",
         ),
         (
             "[[group]]\nmatch = 'a'\njob.blind.silent_rounds = 5",
-            "job.blind is about the job, not about groups (rules.toml, [[group]] 1): write [job.blind] above",
+            "job is about the job, not about groups (rules.toml, [[group]] 1): write [job...] above [[group]]",
         ),
-        ("[[group]]\nmatch = 'a'\nmatters = 'yes'", "matters = 'yes' cannot be (rules.toml, [[group]] 1): "),
+        (
+            "[[group]]\nmatch = 'a'\nmatters = 'yes'",
+            "matters: Expected boolean, got string (rules.toml, [[group]] 1): ",
+        ),
+        (
+            "[member.flapping]\nwindow_ms = 7200000\n[[group]]\nmatch = 'a'\nmember.flapping.times = 99",
+            "member.flapping: 99 times; it must be at least 1 and at most 32 (rules.toml, [[group]] 1): ",
+        ),
     ],
 )
-def test_what_is_wrong_is_told(text: str, error: str) -> None:
+def test_mistakes_are_named(text: str, error: str) -> None:
     """Which file, which group, which key, and what could stand there: an error of usage."""
     with pytest.raises(GroupReplayError) as caught:
         parse_rules(text, "rules.toml")
@@ -153,9 +178,18 @@ def test_numbers_about_the_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        ("stuck", "1", "unknown condition 'stuck' (--rule stuck=1): conditions with numbers: "),
-        ("rebalance.stuck.ms", "1", "rebalance.stuck has no number 'ms' (--rule rebalance.stuck.ms=1): "),
-        ("rebalance.slow.least_ms", "1s", "rebalance.slow.least_ms = '1s' cannot be (--rule rebalance.slow"),
+        ("stuck", "1", "'stuck' is not the name of a threshold (--rule stuck=1): such as rebalance.stuck."),
+        (
+            "rebalance.stuck.ms",
+            "1",
+            "unknown setting 'rebalance.stuck.ms' (--rule rebalance.stuck.ms=1): known here: threshold_ms, ",
+        ),
+        (
+            "rebalance.slow.least_ms",
+            "1s",
+            "rebalance.slow.least_ms: Expected integer, got string (--rule rebalance.slow.least_ms=1s): ",
+        ),
+        ("group.x.y", "1", "group: Expected array, got table (--rule group.x.y=1): "),
     ],
 )
 def test_wrong_numbers_of_flags(name: str, text: str, error: str) -> None:
@@ -213,7 +247,7 @@ def test_a_wrong_file_is_refused_once(written: Path, caplog: pytest.LogCaptureFi
     write(written, "[rebalance.stucked]\nx = 1", 2)
     assert [watch.changed(), watch.changed()] == [False, False]
     assert watch.error is not None
-    assert watch.error.startswith("unknown condition 'rebalance.stucked' (")
+    assert watch.error.startswith("unknown setting 'rebalance.stucked' (")
     written.unlink()
     assert [watch.changed(), watch.changed()] == [False, False]
     assert (watch.policy, watch.changes) == (POLICY, 0)

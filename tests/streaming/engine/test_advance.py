@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.streaming.state import GroupState
 
 from groupreplay.state import Context, Group
-from groupreplay.state.job.job_watch import Place, Round
+from groupreplay.state.job.observations import ObservationPlace, RoundObservation
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.config.settings import TopicNames
@@ -216,7 +216,9 @@ def test_heartbeats_touch_nothing() -> None:
 
 def test_the_job_hears_of_itself() -> None:
     """Its rounds become events of the job, and a document of what holds; both without a group."""
-    refused = Round(NOW_MS, Place("group-probes", 0, 4), {1: None}, "missing", {0: (5, 5)}, 1)
+    refused = RoundObservation(
+        NOW_MS, ObservationPlace("group-probes", 0, 4), {1: None}, "missing", {0: (5, 5)}, 1
+    )
     state = group_state()
     rows = call(b"j:", [pack_job(refused)], state)
     assert [(row["topic"], row["key"]) for row in rows] == [

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from groupreplay.state.job.job_watch import Beat, Place, Round
+from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
 from groupreplay.state.snapshot.observations import Observations, Probe, ProbedMember
 from groupreplay.streaming.engine.pack import OUTPUT_SCHEMA
 from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
@@ -48,7 +48,7 @@ def test_a_round_goes_to_the_job() -> None:
     ((key, blob, _),) = packed(summed_up(at=8, brokers={1: None, 2: "x"}, partitions={3: (9, 4)}))
     assert key == b"j:"
     assert unpack_job([blob or b""]) == [
-        Round(8, Place(PROBES, 0, 0), {1: None, 2: "x"}, "ok", {3: (9, 4)}, 1)
+        RoundObservation(8, ObservationPlace(PROBES, 0, 0), {1: None, 2: "x"}, "ok", {3: (9, 4)}, 1)
     ]
 
 
@@ -62,7 +62,9 @@ def test_a_heartbeat_of_this_run_is_the_watermark_too() -> None:
         (b"j:", None),
         (b"h:", None),
     ]
-    assert unpack_job([rows[0][1] or b""]) == [Beat(9, Place(PROBES, 0, 0), 1_700_000_000_123, "r")]
+    assert unpack_job([rows[0][1] or b""]) == [
+        HeartbeatObservation(9, ObservationPlace(PROBES, 0, 0), 1_700_000_000_123, "r")
+    ]
 
 
 def test_groups_that_were_asked_about_hear_of_a_heartbeat_at_once() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Context
-from groupreplay.state.conditions.conditions import CONDITIONS
+from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.replay import Replay

@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from groupreplay.state.job.job_watch import GRANT_DESCRIBE
+from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.prober import service

@@ -12,7 +12,7 @@ from groupreplay.streaming.text.event_text import Line
 from groupreplay.streaming.text.screen import Screen
 
 LINE = Line(
-    time="02:03:04.567", severity="WARN", group="shipping", words="[bold]not markup[/bold] :smile: 12 ms"
+    time="02:03:04.567", severity="WARN", group="shipping", text="[bold]not markup[/bold] :smile: 12 ms"
 )
 
 

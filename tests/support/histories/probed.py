@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupreplay.state import Context, Event, Group, Observations
-from groupreplay.state.conditions.conditions import Condition
+from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.snapshot.observations import Probe, ProbedMember
 from support.histories.builders import CONTEXT, GROUP, Raw, generation, member, observed, placed
 

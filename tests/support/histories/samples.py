@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
+from groupreplay.state.conditions.registry import CONDITIONS
+from groupreplay.state.conditions.tracker import runbook_section
 from groupreplay.state.events.event import Fact
 from groupreplay.state.events.group_events import RecordMalformed, RecordSkipped
 from groupreplay.state.events.job_events import JobGap, UnreadRange, gap_event
@@ -30,7 +33,6 @@ from support.histories.builders import (
     no_offset,
     replay,
 )
-from support.histories.condition_samples import condition_events
 from support.histories.modern_builders import first_join, operation
 
 
@@ -72,6 +74,39 @@ def gap() -> Event:
     """What the job says when the log is not the one that it had read."""
     lost = UnreadRange(partition=3, read_to=900, log_start=0, log_end=17)
     return gap_event(JobGap(reason="topic_recreated", partitions=(lost,)), 86_400_000)
+
+
+def condition_events() -> Iterator[Event]:
+    """Each example as it fires, proved by a record, and as it resolves because time has passed."""
+    examples = [(kind, example) for kind in CONDITIONS for example in kind.EXAMPLES]
+    for number, (kind, example) in enumerate(examples):
+        firing = kind(
+            status="firing",
+            condition_id=f"0123456789abcdef-{kind.NAME}-100000",
+            since_ms=100_000,
+            threshold_ms=60_000,
+            runbook=f"docs/runbook.md#{runbook_section(kind.NAME)}",
+            **example.fields,
+        )
+        cause = Cause(topic="__consumer_offsets", partition=3, offset=100 + number, timestamp_ms=300_000)
+        about_job = kind.NAME.startswith("job.")
+        event = Event(
+            fact=firing,
+            group_id=None if about_job else "g",
+            group_type=GroupType.CLASSIC if example.fields.get("blockers") is None else GroupType.CONSUMER,
+            simple=False,
+            time_ms=300_000,
+            evidence=example.evidence,
+            history=History.PARTIAL,
+            cause=cause,
+            ordinal=0,
+            severity=firing.severity,
+            labels={"team": "payments"},
+        )
+        yield event
+        yield replace(
+            event, fact=replace(firing, status="resolved"), time_ms=360_000, cause=None, place=(3, 100)
+        )
 
 
 def one_of_each() -> list[Event]:

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Context, Event, Severity, SnapshotError
-from groupreplay.state.conditions.conditions import Condition, JobBehind, JobBlind
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.conditions.job.behind import JobBehind
+from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE, JobBlind
 from groupreplay.state.events.event import Cause, Evidence
-from groupreplay.state.job.job_watch import GRANT_DESCRIBE, Beat, JobObservation, JobWatch, Place, Round
+from groupreplay.state.job.observations import (
+    HeartbeatObservation,
+    JobObservation,
+    ObservationPlace,
+    RoundObservation,
+)
+from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.rules import Policy
 
 CONTEXT = Context(cluster_id="c")
@@ -18,9 +26,9 @@ MINUTE = 60_000
 WELL = {0: (5, 5), 1: (9, 9)}
 
 
-def place(at: int) -> Place:
+def place(at: int) -> ObservationPlace:
     """Where something said at that moment is recorded."""
-    return Place("group-probes", 0, at)
+    return ObservationPlace("group-probes", 0, at)
 
 
 def taken(
@@ -30,14 +38,14 @@ def taken(
     rights: str = "ok",
     brokers: Mapping[int, str | None] | None = None,
     count: int | None = 2,
-) -> Round:
+) -> RoundObservation:
     """A round in which all is well but what is said."""
-    return Round(at, place(at), dict(brokers or {1: None}), rights, dict(partitions), count)
+    return RoundObservation(at, place(at), dict(brokers or {1: None}), rights, dict(partitions), count)
 
 
-def beat(at: int, caught_up: int | None) -> Beat:
+def beat(at: int, caught_up: int | None) -> HeartbeatObservation:
     """A heartbeat."""
-    return Beat(at, place(at), caught_up)
+    return HeartbeatObservation(at, place(at), caught_up)
 
 
 def fed(

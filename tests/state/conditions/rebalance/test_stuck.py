@@ -9,7 +9,8 @@ import pytest
 from msgspec import structs
 
 from groupreplay.state import Event, Evidence, Group, Observations, Severity
-from groupreplay.state.conditions.conditions import Blocker, RebalanceStuck, Suspect
+from groupreplay.state.conditions.rebalance.stuck import Blocker, RebalanceStuck
+from groupreplay.state.conditions.suspects import Suspect
 from groupreplay.state.policy.rules import Policy
 from support.histories.builders import (
     CONTEXT,

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.state.output.display import safe_text
+from groupreplay.state.display.safe_text import safe_text
 
 
 def test_plain_text_stays() -> None:

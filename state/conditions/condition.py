@@ -1,0 +1,98 @@
+"""The base classes of all conditions: the fields and the text that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Protocol
+
+from msgspec import Meta
+
+from groupreplay.state.display import phrases
+from groupreplay.state.display.phrases import Data
+from groupreplay.state.events.event import Evidence, Fact, Severity
+
+Status = Literal["firing", "resolved"]
+
+
+class Example(NamedTuple):
+    """A condition as it fires: what it rests on and its own fields. For the docs and the tests."""
+
+    evidence: Evidence
+    fields: Mapping[str, Any]
+
+
+#: For ``Condition.EXAMPLES``.
+EXAMPLE_MEMBER: Final[dict[str, Any]] = {
+    "member_id": "pods-7-x",
+    "client_id": "pods-7",
+    "client_host": "/10.0.0.7",
+    "instance_id": None,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition(Fact):
+    """Something that holds for a while: an event reports its beginning, another one its end.
+
+    A subclass is the event: its docstring is its line in the README, ``DOC`` its text in docs/events.md, ``SEVERITY``
+    its usual severity, its fields are those of the event, and ``firing_text`` is how it reads on the terminal.
+    """
+
+    SEVERITY: ClassVar[Severity] = Severity.WARN
+    EXAMPLES: ClassVar[tuple[Example, ...]]
+
+    status: Annotated[Status, Meta(description="Sent again as `firing` when it gets worse.")]
+    condition_id: Annotated[str, Meta(description="The same from the first event to `resolved`.")]
+    since_ms: Annotated[int, Meta(description="When it began, which is before it was detected.")]
+    threshold_ms: Annotated[int | None, Meta(description="How long it had to last before it was reported.")]
+    runbook: Annotated[str, Meta(description="What it means, what to do first, how to confirm.")]
+
+    @property
+    def severity(self) -> Severity:
+        """The usual severity; an event may carry another one."""
+        return self.SEVERITY
+
+    @staticmethod
+    def firing_text(data: Data) -> str:
+        """The condition on one line while it holds, from the ``data`` of its event; safe to print."""
+        raise NotImplementedError
+
+    @classmethod
+    def text(cls, data: Data) -> str:
+        """The condition on one line: while it holds, or after its end how long it held and its subject."""
+        if data.get("status") != "resolved":
+            return cls.firing_text(data)
+        elapsed_ms, subject = data.get("elapsed_ms"), phrases.subject(data)
+        after = "" if elapsed_ms is None else f" after {phrases.milliseconds(elapsed_ms)}"
+        return f"resolved{after}{subject and ', '}{subject}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberCondition(Condition):
+    """About one slot; the member id is that of its present or last holder."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    instance_id: str | None
+
+
+class Client(Protocol):
+    """A member, or a slot, as the snapshot keeps it."""
+
+    @property
+    def client_id(self) -> str: ...  # noqa: D102
+    @property
+    def client_host(self) -> str: ...  # noqa: D102
+    @property
+    def instance_id(self) -> str | None: ...  # noqa: D102
+
+
+def client_fields(member: Client) -> dict[str, Any]:
+    """The fields that identify the client of a member."""
+    return {
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "instance_id": member.instance_id,
+    }

@@ -1,0 +1,194 @@
+"""Detectors: a detector evaluates a group, or the job, at one moment and returns the conditions that hold then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_type_hints
+
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.snapshot.conditions import ConditionKey
+
+if TYPE_CHECKING:
+    from groupreplay.state.job.job_state import JobState
+    from groupreplay.state.job.observations import JobObservation
+    from groupreplay.state.policy.context import Context
+    from groupreplay.state.snapshot.conditions import ActiveCondition
+    from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+    from groupreplay.state.snapshot.group_state import GroupState
+    from groupreplay.state.snapshot.offsets import Offsets
+
+
+class Dependency(Enum):
+    """A change that can begin or end a condition, or make it worse.
+
+    A change that only alters the fields of its event is none: the suspects of a stuck rebalance follow from commits,
+    but no commit ends it.
+    """
+
+    #: Members join, leave, change or own other partitions.
+    MEMBERS = "members"
+    #: A rebalance begins or completes; the group becomes Empty or Dead.
+    REBALANCE = "rebalance"
+    #: Offsets are committed.
+    COMMITS = "commits"
+    #: Committed offsets are removed.
+    OFFSETS = "offsets"
+    #: The prober has read a group's state from its broker.
+    PROBES = "probes"
+    #: Time passes: the moment is ``Evaluation.next_ms``.
+    TIME = "time"
+    #: The prober has completed a round. Of the conditions of the job only.
+    PROBER_ROUNDS = "prober rounds"
+    #: The job has written a heartbeat. Of the conditions of the job only.
+    HEARTBEATS = "heartbeats"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detection:
+    """A condition that holds now.
+
+    ``subject`` distinguishes several conditions of one kind: a slot, a topic partition; empty for the whole group.
+    A condition is reported again when its severity rises, when ``dedup_key`` changes, or for a value of ``news`` that
+    was not reported since it began. ``details`` are its own fields.
+    """
+
+    kind: type[Condition]
+    since_ms: int
+    threshold_ms: int | None
+    details: dict[str, Any]
+    subject: str = ""
+    severity: Severity | None = None
+    evidence: Evidence = Evidence.LOG
+    dedup_key: tuple[str, ...] = ()
+    news: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> ConditionKey:
+        """The same in every evaluation as long as the condition holds."""
+        return ConditionKey(self.kind.NAME, self.subject)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The conditions that hold, and when to evaluate again although nothing changes (None: never)."""
+
+    detections: Sequence[Detection] = ()
+    next_ms: int | None = None
+
+
+#: Nothing holds, and the passing of time changes nothing.
+QUIET: Final = Evaluation()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """A group at one moment."""
+
+    group_id: str
+    snapshot: GroupSnapshot
+    offsets: Offsets
+    context: Context
+    now_ms: int
+
+    @property
+    def group(self) -> GroupState:
+        """What the group's records and probes show."""
+        return self.snapshot.group
+
+    def active(self, kind: type[Condition]) -> ActiveCondition | None:
+        """The reported condition of a kind that has no subjects."""
+        return self.snapshot.conditions.active.get(ConditionKey(kind.NAME, ""))
+
+    def is_active(self, detection: Detection) -> bool:
+        """Whether this condition was reported before and is not resolved."""
+        return detection.key in self.snapshot.conditions.active
+
+    def any_active(self, kind: type[Condition]) -> bool:
+        """Whether a condition of this kind, of any subject, was reported and is not resolved."""
+        return any(key.kind == kind.NAME for key in self.snapshot.conditions.active)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """The job at the moment of its newest observation."""
+
+    state: JobState
+    newest: JobObservation
+    context: Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detector:
+    """Detects one kind of condition. Fields are its thresholds with their defaults.
+
+    The docstring of a subclass is the rule in docs/events.md and deploy/rules.toml. A field that is itself a detector
+    is no threshold: the detector needs the thresholds of the other one.
+    """
+
+    CONDITION: ClassVar[type[Condition]]
+    DEPENDS_ON: ClassVar[frozenset[Dependency]]
+
+    @property
+    def name(self) -> str:
+        """The name of its condition."""
+        return self.CONDITION.NAME
+
+    def thresholds(self) -> dict[str, Any]:
+        """The name of each threshold and its type."""
+        types, parts = get_type_hints(type(self)), self.parts()
+        return {one.name: types[one.name] for one in fields(self) if one.name not in parts}
+
+    def parts(self) -> dict[str, Detector]:
+        """The detectors whose thresholds this one needs, by field."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Detector)}
+
+    def detection(
+        self,
+        since_ms: int,
+        threshold_ms: int | None,
+        *,
+        subject: str = "",
+        severity: Severity | None = None,
+        evidence: Evidence = Evidence.LOG,
+        dedup_key: tuple[str, ...] = (),
+        news: tuple[str, ...] = (),
+        **details: Any,
+    ) -> Detection:
+        """Its condition, which holds now; ``details`` are the condition's own fields."""
+        return Detection(
+            kind=self.CONDITION,
+            since_ms=since_ms,
+            threshold_ms=threshold_ms,
+            details=details,
+            subject=subject,
+            severity=severity,
+            evidence=evidence,
+            dedup_key=dedup_key,
+            news=news,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDetector(Detector):
+    """Detects a condition of a group.
+
+    It is evaluated after every change but commits, and at ``Evaluation.next_ms``; after commits only when it depends
+    on them and a condition of its kind is active.
+    """
+
+    def evaluate(self, view: GroupView) -> Evaluation:
+        """The conditions that hold at ``view.now_ms``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetector(Detector):
+    """Detects a condition of the job. It is evaluated after every observation that it depends on."""
+
+    def evaluate(self, view: JobView) -> Sequence[Detection] | None:
+        """The conditions that hold; None when this observation decides nothing about them."""
+        raise NotImplementedError

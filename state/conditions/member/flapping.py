@@ -1,0 +1,76 @@
+"""``member.flapping``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Example, MemberCondition
+from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
+from groupreplay.state.conditions.windows import (
+    MINUTE_MS,
+    Recurrence,
+    check_window,
+    evaluate_slots,
+    member_fields,
+    recurrence,
+)
+from groupreplay.state.display import phrases
+from groupreplay.state.display.phrases import Data
+from groupreplay.state.events.event import Evidence
+from groupreplay.state.snapshot.slot_history import Slot
+
+#: The client ids of a Connect sink's tasks begin with this (``ConnectUtils.clientIdBase`` and ``Worker``).
+_CONNECT_TASK: Final = "connector-consumer-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberFlapping(MemberCondition):
+    """A member comes back under a new id again and again."""
+
+    NAME = "member.flapping"
+    DOC = "One slot returned under a new member id several times in a quarter of an hour."
+    EXAMPLES = (
+        Example(
+            Evidence.LOG,
+            {
+                **EXAMPLE_MEMBER,
+                "returned_ms": (200_000, 300_000, 400_000),
+            },
+        ),
+    )
+    returned_ms: tuple[int, ...]
+
+    @staticmethod
+    def firing_text(data: Data) -> str:
+        """See ``Condition``."""
+        times = phrases.counted(len(data.get("returned_ms") or ()), "time")
+        return f"{phrases.member(data)}, came back {times} under a new id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberFlappingDetector(GroupDetector):
+    """A slot returned under a new member id ``times`` times in ``window_ms``.
+
+    The tasks of Connect's sinks do not count: the workers move them at each of their own rebalances. A worker that
+    flaps is seen in the group of the workers.
+    """
+
+    CONDITION = MemberFlapping
+    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.TIME})
+    times: int = 3
+    window_ms: int = 15 * MINUTE_MS
+
+    def __post_init__(self) -> None:
+        check_window(self.name, self.window_ms, self.times)
+
+    def evaluate(self, view: GroupView) -> Evaluation:
+        """See ``GroupDetector``."""
+
+        def found(slot: Slot) -> tuple[Recurrence, dict[str, Any]] | None:
+            often = recurrence(slot.returned_ms, self.window_ms, self.times, view.now_ms)
+            if often is None or slot.client_id.startswith(_CONNECT_TASK):
+                return None
+            return often, {**member_fields(slot), "returned_ms": often.times_ms}
+
+        return evaluate_slots(self, view, self.window_ms, found)

@@ -1,0 +1,1 @@
+"""Conditions about committed offsets."""

@@ -1,0 +1,1 @@
+"""Conditions about the owner of partitions."""

@@ -1,0 +1,1 @@
+"""Conditions about a rebalance that is in progress or that happens too often."""

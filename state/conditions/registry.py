@@ -1,0 +1,95 @@
+"""Every condition there is: one tuple of detectors, from which docs, schemas, rules and texts are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.conditions.detection import Dependency, Detector, GroupDetector, JobDetector
+from groupreplay.state.conditions.job.behind import JobBehindDetector
+from groupreplay.state.conditions.job.blind import JobBlindDetector
+from groupreplay.state.conditions.member.flapping import MemberFlappingDetector
+from groupreplay.state.conditions.member.idle import MemberIdleDetector
+from groupreplay.state.conditions.offsets.expiring import OffsetsExpiringDetector
+from groupreplay.state.conditions.owner.silent import OwnerSilentDetector
+from groupreplay.state.conditions.partition.poison import PartitionPoisonDetector
+from groupreplay.state.conditions.rebalance.slow import RebalanceSlowDetector
+from groupreplay.state.conditions.rebalance.storm import RebalanceStormDetector
+from groupreplay.state.conditions.rebalance.stuck import RebalanceStuckDetector
+from groupreplay.state.conditions.rebalance.suspected import RebalanceSuspectedDetector
+from groupreplay.state.conditions.rebalance.timeouts import RebalanceTimeoutsDetector
+from groupreplay.state.conditions.static.conflict import StaticConflictDetector
+from groupreplay.state.conditions.static.crash_loop import StaticCrashLoopDetector
+from groupreplay.state.policy.rules import Numbers, Rules
+
+#: Every detector with its default thresholds, in the order of the docs and of events of one moment.
+DETECTORS: Final[tuple[Detector, ...]] = (
+    RebalanceSlowDetector(),
+    RebalanceStuckDetector(),
+    RebalanceSuspectedDetector(),
+    RebalanceTimeoutsDetector(),
+    RebalanceStormDetector(),
+    MemberFlappingDetector(),
+    MemberIdleDetector(),
+    StaticConflictDetector(),
+    StaticCrashLoopDetector(),
+    OwnerSilentDetector(),
+    PartitionPoisonDetector(),
+    OffsetsExpiringDetector(),
+    JobBlindDetector(),
+    JobBehindDetector(),
+)
+#: Every condition, in the order of the docs.
+CONDITIONS: Final[tuple[type[Condition], ...]] = tuple(one.CONDITION for one in DETECTORS)
+#: Condition by name.
+KINDS: Final = {kind.NAME: kind for kind in CONDITIONS}
+#: Conditions that are about no group.
+OF_THE_JOB: Final = frozenset(one.name for one in DETECTORS if isinstance(one, JobDetector))
+
+_GROUP_DETECTORS: Final = tuple(one for one in DETECTORS if isinstance(one, GroupDetector))
+# In the order in which the events of one observation are numbered.
+_JOB_DETECTORS: Final = tuple(
+    sorted((one for one in DETECTORS if isinstance(one, JobDetector)), key=lambda one: one.name)
+)
+_AnyDetector = TypeVar("_AnyDetector", bound=Detector)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDetectors:
+    """The detectors of a group with the thresholds of its rules.
+
+    ``on_commits``: names of conditions that commits can end.
+    """
+
+    detectors: tuple[GroupDetector, ...]
+    names: tuple[str, ...]
+    on_commits: frozenset[str]
+
+
+@lru_cache(maxsize=1_000)
+def group_detectors(rules: Rules) -> GroupDetectors:
+    """The detectors of the groups that have these rules."""
+    detectors = with_numbers(_GROUP_DETECTORS, rules.numbers)
+    on_commits = frozenset(one.name for one in detectors if Dependency.COMMITS in one.DEPENDS_ON)
+    return GroupDetectors(detectors, tuple(one.name for one in detectors), on_commits)
+
+
+def job_detectors(numbers: Numbers) -> tuple[JobDetector, ...]:
+    """The detectors of the job with the thresholds of a policy."""
+    return with_numbers(_JOB_DETECTORS, numbers)
+
+
+def with_numbers(detectors: Iterable[_AnyDetector], numbers: Numbers) -> tuple[_AnyDetector, ...]:
+    """These detectors with other thresholds, which also reach the detectors that they are parts of.
+
+    Raises:
+        ValueError: a threshold that a detector cannot have.
+    """
+    changed = {one.name: replace(one, **numbers.get(one.name, {})) for one in detectors}
+    return tuple(
+        replace(one, **{field: changed[part.name] for field, part in one.parts().items()})
+        for one in changed.values()
+    )

@@ -1,0 +1,1 @@
+"""Conditions about static members, which keep an instance id."""

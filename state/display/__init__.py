@@ -1,0 +1,1 @@
+"""Text for people: unsafe characters escaped, and the phrases that events share."""

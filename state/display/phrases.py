@@ -1,0 +1,97 @@
+"""Phrases that the one-line texts of several events share: durations, counts, members and partitions.
+
+Every text that came from a record passes through ``safe_text`` here. ``Data`` is the ``data`` of an event, parsed
+from JSON; it may come from another release, so every field may be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any, Final
+
+from groupreplay.state.display.safe_text import safe_text
+
+Data = Mapping[str, Any]
+
+#: How many members, partitions or topics a line names.
+NAMES_SHOWN: Final = 3
+
+
+def milliseconds(value: int | None) -> str:
+    """A duration in the unit a person would choose: 12 ms, 3.2 s, 4 min 10 s; ``?`` when it is not known."""
+    if value is None:
+        return "?"
+    if value < 1_000:
+        return f"{value} ms"
+    if value < 60_000:
+        return f"{value / 1000:.1f} s"
+    minutes, seconds = divmod(round(value / 1000), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 member``, ``2 members``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def spaced(data: Data, field: str) -> str:
+    """A value such as ``not_joined`` as words."""
+    return safe_text(str(data.get(field))).replace("_", " ")
+
+
+def member(data: Data) -> str:
+    """The member as a person knows it: its instance id, else client id and host."""
+    if data.get("instance_id"):
+        return f"static member {safe_text(str(data['instance_id']))}"
+    host = str(data.get("client_host") or "?").removeprefix("/")
+    return f"{safe_text(str(data.get('client_id') or '?'))} on {safe_text(host)}"
+
+
+def subject(data: Data) -> str:
+    """The one member, instance or partition that an event is about; empty when it is the whole group."""
+    if data.get("member_id") is not None:
+        return member(data)
+    if data.get("instance_id") is not None:
+        return f"instance {safe_text(str(data['instance_id']))}"
+    if data.get("topic") is not None:
+        return f"{safe_text(str(data['topic']))}-{data.get('partition')}"
+    return ""
+
+
+def partitions(ranges_by_topic: Mapping[str, str] | None) -> str:
+    """The partitions of the first topics, as ranges."""
+    named = [
+        f"{safe_text(str(topic))} {safe_text(str(ranges))}"
+        for topic, ranges in (ranges_by_topic or {}).items()
+    ]
+    more = f" and {len(named) - NAMES_SHOWN} topics more" if len(named) > NAMES_SHOWN else ""
+    return ", ".join(named[:NAMES_SHOWN]) + more
+
+
+def silence(data: Data) -> str:
+    """How long there was no commit, and the group's usual gap."""
+    usual = milliseconds(data.get("usual_gap_ms"))
+    return f"no commit for {milliseconds(data.get('silent_ms'))}, usually one every {usual}"
+
+
+def lag(data: Data) -> str:
+    """How many records are not committed, where it is known."""
+    return "" if data.get("lag") is None else f", {data['lag']} records behind"
+
+
+def clock_time(moment: str) -> str:
+    """The hh:mm:ss.mmm of an RFC 3339 time in UTC."""
+    return safe_text(moment.partition("T")[2].removesuffix("Z")[:12].removesuffix("+00:00") or moment)
+
+
+def timestamp(at_ms: int) -> str:
+    """RFC 3339 with milliseconds, in UTC. Moments that no calendar can write become the epoch."""
+    try:
+        moment = datetime.fromtimestamp(at_ms / 1000, timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        moment = datetime.fromtimestamp(0, timezone.utc)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"

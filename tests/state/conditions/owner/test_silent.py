@@ -1,0 +1,53 @@
+"""``owner.silent``: a member that stops committing while others do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groupreplay.state import Severity
+from support.histories.builders import (
+    generation,
+    member,
+)
+from support.histories.commit_lives import BEGIN, HOUR, START, beat, live, of
+from support.histories.probed import MINUTE, PROBING
+
+
+def test_an_owner_that_falls_silent_while_others_commit() -> None:
+    """After ten usual gaps; it ends with the member's next commit."""
+    history = [*BEGIN, *beat((0, 1), 5_000, 2 * MINUTE), *beat((0,), 2 * MINUTE, 20 * MINUTE)]
+    sign = START + 115_000
+    events = live(history, START + 20 * MINUTE, PROBING)
+    assert of(events, "owner.silent") == [("owner.silent", "firing", sign + 81_921)]
+    fact: Any = events[0].fact
+    assert (fact.member_id, fact.partitions, fact.lag, fact.usual_gap_ms, fact.since_ms) == (
+        "b",
+        {"t": "1"},
+        None,
+        8_192,
+        sign,
+    )
+    assert events[0].severity is Severity.INFO
+    events = live([*history, *beat((0, 1), 20 * MINUTE, 20 * MINUTE + 1)], START + HOUR, PROBING)
+    assert of(events, "owner.silent")[1:] == [("owner.silent", "resolved", START + 20 * MINUTE)]
+
+
+def test_a_round_ends_the_silence_of_an_owner() -> None:
+    """What it owned belongs to somebody else, or it has begun anew."""
+    history = [*BEGIN, *beat((0, 1), 5_000, 2 * MINUTE), *beat((0,), 2 * MINUTE, 5 * MINUTE)]
+    history.append(generation(2, member("a", [0, 1]), at=START + 6 * MINUTE))
+    assert of(live(history, START + HOUR, PROBING), "owner.silent")[1:] == [
+        ("owner.silent", "resolved", START + 6 * MINUTE)
+    ]
+
+
+def test_silence_of_all_is_no_owners_fault() -> None:
+    """Nobody commits: then none of them is told from the others."""
+    history = [*BEGIN, *beat((0, 1), 5_000, 5 * MINUTE)]
+    assert of(live(history, START + HOUR, PROBING), "owner.silent") == []
+
+
+def test_an_owner_of_quiet_partitions_in_a_group_that_commits_on_change() -> None:
+    """Nothing new came into its partitions: that is all there is to it."""
+    both, one = beat((0, 1), 5_000, 2 * MINUTE, moves=True), beat((0,), 2 * MINUTE, 10 * MINUTE, moves=True)
+    assert of(live([*BEGIN, *both, *one], START + HOUR, PROBING), "owner.silent") == []

@@ -1,0 +1,66 @@
+"""``partition.poison``: an offset that stays while others move."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from groupreplay.state import Evidence, Severity
+from support.histories.builders import (
+    commit,
+    no_offset,
+)
+from support.histories.commit_lives import HOUR, START, beat, live, of, poisoned
+from support.histories.probed import MINUTE, PROBING
+
+
+def test_an_offset_that_stays() -> None:
+    """Over three generations and a quarter of an hour, while the others move: until it moves itself."""
+    assert of(live(poisoned(3), START + HOUR, PROBING), "partition.poison") == []
+    history = [*poisoned(4), commit("t", 0, 10, at=START + 2 * HOUR)]
+    events = live(history, START + 3 * HOUR, PROBING)
+    assert of(events, "partition.poison") == [
+        ("partition.poison", "firing", START + 18 * MINUTE),
+        ("partition.poison", "resolved", START + 2 * HOUR),
+    ]
+    fact: Any = events[0].fact
+    assert (fact.topic, fact.partition, fact.offset, fact.generations, fact.since_ms, fact.lag) == (
+        "t",
+        0,
+        9,
+        3,
+        START + 30,
+        None,
+    )
+    assert (events[0].severity, events[0].evidence) == (Severity.INFO, Evidence.INFERRED)
+
+
+def test_generations_in_a_row_are_not_enough() -> None:
+    """Three of them in a minute: the quarter of an hour is waited for."""
+    history = [replace(raw, at=START + (raw.at - START) // 12) for raw in poisoned(4)]
+    found = of(
+        live([*history, *beat((1, 2), 2 * MINUTE, 16 * MINUTE, moves=True)], START + HOUR, PROBING),
+        "partition.poison",
+    )
+    assert found == [("partition.poison", "firing", START + 30 + 15 * MINUTE)]
+
+
+def test_a_topic_without_much_traffic() -> None:
+    """Where less than half of the others move, one that stays is nothing special."""
+    quiet = [commit("t", number, 5, at=START + 2) for number in (3, 4, 5)]
+    history = poisoned(4)
+    assert of(live([*history[:2], *quiet, *history[2:]], START + HOUR, PROBING), "partition.poison") == []
+
+
+def test_an_offset_that_never_moved() -> None:
+    """Nothing was ever read from it as far as is known."""
+    history = [raw for raw in poisoned(4) if getattr(raw.value, "offset", None) != 8]
+    assert of(live(history, START + HOUR, PROBING), "partition.poison") == []
+
+
+def test_an_offset_that_is_gone_is_no_poison() -> None:
+    """The tombstone ends it."""
+    history = [*poisoned(4), no_offset("t", 0, at=START + HOUR)]
+    assert of(live(history, START + 2 * HOUR, PROBING), "partition.poison")[1:] == [
+        ("partition.poison", "resolved", START + HOUR)
+    ]

@@ -1,0 +1,37 @@
+"""Phrases that the texts of events share."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupreplay.state.display.phrases import clock_time, milliseconds
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "?"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_000, "1.0 s"),
+        (59_949, "59.9 s"),
+        (250_400, "4 min 10 s"),
+    ],
+)
+def test_milliseconds(value: int | None, text: str) -> None:
+    """Durations are given in the unit a person would choose."""
+    assert text == milliseconds(value)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "text"),
+    [
+        ("2026-01-31T02:03:04.567Z", "02:03:04.567"),
+        ("2026-01-31T02:03:04Z", "02:03:04"),
+        ("2026-01-31T02:03:04.567+00:00", "02:03:04.567"),
+        ("yesterday", "yesterday"),
+    ],
+)
+def test_clock_time(timestamp: str, text: str) -> None:
+    """The time of day of an RFC 3339 timestamp; anything else is shown as it is."""
+    assert text == clock_time(timestamp)
