@@ -13,10 +13,10 @@ from typing import Final
 from groupreplay.codecs import GroupMetadataValue, MemberMetadata, subscribed_topics
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase
 from groupreplay.state.model.requests import (
+    DescribedGroup,
+    DescribedMember,
     Error,
-    GroupSummary,
     JoinGroup,
-    MemberSummary,
     OffsetCommit,
     Protocol,
     Refused,
@@ -328,15 +328,15 @@ class ClassicGroup:
         group.subscribed_topics = group._subscribed_topics()
         return group
 
-    def summary(self) -> GroupSummary:
+    def summary(self) -> DescribedGroup:
         """The group's part of a DescribeGroups answer."""
         stable = self.state is Phase.STABLE
-        return GroupSummary(
+        return DescribedGroup(
             state=self.state,
             protocol_type=self.protocol_type or "",
             protocol=self.protocol or "" if stable else "",
             members=tuple(
-                MemberSummary(
+                DescribedMember(
                     member_id=member.member_id,
                     instance_id=member.instance_id,
                     client_id=member.client_id,

@@ -29,9 +29,9 @@ from groupreplay.state.model.requests import (
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     DeleteGroup,
+    DescribedGroup,
     EndTransaction,
     Error,
-    GroupSummary,
     JoinGroup,
     LeaveGroup,
     Marker,
@@ -143,10 +143,10 @@ class Coordinator:
             ClassicHandler(self._state).reload(self.group, now_ms)
         return self._journal.take()
 
-    def summary(self) -> GroupSummary:
+    def summary(self) -> DescribedGroup:
         """The group as DescribeGroups reports it; DescribeGroups finds classic groups only."""
         return (
-            self.group.summary() if isinstance(self.group, ClassicGroup) else GroupSummary(state=Phase.DEAD)
+            self.group.summary() if isinstance(self.group, ClassicGroup) else DescribedGroup(state=Phase.DEAD)
         )
 
     def _serve(self, now_ms: int) -> None:

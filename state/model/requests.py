@@ -292,7 +292,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberSummary:
+class DescribedMember:
     """A member as DescribeGroups reports it; metadata and assignment are empty unless the group is Stable."""
 
     member_id: str
@@ -304,10 +304,10 @@ class MemberSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSummary:
+class DescribedGroup:
     """The group as DescribeGroups reports it; an unknown group is Dead."""
 
     state: Phase
     protocol_type: str = ""
     protocol: str = ""
-    members: tuple[MemberSummary, ...] = ()
+    members: tuple[DescribedMember, ...] = ()

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from groupreplay.codecs import Key, Value, uuid_text
 from groupreplay.state.kafka_terms import DEFAULT_PARTITIONS, REBALANCING, partition_for
-from groupreplay.state.model.requests import GroupSummary, Marker, Operation, Outcome, Settings, StateChange
+from groupreplay.state.model.requests import DescribedGroup, Marker, Operation, Outcome, Settings, StateChange
 from groupreplay.state.simulation.consumer import topic_id
 from groupreplay.state.simulation.group import SimulatedGroup
 from groupreplay.state.simulation.scenarios import CONSUMER_SCENARIOS, SCENARIOS, VARIANTS
@@ -139,7 +139,7 @@ class GroupProbe:
 
     taken_ms: int
     group_id: str
-    summary: GroupSummary
+    summary: DescribedGroup
 
 
 SimulationItem: TypeAlias = WrittenRecord | GroupTransition | CoordinatorWarning | LogEnds | GroupProbe

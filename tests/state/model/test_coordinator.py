@@ -14,11 +14,11 @@ from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,
     DeleteGroup,
+    DescribedGroup,
+    DescribedMember,
     Error,
-    GroupSummary,
     JoinGroup,
     LeaveGroup,
-    MemberSummary,
     OffsetCommit,
     OffsetDelete,
     Request,
@@ -401,9 +401,9 @@ def test_a_member_that_the_leader_leaves_out_has_nothing() -> None:
 def test_the_summary_of_a_group() -> None:
     """Metadata and assignments are only in the summary of a Stable group."""
     clients = Clients()
-    assert clients.coordinator.summary() == GroupSummary(state=Phase.DEAD)
+    assert clients.coordinator.summary() == DescribedGroup(state=Phase.DEAD)
     (member_id,) = clients.stable("a")
-    shown = MemberSummary(
+    shown = DescribedMember(
         member_id=member_id,
         instance_id=None,
         client_id="a",
@@ -411,7 +411,7 @@ def test_the_summary_of_a_group() -> None:
         metadata=subscription("t"),
         assignment=owning("t", 0),
     )
-    assert clients.coordinator.summary() == GroupSummary(
+    assert clients.coordinator.summary() == DescribedGroup(
         state=Phase.STABLE, protocol_type="consumer", protocol="range", members=(shown,)
     )
     clients.join("b")
