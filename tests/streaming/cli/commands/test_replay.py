@@ -84,5 +84,5 @@ def test_rules(stuck: Path, tmp_path: Path) -> None:
     wrong = invoke(*words, "--rule", "rebalance.stuck.ms=1")
     assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (
         2,
-        "error: rebalance.stuck has no number 'ms' (--rule rebalance.stuck.ms=1)",
+        "error: unknown setting 'rebalance.stuck.ms' (--rule rebalance.stuck.ms=1)",
     )
