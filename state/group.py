@@ -52,6 +52,8 @@ class Group:
         self._context = context
         self._rules = context.policy.of(group_id)
         self._detectors = group_detectors(self._rules)
+        #: What is being applied, for whoever catches an exception; None before the first item.
+        self.applying: CommitRun | GroupRecord | None = None
         self._recorded_ms: int | None = None
         self._snapshot = GroupSnapshot(LogPosition(era=context.era))
         self._offsets = Offsets()
@@ -103,6 +105,7 @@ class Group:
         items = observations.items
         # Most calls have a single run, for which the key of the sort would cost time.
         for item in sorted(items, key=lambda item: item.first_offset) if len(items) > 1 else items:
+            self.applying = item
             if isinstance(item, CommitRun):
                 events += self._apply_run(item)
             elif item.offset > self._snapshot.log.last_offset:

@@ -6,12 +6,15 @@ Times are integer milliseconds since 1970; a field is null where the log does no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta
 
 from groupreplay.state.events.event import Fact, LeaveReason, MemberPicture, Severity, Trigger
 from groupreplay.state.kafka_terms import GroupType
+
+#: Whose state: that of a group, of the conditions of the job, of the counts of bad records.
+QuarantinedState: TypeAlias = Literal["group", "job", "bad_records"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,3 +224,30 @@ class RecordSkipped(RecordFact):
 
     NAME: ClassVar[str] = "record.skipped"
     DOC: ClassVar[str] = "A record type or version that this release cannot read; it is counted and ignored."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupQuarantined(Fact):
+    """The job cannot process a group's records because of a defect, and has set the group aside."""
+
+    NAME: ClassVar[str] = "group.quarantined"
+    DOC: ClassVar[str] = (
+        "Processing the group's records raised an exception, which is a defect of groupreplay. The group is set "
+        "aside: its records of this batch are in the dead letters, and later ones are counted only. All other groups "
+        "go on. The job tries the group again, from an empty state, after a start with another release or with "
+        "`--retry-quarantined`. For the job's own state, and for the counts of bad records, `group_id` is null."
+    )
+    what: Annotated[QuarantinedState, Meta(description="Whose state was set aside.")]
+    error: Annotated[str, Meta(description="The class of the exception; never text of a record.")]
+    place: Annotated[str, Meta(description="Module, line and function that raised it.")]
+    partition: Annotated[
+        int | None, Meta(description="Partition of the record being applied; null: unknown.")
+    ]
+    offset: Annotated[int | None, Meta(description="Offset of that record.")]
+    records: Annotated[int, Meta(description="Records of this batch that went to the dead letters.")]
+    release: Annotated[str, Meta(description="The release of groupreplay that failed.")]
+
+    @property
+    def severity(self) -> Severity:
+        """ERROR: nothing is reported about the group any more."""
+        return Severity.ERROR

@@ -18,7 +18,8 @@ from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.storage import SnapshotError
 
-Kind = Literal["malformed", "skipped"]
+#: Records of a quarantined group could be read; they only share the form of a dead letter.
+Kind = Literal["malformed", "skipped", "quarantined"]
 
 _FACTS: Final[dict[Kind, type[RecordFact]]] = {"malformed": RecordMalformed, "skipped": RecordSkipped}
 _INTERVAL_MS: Final = 60_000

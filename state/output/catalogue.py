@@ -11,6 +11,7 @@ from groupreplay.state.events.group_events import (
     GroupCreated,
     GroupDeleted,
     GroupEmptied,
+    GroupQuarantined,
     MemberJoined,
     MemberLeft,
     MemberUpdated,
@@ -49,6 +50,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     JobGap,
     RecordMalformed,
     RecordSkipped,
+    GroupQuarantined,
 )
 #: In the order of the docs.
 EVENTS: Final[tuple[type[Fact], ...]] = (*FACTS, *CONDITIONS)

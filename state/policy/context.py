@@ -29,6 +29,8 @@ class Context:
     ``topic_names``: names of topic ids (text form), for what the log itself does not name.
     ``retention_ms`` is how long the brokers keep offsets; None: not known, Kafka's default is assumed. They remove
     expired offsets every ``retention_check_interval_ms``.
+    ``release`` is the running release; a group that another one quarantined is tried again. ``retry_run`` (the id of
+    this run, or None): groups that another run quarantined are tried again, too.
     ``probing``: a prober asks the brokers which groups rebalance. ``redaction``: what events and documents hide.
     """
 
@@ -45,6 +47,8 @@ class Context:
     retention_check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
     policy: Policy = field(default_factory=Policy)
     redaction: Redaction | None = None
+    release: str = ""
+    retry_run: str | None = None
 
     @property
     def assumed_retention_ms(self) -> int:

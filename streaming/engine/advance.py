@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from groupreplay.state import Group
 from groupreplay.state.job.bad_records import BadRecords
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import Context
+from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
+from groupreplay.state.snapshot.storage import SnapshotError
 from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.json_messages import (
     bad_records_row,
     conditions_row,
@@ -54,14 +57,55 @@ def advance(
     """Applies the output of ``pack`` for one tagged key to the state ``blob``; pure.
 
     Deadlines up to ``now_ms`` take effect; 0 for none. ``recorded_ms`` is the time of emission in the events; None
-    stands for the time of each event.
+    stands for the time of each event. An exception quarantines the key (see ``quarantine``).
 
     Raises:
         SnapshotError: the blob was written by a release that this one cannot read.
+        MemoryError, OSError: this machine's fault; the task fails and is tried again.
     """
+    held = quarantine.read(blob)
+    if held is not None:
+        if not packed or not held.is_due(context):
+            held.note(packed)
+            return AdvanceResult(blob=quarantine.write(held), changed=bool(packed), rows=[])
+        # What came before is lost: a first commit no longer proves that the group was created.
+        blob, context = None, replace(context, complete_since_ms=None)
+    applying = _Applying()
+    try:
+        result = _advance(key, blob, packed, now_ms, recorded_ms, context, applying)
+    except (MemoryError, OSError, SnapshotError):
+        raise
+    except Exception as error:
+        blob, rows = quarantine.set_aside(key, packed, error, applying.item, recorded_ms, now_ms, context)
+        return AdvanceResult(blob=blob, changed=True, rows=rows)
+    return result if held is None else replace(result, changed=True)
+
+
+@dataclass(slots=True)
+class _Applying:
+    """The group whose call is under way, to name the record that raised an exception."""
+
+    group: Group | None = None
+
+    @property
+    def item(self) -> CommitRun | GroupRecord | None:
+        """The record or run of commits that it was applying."""
+        return None if self.group is None else self.group.applying
+
+
+def _advance(
+    key: bytes,
+    blob: bytes | None,
+    packed: Sequence[bytes],
+    now_ms: int,
+    recorded_ms: int | None,
+    context: Context,
+    applying: _Applying,
+) -> AdvanceResult:
     if key.startswith(GROUP_TAG):
         group_id = key[len(GROUP_TAG) :].decode()
         group = Group(group_id, context) if blob is None else Group.from_snapshot(group_id, context, blob)
+        applying.group = group
         return _advance_group(group, blob, packed, now_ms, recorded_ms, context)
     if key.startswith(BAD_RECORDS_TAG):
         partition = int(key[len(BAD_RECORDS_TAG) :])

@@ -13,10 +13,12 @@ import msgspec
 
 from groupreplay.state import Deleted
 from groupreplay.state.events.event import Event
+from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.output.document import encode_document
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import redacted
+from groupreplay.state.snapshot.observations import Extent
 from groupreplay.streaming.contract.job_document import (
     CONDITIONS_KEY,
     JOB_KEY,
@@ -70,7 +72,24 @@ def dead_letter_row(bad: BadRecordBytes, context: Context) -> OutputRow:
     The key is ``topic-partition-offset``, so that a repeat has the key of the first message. ``*_base64`` hold the
     first bytes, at most 64 KiB; ``*_length`` and ``*_sha256`` describe all bytes.
     """
-    record = bad.record
+    return _letter_row(
+        bad.record,
+        context,
+        key_length=bad.key_length,
+        key_sha256=bad.key_sha256,
+        key_base64=_base64(bad.key),
+        value_length=bad.value_length,
+        value_sha256=bad.value_sha256,
+        value_base64=_base64(bad.value),
+    )
+
+
+def commits_letter_row(first: BadRecord, extent: Extent, context: Context) -> OutputRow:
+    """Commits that could not be used, as a range of offsets: ``pack`` does not keep their bytes."""
+    return _letter_row(first, context, last_offset=extent.last_offset, commits=extent.commits)
+
+
+def _letter_row(record: BadRecord, context: Context, **fields: object) -> OutputRow:
     letter = {
         "cluster_id": context.cluster_id,
         "topic": OFFSETS_TOPIC,
@@ -84,12 +103,7 @@ def dead_letter_row(bad: BadRecordBytes, context: Context) -> OutputRow:
         "field": record.field and record.field[:_REASON_LIMIT],
         "byte_position": record.byte_position,
         "reason": record.reason[:_REASON_LIMIT],
-        "key_length": bad.key_length,
-        "key_sha256": bad.key_sha256,
-        "key_base64": _base64(bad.key),
-        "value_length": bad.value_length,
-        "value_sha256": bad.value_sha256,
-        "value_base64": _base64(bad.value),
+        **fields,
     }
     key = f"{OFFSETS_TOPIC}-{record.partition}-{record.offset}".encode()
     return OutputRow(Output.DEAD_LETTERS, key, msgspec.json.encode(letter))

@@ -131,6 +131,12 @@ def unpack_group(packed: Iterable[bytes]) -> Observations:
     return Observations(items=items, seen_to=min(seen_to.values(), default=-1), probes=probes)
 
 
+def packed_groups(packed: Iterable[bytes]) -> list[PackedGroup]:
+    """The packed groups among the rows of one key, with the bytes of their records. Raises msgspec.MsgspecError."""
+    decoded = (_group_decoder.decode(one) for one in packed)
+    return [one for one in decoded if isinstance(one, PackedGroup)]
+
+
 def unpack_job(packed: Iterable[bytes]) -> list[JobObservation]:
     """The input of one call for the job, unordered."""
     return [_job_decoder.decode(one) for one in packed]

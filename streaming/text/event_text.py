@@ -162,6 +162,16 @@ def _bad_record(data: Data) -> str:
     return f"{place}, {safe_text(str(data.get('reason')))}{more}"
 
 
+def _quarantined(data: Data) -> str:
+    offset = (
+        "" if data.get("offset") is None else f" at partition {data.get('partition')} offset {data['offset']}"
+    )
+    return (
+        f"{safe_text(str(data.get('error')))} in {safe_text(str(data.get('place')))}{offset}; nothing more is reported "
+        "about it until it is tried again (docs/operations.md)"
+    )
+
+
 def _unknown_event(data: Data) -> str:
     """An event that this release does not know: its scalar fields, shortened."""
     common = {"cluster_id", "group_id", "group_type", "simple", "evidence", "history", "catch_up"}
@@ -193,5 +203,6 @@ TEXTS: Final[Mapping[str, Callable[[Data], str]]] = {
     "job.gap": _gap,
     "record.malformed": _bad_record,
     "record.skipped": _bad_record,
+    "group.quarantined": _quarantined,
     **{kind.NAME: kind.text for kind in CONDITIONS},
 }
