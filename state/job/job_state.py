@@ -10,6 +10,7 @@ import msgspec
 from groupreplay.state.job.bursts import Burst
 from groupreplay.state.job.daily_summary import DayTotal
 from groupreplay.state.job.observations import JobObservation, RoundObservation
+from groupreplay.state.job.quarantines import Quarantines
 from groupreplay.state.snapshot import version_1
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
 from groupreplay.state.snapshot.storage import SnapshotError
@@ -46,6 +47,7 @@ class JobState(msgspec.Struct, array_like=True):
     active: dict[ConditionKey, ActiveCondition] = {}
     day_total: DayTotal = DayTotal()
     burst: Burst = Burst()
+    quarantines: Quarantines = Quarantines()
 
     def is_new(self, seen: JobObservation) -> bool:
         """Whether an observation is newer than the last one of its kind, which it then replaces."""

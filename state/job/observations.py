@@ -34,7 +34,9 @@ class HeartbeatObservation(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """One heartbeat of the job: at ``taken_ms`` everything written before ``caught_up_ms`` was applied.
 
     ``unmissed_expired`` is the number of events that the run has counted for the daily summary: offsets that expired
-    in groups that do not matter. ``dead_letters`` is the number of records that the run could not read.
+    in groups that do not matter. ``dead_letters`` is the number of records that the run could not read,
+    ``quarantined`` the number of groups that it has set aside; it tries those of another ``release`` again, and
+    with ``retries`` all.
     """
 
     taken_ms: int
@@ -43,6 +45,9 @@ class HeartbeatObservation(msgspec.Struct, frozen=True, array_like=True, tag=1):
     run_id: str = ""
     unmissed_expired: int = 0
     dead_letters: int = 0
+    quarantined: int = 0
+    release: str = ""
+    retries: bool = False
 
 
 JobObservation: TypeAlias = RoundObservation | HeartbeatObservation

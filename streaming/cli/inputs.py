@@ -119,7 +119,7 @@ def replaying(
         known_ms = None if rows.connection is None else min(opened_ms, query.at or opened_ms)
         replay = Replay(context, groups, until_ms=query.at, now_ms=known_ms)
         yield replay, rows
-    warn_of_dead_letters(replay.dead_letters)
+    warn_of_losses(replay)
 
 
 def with_probes(rows: Rows) -> tuple[Rows, bool]:
@@ -177,10 +177,17 @@ def open_rows(log: LogInput, partitions: Sequence[int] = (), *, progress: Progre
     return replace(rows, probes=found.batches if found else (), probes_topic=log.probes.topic)
 
 
-def warn_of_dead_letters(count: int) -> None:
-    """Report on stderr how many records could not be decoded, if there are any."""
-    if count:
-        click.echo(f"{count} records could not be decoded; groupreplay decode shows which", err=True)
+def warn_of_losses(replay: Replay) -> None:
+    """Report on stderr how many records could not be used and how many groups were set aside, if there are any."""
+    if replay.dead_letters:
+        click.echo(
+            f"{replay.dead_letters} records could not be decoded; groupreplay decode shows which", err=True
+        )
+    if replay.quarantined:
+        click.echo(
+            f"{replay.quarantined} groups were quarantined: groupreplay failed on their records (group.quarantined)",
+            err=True,
+        )
 
 
 def open_findings(fail_on: Sequence[str]) -> Findings:

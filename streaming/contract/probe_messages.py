@@ -74,7 +74,8 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
 
     ``caught_up_ms`` is None until a run has confirmed it once; ``offsets`` are the ends of the log at that time. Since
     the start of the run, ``unmissed_expired`` counts expiries in groups that do not matter, ``dead_letters`` records
-    that could not be read.
+    that could not be read, ``quarantined`` groups that were set aside. The run tries groups that another ``release``
+    set aside again; with ``retries`` all.
     """
 
     cluster_id: str
@@ -86,6 +87,9 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     offsets: dict[int, Offset]
     unmissed_expired: int = 0
     dead_letters: int = 0
+    quarantined: int = 0
+    release: str = ""
+    retries: bool = False
 
 
 ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage

@@ -98,8 +98,17 @@ def _rows(message: ProbeMessage, place: ObservationPlace, probe_filter: ProbeFil
 
 
 def _beat(message: HeartbeatMessage, place: ObservationPlace) -> HeartbeatObservation:
-    counts = (message.unmissed_expired, message.dead_letters)
-    return HeartbeatObservation(message.at_ms, place, message.caught_up_ms, message.run_id, *counts)
+    return HeartbeatObservation(
+        message.at_ms,
+        place,
+        message.caught_up_ms,
+        message.run_id,
+        message.unmissed_expired,
+        message.dead_letters,
+        message.quarantined,
+        message.release,
+        message.retries,
+    )
 
 
 def _probe(message: GroupAnswer, place: ObservationPlace) -> Probe:

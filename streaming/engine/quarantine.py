@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 #: How many bytes of a key and of a value a dead letter carries.
 _KEPT_BYTES: Final = 64 << 10
+_PACKAGE: Final = "groupreplay"
 _MARK: Final = b"\xff"
 _REASON: Final = "the group is quarantined: "
 
@@ -134,11 +135,12 @@ def _what(key: bytes) -> QuarantinedState:
 
 
 def _place(error: Exception) -> str:
-    """Module, line and function of the innermost frame of ours; never a value."""
+    """Module, line and function of the package's innermost frame; never a value."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [one for one in frames if "groupreplay" in one.filename or "/state/" in one.filename]
+    ours = [one for one in frames if _PACKAGE in Path(one.filename).parts]
     frame = (ours or frames)[-1]
-    return f"{'/'.join(Path(frame.filename).parts[-3:])}:{frame.lineno} {frame.name}"
+    module = "/".join(Path(frame.filename).parts).rpartition(f"/{_PACKAGE}/")[2]
+    return f"{module}:{frame.lineno} {frame.name}"
 
 
 def _position(

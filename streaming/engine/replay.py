@@ -20,7 +20,10 @@ import pyarrow.compute as pc
 
 from groupreplay.state import Context, Group
 from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.events.group_events import GroupQuarantined
+from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.pack import packed_rows
 from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
@@ -28,6 +31,7 @@ from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG, unpack
 from groupreplay.streaming.kafka.topic_reader import Rows
 
 _SPILL_BYTES: Final = 64 * 1024 * 1024
+_QUARANTINED: Final = event_type(GroupQuarantined.NAME)
 _SEPARATOR: Final = b"\0"
 
 
@@ -50,6 +54,7 @@ class Replay:
     ) -> None:
         self.context = context
         self.dead_letters = 0
+        self.quarantined = 0
         self._until_ms = until_ms
         self._only = None if groups is None else {GROUP_TAG + group.encode() for group in groups}
         self.latest_ms = 0 if now_ms is None else now_ms
@@ -79,7 +84,7 @@ class Replay:
     def groups(self) -> Iterator[Group]:
         """The groups at the end of the log, by name."""
         for key in sorted(self._blobs):
-            if key.startswith(GROUP_TAG):
+            if key.startswith(GROUP_TAG) and quarantine.read(self._blobs[key]) is None:
                 yield Group.from_snapshot(key[len(GROUP_TAG) :].decode(), self.context, self._blobs[key])
 
     def wants(self, group_id: str) -> bool:
@@ -135,7 +140,10 @@ class Replay:
             self._deadlines.pop(key, None)
         else:
             self._deadlines[key] = result.deadline_ms
-        self.dead_letters += sum(row.output is Output.DEAD_LETTERS for row in result.rows)
+        if any(row.event_type == _QUARANTINED for row in result.rows):
+            self.quarantined += 1
+        else:
+            self.dead_letters += sum(row.output is Output.DEAD_LETTERS for row in result.rows)
         yield from result.rows
 
 

@@ -224,7 +224,7 @@ def _measure_counters(sheet: Sheet, snapshot: TopicsSnapshot, job: JobDocument) 
     cluster = job.cluster_id
     for name in RECORD_TYPES:
         sheet.add(f"{PREFIX_JOB}records_total", job.record_types.get(name, 0), cluster=cluster, type=name)
-    for name in ("batches", "unmissed_expired"):
+    for name in ("batches", "unmissed_expired", "quarantined"):
         sheet.add(f"{PREFIX_JOB}{name}_total", job.counters.get(name, 0), cluster=cluster)
     for topic in ("events", "states", "dead_letters", "job"):
         sheet.add(f"{PREFIX_JOB}written_total", job.counters.get(topic, 0), cluster=cluster, topic=topic)

@@ -150,6 +150,12 @@ METERS: Final[tuple[Meter, ...]] = (
         "Expiries in groups that do not matter, since the start of the job's process.",
     ),
     Meter(
+        f"{PREFIX_JOB}quarantined_total",
+        Kind.COUNTER,
+        _JOB,
+        "Groups that the job failed on and set aside, since the start of its process.",
+    ),
+    Meter(
         f"{PREFIX_JOB}state_rows", Kind.GAUGE, _JOB, "Keys in the job's state: groups, and a few of its own."
     ),
     Meter(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from groupreplay import __version__
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.engine.json_messages import job_row
@@ -114,6 +115,9 @@ class HeartbeatWriter:
                 offsets=dict(sorted(self._passed_ends.items())),
                 unmissed_expired=self.report.unmissed_expired,
                 dead_letters=self.report.dead_letters,
+                quarantined=self.report.quarantined,
+                release=__version__,
+                retries=identity.retries_quarantined,
             )
         )
         self.publish(self.topics.probes, key, value)

@@ -14,7 +14,7 @@ from groupreplay.streaming.contract.job_document import JobDocument, Lag, LastBa
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.engine.record_counts import as_counts
-from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_READ, UNMISSED
+from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_READ, QUARANTINED, UNMISSED
 from groupreplay.streaming.spark.source import offsets_read
 
 #: A job that is behind by at most this, or by three triggers, counts as caught up.
@@ -32,6 +32,7 @@ class JobIdentity:
     first_start_ms: int
     started_ms: int
     trigger_seconds: float
+    retries_quarantined: bool = False
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class JobReport:
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
-            ("batches", "records", *(one.value for one in Output), UNMISSED), 0
+            ("batches", "records", *(one.value for one in Output), UNMISSED, QUARANTINED), 0
         )
     )
     _record_types: Counter[str] = field(default_factory=Counter)
@@ -75,6 +76,11 @@ class JobReport:
     def dead_letters(self) -> int:
         """Records that could not be read."""
         return self._counters[Output.DEAD_LETTERS.value]
+
+    @property
+    def quarantined(self) -> int:
+        """Groups that this run has set aside."""
+        return self._counters[QUARANTINED]
 
     def take(self, progresses: Iterable[Mapping[str, Any]]) -> None:
         """Counts finished batches, each once, in their order; each is Spark's own JSON of its progress."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from groupreplay import __version__
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.state.events.job_events import gap_event
 from groupreplay.state.policy.context import Context
@@ -82,6 +83,7 @@ class QueryRun:
                 first_start_ms=identity.first_start_ms,
                 started_ms=now_ms(),
                 trigger_seconds=settings.trigger_seconds,
+                retries_quarantined=settings.retry_quarantined,
             )
         )
         self._rights: Rights = "unknown"
@@ -189,6 +191,8 @@ class QueryRun:
             labels=dict(settings.labels),
             redaction=settings.redaction,
             policy=self._parts.rules.policy,
+            release=__version__,
+            retry_run=self._report.identity.run_id if settings.retry_quarantined else None,
             **self._retention.known.for_context(),
         )
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.events.event import Severity
+from groupreplay.state.events.group_events import GroupQuarantined
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.config.settings import TopicNames
@@ -32,6 +33,8 @@ OBSERVED_READ: Final = "read"
 OBSERVED: Final = "written"
 #: The counter of events about offsets that expired in groups that do not matter.
 UNMISSED: Final = "unmissed_expired"
+#: The counter of groups that were set aside.
+QUARANTINED: Final = "quarantined"
 
 
 def output_rows(
@@ -91,7 +94,7 @@ def observed(rows: DataFrame, topics: TopicNames) -> DataFrame:
 
 
 def counters(topics: TopicNames) -> list[Column]:
-    """For each topic the number of its rows, and the number of expiries in groups that do not matter."""
+    """Rows of each topic, expiries in groups that do not matter, and groups that were set aside."""
     from pyspark.sql import functions as sql
 
     expired = sql.col("event_type") == event_type(OffsetsExpired.NAME)
@@ -100,4 +103,9 @@ def counters(topics: TopicNames) -> list[Column]:
         sql.count_if(sql.col("topic") == getattr(topics, output.value)).alias(output.value)
         for output in Output
     ]
-    return [*counts, sql.count_if(unmissed).alias(UNMISSED)]
+    quarantined = sql.col("event_type") == event_type(GroupQuarantined.NAME)
+    return [
+        *counts,
+        sql.count_if(unmissed).alias(UNMISSED),
+        sql.count_if(quarantined).alias(QUARANTINED),
+    ]

@@ -17,9 +17,15 @@ from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.job.bursts import count_burst
 from groupreplay.state.job.job_state import JobState
 from groupreplay.state.job.observations import RoundObservation
+from groupreplay.state.job.quarantines import add_quarantined
 
 BlindReason = Literal[
-    "hanging_transaction", "no_rights", "brokers_silent", "partition_count_changed", "dead_letters"
+    "hanging_transaction",
+    "no_rights",
+    "brokers_silent",
+    "partition_count_changed",
+    "dead_letters",
+    "group_failed",
 ]
 
 #: The prober needs this right for all groups: it probes groups as soon as they appear.
@@ -31,6 +37,7 @@ GRANT_DESCRIBE: Final = (
 _FIXES: Final[dict[BlindReason, str]] = {
     "hanging_transaction": "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --broker-id ID",
     "no_rights": GRANT_DESCRIBE,
+    "group_failed": "groupreplay run --retry-quarantined, with a release that has the defect fixed",
     "partition_count_changed": "start the job again: its state is then built anew",
 }
 
@@ -75,7 +82,7 @@ class JobBlindDetector(JobDetector):
 
     A transaction holds such an offset back. A broker or a partition is silent after ``silent_rounds`` rounds of the
     prober without its answer. Missing rights and another number of partitions count at once. ``letters`` records that
-    cannot be read within ``letters_window_ms`` are a burst.
+    cannot be read within ``letters_window_ms`` are a burst. A quarantined group counts at once.
     """
 
     CONDITION = JobBlind
@@ -89,7 +96,7 @@ class JobBlindDetector(JobDetector):
         """See ``JobDetector``."""
         state, newest = view.state, view.newest
         if isinstance(newest, RoundObservation):
-            return [*self._of_round(state, newest.taken_ms), *self._dead_letters(state)]
+            return [*self._of_round(state, newest.taken_ms), *self._of_counts(state)]
         state.burst = count_burst(
             state.burst,
             newest.run_id,
@@ -98,8 +105,16 @@ class JobBlindDetector(JobDetector):
             self.letters_window_ms,
             self.letters,
         )
+        state.quarantines = add_quarantined(
+            state.quarantines,
+            newest.run_id,
+            newest.release,
+            newest.retries,
+            newest.quarantined,
+            newest.taken_ms,
+        )
         # With a prober its rounds decide; without one the job's own counts are the only evidence.
-        return list(self._dead_letters(state)) if state.round_ms < 0 else None
+        return list(self._of_counts(state)) if state.round_ms < 0 else None
 
     def _of_round(self, state: JobState, now_ms: int) -> Iterator[Detection]:
         held = {
@@ -123,7 +138,9 @@ class JobBlindDetector(JobDetector):
         if state.other_count_since_ms is not None:
             yield self._blind("partition_count_changed", state.other_count_since_ms)
 
-    def _dead_letters(self, state: JobState) -> Iterator[Detection]:
+    def _of_counts(self, state: JobState) -> Iterator[Detection]:
+        if state.quarantines.since_ms is not None:
+            yield self._blind("group_failed", state.quarantines.since_ms)
         if state.burst.since_ms is not None:
             yield self._blind("dead_letters", state.burst.since_ms)
 

@@ -17,7 +17,7 @@ from groupreplay.streaming.cli.inputs import (
     context_of,
     log_and_probes_options,
     open_rows,
-    warn_of_dead_letters,
+    warn_of_losses,
     with_probes,
 )
 from groupreplay.streaming.cli.options import option, output_option, pairs_option
@@ -102,7 +102,7 @@ def command(display: Display, /, **flags: Any) -> None:
         replay = Replay(context, settings.groups or None)
         events = events_in_order(replay.feed(rows), wanted)
         _print_events(events, progress.close, settings.output, colour=display.colour)
-    warn_of_dead_letters(replay.dead_letters)
+    warn_of_losses(replay)
 
 
 def _print_events(events: Iterable[bytes], before: Callable[[], None], output: str, *, colour: bool) -> None:

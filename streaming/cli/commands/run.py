@@ -41,6 +41,11 @@ from groupreplay.streaming.cli.policy_flags import redact_options, rules_options
 @option("--backfill-events", is_flag=True, help="On the first start, also emit events of the past.")
 @option("--member-events", is_flag=True, help="Also emit member.joined, member.left and member.updated.")
 @option(
+    "--retry-quarantined",
+    is_flag=True,
+    help="Process groups again that were set aside after an exception; otherwise only after an upgrade.",
+)
+@option(
     "--probe/--no-probe",
     default=True,
     show_default=True,

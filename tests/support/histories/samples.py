@@ -11,7 +11,7 @@ from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.conditions.tracker import runbook_section
 from groupreplay.state.events.event import Fact
-from groupreplay.state.events.group_events import RecordMalformed, RecordSkipped
+from groupreplay.state.events.group_events import GroupQuarantined, RecordMalformed, RecordSkipped
 from groupreplay.state.events.job_events import JobGap, UnreadRange, gap_event
 from groupreplay.state.events.offset_events import (
     OffsetRewound,
@@ -74,6 +74,20 @@ def gap() -> Event:
     """What the job says when the log is not the one that it had read."""
     lost = UnreadRange(partition=3, read_to=900, log_start=0, log_end=17)
     return gap_event(JobGap(reason="topic_recreated", partitions=(lost,)), 86_400_000)
+
+
+def quarantined() -> Event:
+    """The event about a group that was set aside."""
+    fact = GroupQuarantined(
+        what="group",
+        error="ValueError",
+        place="state/replay/classic.py:99 apply_value",
+        partition=3,
+        offset=9,
+        records=2,
+        release="0.1.0",
+    )
+    return replace(bad_record(RecordSkipped), fact=fact, group_id="g", severity=None)
 
 
 def condition_events() -> Iterator[Event]:
@@ -139,7 +153,7 @@ def one_of_each() -> list[Event]:
         if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetRewound)
     ]
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
-    return [*events, *modern, *of_offsets, summary(), gap(), *bad, *condition_events()]
+    return [*events, *modern, *of_offsets, summary(), gap(), *bad, quarantined(), *condition_events()]
 
 
 def written(event: Event) -> dict[str, Any]:

@@ -1,0 +1,177 @@
+"""A defect that one group's records trigger does not stop the others."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from groupreplay.state import Context, Group, SnapshotError
+from groupreplay.state.job_watch import JobWatch
+from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.engine import quarantine
+from groupreplay.streaming.engine.advance import AdvanceResult, advance
+from groupreplay.streaming.engine.pack import pack
+from support.histories.raw_records import Raw, batches, commit, generation, log
+
+CONTEXT = Context(cluster_id="c", complete_since_ms=1, release="1.0")
+NOW_MS = 100_000
+SECRET = "orders-of-a-customer"
+
+
+def packed(rows: list[Raw]) -> dict[bytes, list[bytes]]:
+    """The output of ``pack`` by key."""
+    found: dict[bytes, list[bytes]] = {}
+    for table in pack(batches(rows)):
+        for key, blob in zip(table["key"].to_pylist(), table["packed"].to_pylist(), strict=True):
+            found.setdefault(key, []).append(blob)
+    return found
+
+
+ROWS = log(
+    [generation("g", 0), commit("g", SECRET, offset=5), commit("g", SECRET, offset=6), generation("h", 0)]
+)
+LATER = log([generation("g", 5), commit("g", SECRET, offset=7), commit("h", "t", offset=1)], first_offset=4)
+
+
+def call(key: bytes, blob: bytes | None, blobs: list[bytes], context: Context = CONTEXT) -> AdvanceResult:
+    """One call of the operator."""
+    return advance(key, blob, blobs, now_ms=NOW_MS, recorded_ms=NOW_MS, context=context)
+
+
+def bodies(rows: list[OutputRow], output: Output) -> list[dict[str, Any]]:
+    """The messages for one topic."""
+    return [json.loads(row.value) for row in rows if row.output is output and row.value is not None]
+
+
+@pytest.fixture
+def defect(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Commits of group ``g`` raise, and the exception quotes the record."""
+    sound = Group._apply_run
+
+    def apply_run(self: Group, run: Any) -> Any:
+        if self.group_id == "g":
+            raise ValueError(f"cannot cope with {run.topics}")
+        return sound(self, run)
+
+    monkeypatch.setattr(Group, "_apply_run", apply_run)
+    return monkeypatch
+
+
+@pytest.mark.usefixtures("defect")
+def test_the_group_is_set_aside() -> None:
+    """An event names the exception and the record, without text of it; the others go on."""
+    keys = packed(ROWS)
+    result = call(b"g:g", None, keys[b"g:g"])
+    (event,) = bodies(result.rows, Output.EVENTS)
+    data = event["data"]
+    assert re.fullmatch(r"state/group\.py:\d+ apply", data["place"])
+    shown = ("group_id", "what", "error", "partition", "offset", "records", "release", "history")
+    assert {name: data[name] for name in shown} == {
+        "group_id": "g",
+        "what": "group",
+        "error": "ValueError",
+        "partition": 0,
+        "offset": 1,
+        "records": 2,
+        "release": "1.0",
+        "history": "partial",
+    }
+    assert (event["severitytext"], event["type"]) == ("ERROR", "groupreplay.group.quarantined.v1")
+    assert SECRET not in json.dumps(event)
+    assert (result.changed, result.removable, result.deadline_ms) == (True, False, None)
+    other = call(b"g:h", None, keys[b"g:h"])
+    assert [one["type"] for one in bodies(other.rows, Output.EVENTS)] == ["groupreplay.group.created.v1"]
+
+
+@pytest.mark.usefixtures("defect")
+def test_its_records_become_dead_letters() -> None:
+    """Records with their bytes, a run of commits as its range of offsets."""
+    result = call(b"g:g", None, packed(ROWS)[b"g:g"])
+    record, run = bodies(result.rows, Output.DEAD_LETTERS)
+    assert (record["offset"], b64decode(record["key_base64"]), b64decode(record["value_base64"])) == (
+        0,
+        ROWS[0].key,
+        ROWS[0].value,
+    )
+    assert {name: run[name] for name in ("offset", "last_offset", "commits", "kind", "key_type")} == {
+        "offset": 1,
+        "last_offset": 2,
+        "commits": 2,
+        "kind": "quarantined",
+        "key_type": None,
+    }
+    assert SECRET not in run["reason"]
+
+
+def test_later_records_are_counted_only(defect: pytest.MonkeyPatch) -> None:
+    """Until the group is tried again; a batch that is read again is counted once."""
+    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    defect.undo()
+    result = call(b"g:g", blob, packed(LATER)[b"g:g"])
+    result = call(b"g:g", result.blob, packed(LATER)[b"g:g"])
+    assert (result.changed, result.deadline_ms, result.rows) == (True, None, [])
+    note = quarantine.read(result.blob)
+    assert note is not None
+    assert (note.records, note.last_offset, note.partition) == (5, 5, 0)
+
+
+@pytest.mark.parametrize("context", [replace(CONTEXT, release="1.1"), replace(CONTEXT, retry_run="run-2")])
+def test_tried_again(defect: pytest.MonkeyPatch, context: Context) -> None:
+    """With another release, or in a run that was asked to: from an empty state, with partial history."""
+    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    assert call(b"g:g", blob, [], context).blob == blob
+    defect.undo()
+    result = call(b"g:g", blob, packed(LATER)[b"g:g"], context)
+    (document,) = bodies(result.rows, Output.STATES)
+    assert (document["history"], document["generation"]) == ("partial", 5)
+    assert quarantine.read(result.blob) is None
+    assert result.changed
+
+
+@pytest.mark.usefixtures("defect")
+def test_once_in_a_run_that_was_asked_to() -> None:
+    """A group that fails again waits for the next run."""
+    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    again = replace(CONTEXT, retry_run="run-2")
+    first = call(b"g:g", blob, packed(LATER)[b"g:g"], again)
+    assert [one["data"]["offset"] for one in bodies(first.rows, Output.EVENTS)] == [5]
+    assert call(b"g:g", first.blob, packed(LATER)[b"g:g"], again).rows == []
+    assert call(b"g:g", first.blob, packed(LATER)[b"g:g"]).rows == []
+
+
+def test_keys_of_the_job_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect in the job's own conditions does not stop the groups either; the event has no group."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(JobWatch, "apply", broken)
+    result = call(b"j:", None, [])
+    (event,) = bodies(result.rows, Output.EVENTS)
+    assert (event["data"]["group_id"], event["data"]["what"], event["data"]["offset"]) == (None, "job", None)
+
+
+@pytest.mark.parametrize("error", [MemoryError, OSError, SnapshotError])
+def test_faults_of_the_machine_fail_the_task(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    """Spark tries again, or the job ends with 5: no group is to blame."""
+
+    def broken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Group, "apply", broken)
+    with pytest.raises(error):
+        call(b"g:g", None, packed(ROWS)[b"g:g"])
+
+
+@pytest.mark.usefixtures("defect")
+def test_an_earlier_release_refuses_the_note() -> None:
+    """It is no version of a snapshot: exit 5 instead of a wrong state."""
+    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    assert blob is not None
+    with pytest.raises(SnapshotError):
+        Group.from_snapshot("g", CONTEXT, blob)
