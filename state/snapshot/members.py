@@ -78,7 +78,6 @@ def _read_partitions(blob: bytes) -> dict[str, str] | None:
         (assigned.topic, partition)
         for assigned in assignment.assigned_partitions
         for partition in assigned.partitions
-        if partition >= 0
     )
 
 

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 
 def to_ranges(partitions: Iterable[int]) -> str:
-    """Partitions as ranges: ``[0, 1, 2, 3, 7]`` becomes ``0-3,7``; sorted, without repeats."""
+    """Partitions as ranges: ``[0, 1, 2, 3, 7]`` becomes ``0-3,7``; sorted, without repeats.
+
+    Numbers below zero, which a client can assign to itself, are left out.
+    """
     ranges: list[list[int]] = []
-    for partition in sorted(set(partitions)):
+    for partition in sorted(one for one in set(partitions) if one >= 0):
         if ranges and partition == ranges[-1][1] + 1:
             ranges[-1][1] = partition
         else:
@@ -17,7 +20,7 @@ def to_ranges(partitions: Iterable[int]) -> str:
 
 
 def from_ranges(text: str) -> list[int]:
-    """The inverse of ``to_ranges``. Partitions are never negative in a range text."""
+    """The inverse of ``to_ranges``."""
     partitions: list[int] = []
     for part in filter(None, text.split(",")):
         low, _, high = part.partition("-")

@@ -6,7 +6,7 @@ which is the reference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -58,6 +58,18 @@ class KeyColumns:
         return self.odd[place] if place in self.odd else decode_key(self.raw.at(place))
 
 
+def usable_key(raw: bytes | None) -> Key | Skipped | Malformed:
+    """The key by the scalar decoder; a commit for a partition below zero is Malformed.
+
+    Brokers write such a key when a client asks for it. No partition has that number, so the commit says nothing.
+    """
+    key = decode_key(raw)
+    if isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey) and key.partition < 0:
+        at = len(encode_key(replace(key, partition=0))) - 4
+        return Malformed(key.KEY_TYPE, None, "partition", at, f"partition {key.partition} is below zero")
+    return key
+
+
 def decode_keys(column: pa.LargeBinaryArray) -> KeyColumns:
     """Decodes a column of distinct keys."""
     raw = BinaryColumn.of(column)
@@ -80,7 +92,7 @@ def decode_keys(column: pa.LargeBinaryArray) -> KeyColumns:
         topic_of,
         integers(raw.data, topic_at + topic_length, ">i4"),
         regular,
-        {int(place): decode_key(raw.at(int(place))) for place in np.flatnonzero(~regular)},
+        {int(place): usable_key(raw.at(int(place))) for place in np.flatnonzero(~regular)},
     )
     return _with_odd_keys(columns) if columns.odd else columns
 
@@ -97,6 +109,8 @@ def _regular(raw: BinaryColumn) -> tuple[Flags, Ints, Ints]:
     fits = topic_length == room - group_length
     fits[fits] = is_ascii(raw.data, raw.start[places[fits]] + 4, group_length[fits])
     fits[fits] = is_ascii(raw.data, (raw.start[places] + 6 + group_length)[fits], topic_length[fits])
+    partition_at = raw.start[places] + 6 + group_length + np.where(fits, topic_length, 0)
+    fits[fits] = integers(raw.data, partition_at[fits], ">i4") >= 0
     regular = np.zeros(len(raw), bool)
     regular[places[fits]] = True
     return regular, group_length[fits], topic_length[fits]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from groupreplay.codecs import LegacyOffsetCommitKey, Malformed, OffsetCommitKey, Skipped, decode_key
-from groupreplay.streaming.engine.key_columns import decode_keys
+from groupreplay.streaming.engine.key_columns import decode_keys, usable_key
 from support.histories.raw_records import commit_key, generation, random_log
 
 
@@ -14,7 +15,7 @@ def test_every_key_equals_that_of_the_scalar_decoder() -> None:
     keys = list(dict.fromkeys(raw.key for raw in random_log(1, 5_000)))
     columns = decode_keys(pa.array(keys, pa.large_binary()))
     for place, raw in enumerate(keys):
-        key = decode_key(raw)
+        key = usable_key(raw)
         assert columns.key(place) == key
         if isinstance(key, Skipped | Malformed):
             assert (columns.group[place], columns.slot[place]) == (-1, -1)
@@ -50,3 +51,16 @@ def test_no_key_and_no_keys() -> None:
     columns = decode_keys(pa.array([None], pa.large_binary()))
     assert isinstance(columns.key(0), Malformed)
     assert len(decode_keys(pa.array([], pa.large_binary())).raw) == 0
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("rest", [b"", b"rest"])
+def test_a_partition_below_zero_is_malformed(legacy: bool, rest: bytes) -> None:
+    """Brokers write such keys; the field and its place are named, and every other key is read as it is."""
+    good, bad = commit_key("g", "t", 0, legacy=legacy), commit_key("g", "t", -1, legacy=legacy) + rest
+    columns = decode_keys(pa.array([good, bad], pa.large_binary()))
+    assert columns.key(0) == decode_key(good)
+    assert columns.key(1) == Malformed(
+        0 if legacy else 1, None, "partition", len(good) - 4, "partition -1 is below zero"
+    )
+    assert (columns.group.tolist(), columns.slot.tolist()) == ([0, -1], [0, -1])

@@ -16,12 +16,12 @@ from groupreplay.codecs import (
     OffsetCommitKey,
     OffsetCommitValue,
     Skipped,
-    decode_key,
     decode_value,
 )
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, GroupRecord
 from groupreplay.streaming.engine import pack as pack_module
+from groupreplay.streaming.engine.key_columns import usable_key
 from groupreplay.streaming.engine.pack import COUNTED_SCHEMA, pack
 from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group
 from support.histories.builders import rhythm_of
@@ -65,7 +65,7 @@ def folded_slowly(rows: list[Raw]) -> tuple[dict[str, list[Any]], list[BadRecord
     groups: defaultdict[str, list[Any]] = defaultdict(list)
     bad = []
     for raw in rows:
-        key = decode_key(raw.key)
+        key = usable_key(raw.key)
         value = key if isinstance(key, Skipped | Malformed) else decode_value(key, raw.value)
         if isinstance(value, Skipped | Malformed):
             malformed = isinstance(value, Malformed)
