@@ -31,6 +31,11 @@ from groupreplay.state.snapshot.observations import CommitRun, GroupRecord, Obse
 from groupreplay.state.snapshot.offsets import Offsets
 
 _MINUTE_MS: Final = 60_000
+#: Evaluations of the conditions for which only time must pass: in one call, and in addition for each of its records. A
+#: record dated centuries ahead makes hundreds of thousands due; beyond this number the conditions are evaluated once,
+#: at the end of the time.
+_MOST_EVALUATIONS: Final = 1_000
+_MOST_EVALUATIONS_A_RECORD: Final = 50
 
 
 class _Due(IntEnum):
@@ -52,6 +57,7 @@ class Group:
         self._context = context
         self._rules = context.policy.of(group_id)
         self._detectors = group_detectors(self._rules)
+        self._evaluations_left = _MOST_EVALUATIONS
         #: What is being applied, for whoever catches an exception; None before the first item.
         self.applying: CommitRun | GroupRecord | None = None
         self._recorded_ms: int | None = None
@@ -106,6 +112,7 @@ class Group:
         # Most calls have a single run, for which the key of the sort would cost time.
         for item in sorted(items, key=lambda item: item.first_offset) if len(items) > 1 else items:
             self.applying = item
+            self._evaluations_left += _MOST_EVALUATIONS_A_RECORD
             if isinstance(item, CommitRun):
                 events += self._apply_run(item)
             elif item.offset > self._snapshot.log.last_offset:
@@ -151,8 +158,12 @@ class Group:
         """Do everything that is due by ``until_ms``, in the order of time."""
         events: list[Event] = []
         while (due := self._next_due()) is not None and due[0] <= until_ms:
-            self._advance_clock(due[0])
-            events += self._do(*due)
+            at_ms, kind = due
+            if kind is _Due.CONDITIONS and self._evaluations_left <= 0 and at_ms < until_ms:
+                self._snapshot.conditions.next_evaluation_ms = until_ms
+                continue
+            self._advance_clock(at_ms)
+            events += self._do(at_ms, kind)
         return events
 
     def _do(self, at_ms: int, kind: _Due) -> list[Event]:
@@ -168,6 +179,7 @@ class Group:
                 self.changed = True
                 return []
             case _Due.CONDITIONS:
+                self._evaluations_left -= 1
                 return self._evaluate(self._timer_report(at_ms))
 
     def _report_offset_changes(self, at_ms: int) -> list[Event]:

@@ -6,7 +6,7 @@ which is the reference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -65,7 +65,7 @@ def usable_key(raw: bytes | None) -> Key | Skipped | Malformed:
     """
     key = decode_key(raw)
     if isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey) and key.partition < 0:
-        at = len(encode_key(replace(key, partition=0))) - 4
+        at = _SHORTEST - 4 + len(key.group.encode()) + len(key.topic.encode())
         return Malformed(key.KEY_TYPE, None, "partition", at, f"partition {key.partition} is below zero")
     return key
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from groupreplay.codecs import decode_key, decode_value
-from groupreplay.state import DELETED, Group
+from groupreplay.state import DELETED, Event, Group
 from support.histories.builders import (
     CONTEXT,
     GROUP,
@@ -192,3 +194,27 @@ def test_a_group_of_a_newer_kind_is_not_taken_for_a_simple_one() -> None:
     assert facts(group.apply(observed(history), 0)) == []
     described = group.describe()
     assert (described["type"], described["simple"], described["state"]) == ("consumer", False, "Empty")
+
+
+def test_a_record_centuries_ahead_does_not_hold_up_the_call() -> None:
+    """Deadlines of the time between are evaluated a bounded number of times, then once at its end."""
+    group = Group("g", replace(CONTEXT, retention_ms=86_400_000))
+    at = 2**50
+    history = [
+        commit("t", 0, 1, at=1_000),
+        commit("t", 0, 2, at=2_000),
+        generation(1, member("m", [0]), at=at),
+    ]
+    evaluated = 0
+    plain = Group._evaluate
+
+    def counted(self: Group, report: object) -> list[Event]:
+        nonlocal evaluated
+        evaluated += 1
+        return plain(self, report)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Group, "_evaluate", counted)
+        group.apply(observed(history), at)
+    assert evaluated < 2_000
+    assert group.describe()["state"] == "Stable"
