@@ -215,6 +215,6 @@ def test_a_record_centuries_ahead_does_not_hold_up_the_call() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Group, "_evaluate", counted)
-        group.apply(observed(history), at)
+        group.apply(observed(placed(history)), at)
     assert evaluated < 2_000
     assert group.describe()["state"] == "Stable"
