@@ -147,7 +147,7 @@ class Group:
         if snapshot.probes.waiting:
             due.append((snapshot.probes.waiting[0].taken_ms, _Due.PROBE))
         if snapshot.losses.changes:
-            due.append((min(one.timestamp_ms for one in snapshot.losses.changes) + 1, _Due.OFFSET_CHANGES))
+            due.append((snapshot.losses.changes[-1].timestamp_ms + 1, _Due.OFFSET_CHANGES))
         if snapshot.losses.lost:
             due.append((min(one.at_ms for one in snapshot.losses.lost) + losses.MEMORY_MS, _Due.OLD_LOSSES))
         if snapshot.conditions.next_evaluation_ms is not None:
@@ -225,7 +225,7 @@ class Group:
         applied = self._offsets.apply(run, self._snapshot.group.epoch)
         group_activity.note_commits(self._snapshot.activity, extent.commits, len(self._offsets))
         if applied.fallen or len(run.decreases) or self._snapshot.losses.lost:
-            self._snapshot.losses.changes += tuple(losses.changes(self._snapshot, run, applied))
+            losses.hold_changes(self._snapshot, run, applied)
         minute = self._snapshot.log.last_timestamp_ms // _MINUTE_MS
         self._note_position(run.partition, extent.last_offset, extent.last_ms)
         # Work that became due between these commits is done before their effect on conditions.

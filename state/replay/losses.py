@@ -28,7 +28,7 @@ from groupreplay.state.events.offset_events import (
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.replay.group_activity import has_members, is_significant
 from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
-from groupreplay.state.snapshot.losses import Change, Lost
+from groupreplay.state.snapshot.losses import Change, Lost, latest_first
 
 if TYPE_CHECKING:
     from groupreplay.state.replay.report import Report
@@ -133,8 +133,8 @@ def forget_before(snapshot: GroupSnapshot, at_ms: int) -> None:
     snapshot.losses.lost = tuple(one for one in snapshot.losses.lost if one.at_ms + MEMORY_MS > at_ms)
 
 
-def changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> list[Change]:
-    """The changes in a run of commits that are more than progress; ``applied`` is the result of applying it.
+def hold_changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> None:
+    """Hold the changes in a run of commits that are more than progress; ``applied`` is the result of applying it.
 
     Offsets that are committed again are removed from the lost ones.
     """
@@ -157,7 +157,8 @@ def changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> list[C
         for row, old, new, log_offset, at_ms in falls
         for topic, partition in [(run.topics[rows["topic"][row]], int(rows["partition"][row]))]
     ]
-    return [*found, *(_recommitted(snapshot, run) if snapshot.losses.lost else ())]
+    again = _recommitted(snapshot, run) if snapshot.losses.lost else ()
+    snapshot.losses.changes = latest_first([*snapshot.losses.changes, *found, *again])
 
 
 def _kind(snapshot: GroupSnapshot, records: int, recreated: bool) -> RewindKind:
@@ -185,9 +186,9 @@ def take_occasions(snapshot: GroupSnapshot, at_ms: int) -> list[list[Change]]:
     def sort(one: Change) -> tuple[int, str]:
         return one.timestamp_ms, one.kind or f"lost by {one.lost.reason if one.lost else None}"
 
-    held = snapshot.losses.changes
-    snapshot.losses.changes = tuple(one for one in held if one.timestamp_ms >= at_ms)
-    over = [one for one in held if one.timestamp_ms < at_ms]
+    held, over = snapshot.losses.changes, list[Change]()
+    while held and held[-1].timestamp_ms < at_ms:
+        over.append(held.pop())
     ordered = sorted(over, key=lambda one: (sort(one), one.log_offset))
     return sorted((list(same) for _, same in groupby(ordered, sort)), key=lambda same: same[0].log_offset)
 

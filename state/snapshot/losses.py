@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from groupreplay.state.events.offset_events import LossReason, RewindKind
@@ -32,7 +34,15 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Losses(msgspec.Struct, array_like=True):
-    """Offsets that were lost lately, and ``changes`` that are not reported yet, because their moment is not over."""
+    """Offsets that were lost lately, and ``changes`` that are not reported yet, because their moment is not over.
+
+    The latest change comes first: reports take the earliest from the end, whatever the number of those that wait.
+    """
 
     lost: tuple[Lost, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: list[Change] = []
+
+
+def latest_first(changes: Iterable[Change]) -> list[Change]:
+    """The order in which ``Losses`` holds them."""
+    return sorted(changes, key=lambda one: one.timestamp_ms, reverse=True)

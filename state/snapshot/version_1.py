@@ -17,7 +17,7 @@ from groupreplay.state.snapshot.group_state import (
     RebalanceInProgress,
 )
 from groupreplay.state.snapshot.log_position import LogPosition, PendingRecord, ProbeQueue
-from groupreplay.state.snapshot.losses import Change, Losses, Lost
+from groupreplay.state.snapshot.losses import Change, Losses, Lost, latest_first
 from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.observations import Probe
@@ -90,7 +90,7 @@ def read(body: bytes | memoryview) -> GroupSnapshot:
         probes=ProbeQueue(flat.probes, flat.probed_ms, flat.probe_interval_ms),
         group=_group(flat),
         offsets=flat.offsets,
-        losses=Losses(flat.lost, flat.changes),
+        losses=Losses(flat.lost, latest_first(flat.changes)),
         activity=flat.life,
         slot_history=flat.habits,
         conditions=Conditions(active_conditions(flat.firing), flat.alarm_ms),

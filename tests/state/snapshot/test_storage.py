@@ -50,7 +50,7 @@ SNAPSHOT = GroupSnapshot(
         completed_epoch=20,
     ),
     offsets=OffsetsSnapshot(["t"], b"rows", {}, {}, {}),
-    losses=Losses((LOST,), (Change(21, 22, "t", 1, 23, 24, "small"),)),
+    losses=Losses((LOST,), [Change(21, 22, "t", 1, 23, 24, "small")]),
     activity=GroupActivity(25, True, True, 26, 27, 28),
     slot_history=SlotHistory(number=29),
     conditions=Conditions(
