@@ -85,11 +85,6 @@ def caught_up_ms() -> Column:
     return milliseconds.alias("caught_up_ms", metadata={"spark.watermarkDelayMs": 0})
 
 
-def observed(rows: DataFrame, topics: TopicNames) -> DataFrame:
-    """The same rows, counted in the progress of each batch."""
-    return rows.observe(OBSERVED, *counters(topics))
-
-
 def counters(topics: TopicNames) -> list[Column]:
     """For each topic the number of its rows, and the number of expiries in groups that do not matter."""
     from pyspark.sql import functions as sql

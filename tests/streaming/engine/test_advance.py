@@ -19,7 +19,7 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.pack import pack
-from groupreplay.streaming.engine.wire import pack_job, pack_probe
+from groupreplay.streaming.engine.wire import PackedProbe, to_wire
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, step
 from support.histories.builders import asked_for, member
 from support.histories.builders import generation as named_generation
@@ -220,7 +220,7 @@ def test_the_job_hears_of_itself() -> None:
         NOW_MS, ObservationPlace("group-probes", 0, 4), {1: None}, "missing", {0: (5, 5)}, 1
     )
     state = group_state()
-    rows = call(b"j:", [pack_job(refused)], state)
+    rows = call(b"j:", [to_wire(refused)], state)
     assert [(row["topic"], row["key"]) for row in rows] == [
         ("my-events", b"\0job"),
         ("group-job", b"\0conditions"),
@@ -232,7 +232,7 @@ def test_the_job_hears_of_itself() -> None:
     assert [one["condition_id"] for one in document["conditions"]] == [event["data"]["condition_id"]]
     assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": None}
     again = group_state(state.get[0])
-    assert call(b"j:", [pack_job(refused)], again) == []
+    assert call(b"j:", [to_wire(refused)], again) == []
     assert not changes(again)["updated"]
 
 
@@ -241,7 +241,7 @@ def test_a_probe_waits_for_the_caught_up_time() -> None:
     asked = Probe(taken_ms=NOW_MS + 60_000, state="PreparingRebalance", topic="p", partition=0, offset=3)
     blobs = packed([generation("g")])[b"g:g"]
     state = group_state()
-    rows = call(b"g:g", [pack_probe(asked), *blobs], state)
+    rows = call(b"g:g", [to_wire(PackedProbe(asked)), *blobs], state)
     assert [json.loads(row["value"]).get("type") for row in rows if row["topic"] == "my-events"] == [
         "groupreplay.group.created.v1"
     ]
@@ -254,7 +254,7 @@ def test_a_row_of_the_group_may_know_more_than_the_watermark() -> None:
     asked = Probe(taken_ms=NOW_MS - 5, state="PreparingRebalance", topic="p", partition=0, offset=3)
     states = [group_state(caught_up_ms=NOW_MS - 10) for _ in range(3)]
     rows = [
-        call(b"g:g", [*blobs, pack_probe(asked), *unknown], state, known)
+        call(b"g:g", [*blobs, to_wire(PackedProbe(asked)), *unknown], state, known)
         for state, unknown, known in zip(states, ([], [None], []), (None, None, NOW_MS - 4), strict=True)
     ]
     kinds = [

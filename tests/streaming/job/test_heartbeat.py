@@ -149,7 +149,7 @@ def test_a_job_that_is_far_behind_keeps_few_ends() -> None:
 def test_a_waking_heartbeat_claims_nothing() -> None:
     """It is only there so that Spark has something to read."""
     cluster = Cluster()
-    cluster.heartbeat.wake()
+    cluster.heartbeat.write_heartbeat()
     assert cluster.beats() == [None]
     assert cluster.report.caught_up_ms is None
 

@@ -190,6 +190,7 @@ def test_following() -> None:
     connection = FakeConnection([mixed, [], messages(9)])
     batches = follow_topic(
         connection,  # type: ignore[arg-type]
+        OFFSETS_TOPIC,
         {0: 3, 1: 7, 4: 9},
         lambda: not connection.reader.deliveries,
     )

@@ -134,13 +134,6 @@ def test_no_topic(topic: Topic) -> None:
     assert "groupreplay run" in str(caught.value.fix)
 
 
-def test_an_end_that_never_comes() -> None:
-    """Following up to a moment would wait for ever after it: the flags exclude each other."""
-    result = invoke("events", "--bootstrap-server", "h:1", "--follow", "--until", "2026-01-01")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "--follow has no end" in result.stderr
-
-
 def test_an_alias() -> None:
     """``watch`` is the same command and shows up under its own name."""
     assert invoke("watch", "--help").stdout == invoke("events", "--help").stdout
