@@ -16,15 +16,15 @@ from groupreplay.state.job.observations import ObservationPlace, RoundObservatio
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.wire import PackedProbe, to_wire
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, step
 from support.histories.builders import asked_for, member
 from support.histories.builders import generation as named_generation
-from support.histories.raw_records import batches, commit, commit_key, generation, log
+from support.histories.raw_records import commit, commit_key, generation, log
 from support.job.captures import raw
+from support.job.packed import packed_by_key
 
 CONTEXT = Context(cluster_id="c")
 JOB = Job(context=CONTEXT, topics=TopicNames(events="my-events"))
@@ -35,11 +35,7 @@ def packed(
     records: Sequence[tuple[bytes | None, bytes | None]], *, first_offset: int = 0
 ) -> dict[bytes, list[bytes]]:
     """What ``pack`` makes of the records: packed blobs by key."""
-    blobs: dict[bytes, list[bytes]] = {}
-    for batch in pack(batches(log(records, first_offset=first_offset))):
-        for key, blob in zip(batch["key"].to_pylist(), batch["packed"].to_pylist(), strict=True):
-            blobs.setdefault(key, []).append(blob)
-    return blobs
+    return packed_by_key(log(records, first_offset=first_offset))
 
 
 def group_state(blob: bytes | None = None, *, timed_out: bool = False, caught_up_ms: int = NOW_MS) -> Any:
@@ -295,12 +291,7 @@ def test_recorded_time_is_the_clock_or_the_event() -> None:
 
     def recorded(recorded_ms: int | None) -> str:
         rows = advance(b"g:g", None, blobs, now_ms=0, recorded_ms=recorded_ms, context=CONTEXT).rows
-        return str(json.loads(first_event(rows).value or b"")["recordedtime"])
+        return str(json.loads(rows[0].value or b"")["recordedtime"])
 
     assert recorded(60_000) == "1970-01-01T00:01:00.000Z"
     assert recorded(None) == "1970-01-01T00:00:00.000Z"
-
-
-def first_event(rows: Sequence[OutputRow]) -> OutputRow:
-    """The first row for the topic of events."""
-    return next(row for row in rows if row.output is Output.EVENTS)

@@ -17,39 +17,18 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.sinks.topics_snapshot import DAY_MS
 from support.job.sink_messages import document, events, expired, job_document, stable, stuck
 from support.kafka.waiting import wait_until
+from support.kafka.written_topics import WrittenTopics
 
 pytestmark = pytest.mark.broker
 
 
-class Sink:
+class Sink(WrittenTopics):
     """The topics of a job, written by hand."""
 
     def __init__(self, broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
-        from confluent_kafka import Producer
-        from confluent_kafka.admin import AdminClient
-
+        super().__init__(broker.bootstrap_servers)
         self.cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
         self.names = TopicNames(events=unique("events"), states=unique("states"), job=unique("job"))
-        self.admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        self._producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-
-    def create(self, *topics: str) -> None:
-        """Topics of two partitions."""
-        from confluent_kafka.admin import NewTopic
-
-        made = self.admin.create_topics([NewTopic(name, 2, replication_factor=1) for name in topics])
-        for answer in made.values():
-            answer.result(30)
-
-    def write(self, topic: str, key: bytes, *values_: bytes | None, at_ms: int | None = None) -> None:
-        """Messages of one key."""
-        for value in values_:
-            self._producer.produce(topic, value, key, timestamp=at_ms or now_ms())
-        assert self._producer.flush(30) == 0
-
-    def groups(self) -> set[str]:
-        """Consumer groups of the cluster."""
-        return {found.group_id for found in self.admin.list_consumer_groups().result(30).valid}
 
 
 def groups(feed: SinkFeed) -> list[bytes] | None:
