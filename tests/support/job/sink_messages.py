@@ -17,6 +17,7 @@ from groupreplay.state.output.envelope import cloud_event
 from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES
 from groupreplay.streaming.job.job_status import JobReport
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from groupreplay.streaming.spark.query import OBSERVED_READ
 from support.histories.builders import GROUP, generation, member
 from support.histories.probed import PROBING, START, TWO, rounds, told
@@ -53,6 +54,16 @@ def events(
         ).value
         for one in said
     ]
+
+
+def counted(
+    values: Iterable[bytes], written_ms: int = START, into: TopicsSnapshot | None = None
+) -> TopicsSnapshot:
+    """A snapshot (a new one, if none is given) that has read these events."""
+    snapshot = TopicsSnapshot() if into is None else into
+    for value in values:
+        snapshot.take_event(value, written_ms)
+    return snapshot
 
 
 def stable() -> tuple[Group, list[Event]]:
