@@ -260,10 +260,9 @@ def _bad_record(
         reason=outcome.reason,
     )
     kept = _KEPT_BYTES[record.kind]
-    return BadRecordBytes(
-        record,
-        *(None, None, None) if key is None else (key[:kept], len(key), hashlib.sha256(key).hexdigest()),
-        *(None, None, None)
-        if value is None
-        else (value[:kept], len(value), hashlib.sha256(value).hexdigest()),
-    )
+    return BadRecordBytes(record, *_excerpt(key, kept), *_excerpt(value, kept))
+
+
+def _excerpt(data: bytes | None, kept: int) -> tuple[bytes, int, str] | tuple[None, None, None]:
+    """(the first bytes, the length of all, their hash)."""
+    return (None,) * 3 if data is None else (data[:kept], len(data), hashlib.sha256(data).hexdigest())

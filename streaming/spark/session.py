@@ -239,7 +239,5 @@ def close(spark: SparkSession) -> None:
     # The JVM ends by itself when its standard input does.
     if process.stdin is not None:
         process.stdin.close()
-    try:
-        process.wait(_END_SECONDS)
-    except subprocess.TimeoutExpired:
+    if not jvm_has_ended(spark, _END_SECONDS):
         process.kill()
