@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_options, topic_options
-from groupreplay.streaming.cli.display import Display, display_options
-from groupreplay.streaming.cli.flag_values import moment
-from groupreplay.streaming.cli.options import option, output_option
+from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.options import flag, output_flag, repeated_flag, switch, time_flag
 from groupreplay.streaming.cli.policy_flags import need_event_types
 
 if TYPE_CHECKING:
@@ -24,15 +24,21 @@ if TYPE_CHECKING:
 class EventsSettings:
     """The flags of ``events``; times in milliseconds since 1970."""
 
-    source: ClusterFlags
-    topics: TopicNames
-    follow: bool
-    since: int | None
-    until: int | None
-    groups: Sequence[str]
-    types: Sequence[str]
-    min_severity: str
-    output: Literal["table", "jsonl"]
+    source: ClusterFlags = cluster_flags()
+    topics: TopicNames = topic_flags("events")
+    follow: bool = switch("Continue with new events; without --since print only new events.")
+    since: int | None = time_flag("Only events at or after this time, or an age such as 2h.")
+    until: int | None = time_flag("Only events before this time.")
+    groups: Sequence[str] = repeated_flag("Only these groups; may be repeated.", "--group", "GLOB")
+    types: Sequence[str] = repeated_flag(
+        "Only these events, for example rebalance.stuck; may be repeated.", "--type", "EVENT"
+    )
+    min_severity: str = flag(
+        "Lowest severity to print.",
+        type=click.Choice(("info", "warn", "error"), case_sensitive=False),
+        default="info",
+    )
+    output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
 
     def wanted(self) -> Wanted:
         """Which events to print.
@@ -53,33 +59,8 @@ class EventsSettings:
         )
 
 
-@click.command("events")
-@cluster_options
-@topic_options("events")
-@option("--follow", is_flag=True, help="Continue with new events; without --since print only new events.")
-@option(
-    "--since", type=moment, metavar="TIME", help="Only events at or after this time, or an age such as 2h."
-)
-@option("--until", type=moment, metavar="TIME", help="Only events before this time.")
-@option("--group", "groups", multiple=True, metavar="GLOB", help="Only these groups; may be repeated.")
-@option(
-    "--type",
-    "types",
-    multiple=True,
-    metavar="EVENT",
-    help="Only these events, for example rebalance.stuck; may be repeated.",
-)
-@option(
-    "--min-severity",
-    type=click.Choice(("info", "warn", "error"), case_sensitive=False),
-    default="info",
-    show_default=True,
-    help="Lowest severity to print.",
-)
-@output_option("table", "jsonl")
-@display_options
-@click.pass_obj
-def command(display: Display, /, **flags: Any) -> None:
+@with_settings("events", EventsSettings)
+def command(settings: EventsSettings) -> None:
     """Print the events that the job has written, ordered by time, each once.
 
     Reads the topic group-events on the cluster of the job's topics, without joining a consumer group. With
@@ -90,10 +71,9 @@ def command(display: Display, /, **flags: Any) -> None:
     from groupreplay.streaming.text.screen import Screen
     from groupreplay.streaming.text.terminal import escape_json
 
-    settings = EventsSettings(**flags)
     wanted = settings.wanted()
     topic = EventTopic(settings.source.need(), settings.topics.events, wanted)
-    screen = Screen(colour=display.colour)
+    screen = Screen(colour=display().colour)
     for value in topic.read(follow=settings.follow):
         if settings.output == "jsonl":
             click.echo(escape_json(value.decode()))
