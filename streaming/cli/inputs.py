@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.replay import Replay
-    from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.kafka.clients import Connection
     from groupreplay.streaming.kafka.topic_reader import ProgressCallback, Rows
     from groupreplay.streaming.text.terminal import OutputFormat
@@ -165,17 +164,6 @@ def warn_of_dead_letters(count: int) -> None:
     """Report on stderr how many records could not be decoded, if there are any."""
     if count:
         click.echo(f"{count} records could not be decoded; groupreplay decode shows which", err=True)
-
-
-def open_findings(fail_on: Sequence[str]) -> Findings:
-    """The collector of what ``--fail-on`` names.
-
-    Raises:
-        GroupReplayError: there is no condition of such a name.
-    """
-    from groupreplay.streaming.inspection.fail_on import Findings, wanted_names
-
-    return Findings(wanted_names(fail_on))
 
 
 def exit_code(found: Mapping[str, Sequence[str]]) -> int:

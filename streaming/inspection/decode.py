@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.codecs.kafka_json import to_json
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.kafka.topic_reader import Rows
 
 _SHOWN = 20
@@ -100,8 +100,5 @@ def bytes_of_hex(text: str, name: str) -> bytes:
     try:
         return binascii.unhexlify(digits)
     except binascii.Error as error:
-        raise GroupReplayError(
-            f"{name} is not hexadecimal: {error}",
-            fix="give pairs of hexadecimal digits (0-9, a-f)",
-            exit_code=ExitCode.USAGE,
-        ) from None
+        fix = "give pairs of hexadecimal digits (0-9, a-f)"
+        raise unusable(f"{name} is not hexadecimal: {error}", None, fix) from None

@@ -10,7 +10,7 @@ import click
 
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
-from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, open_findings, replaying
+from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, replaying
 from groupreplay.streaming.cli.options import Decorator, declared_as, flag, repeated_flag, switch
 
 if TYPE_CHECKING:
@@ -72,10 +72,11 @@ def _current(settings: DescribeSettings) -> _Answer:
     """The groups in the chosen view, and what ``--fail-on`` finds."""
     from groupreplay.streaming.inspection.describe import describe_tables
     from groupreplay.streaming.inspection.describe_columns import DescribeView
+    from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.inspection.groups import choose, live_groups, require
     from groupreplay.streaming.inspection.lag import with_lag
 
-    findings = open_findings(settings.fail_on)
+    findings = Findings(settings.fail_on)
     with replaying(settings, settings.groups or None) as (replay, rows):
         groups = live_groups(replay, rows, findings)
     chosen = choose(groups, types=settings.types)

@@ -10,7 +10,7 @@ import click
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
 from groupreplay.streaming.cli.flag_values import duration
-from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, open_findings, replaying
+from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, replaying
 from groupreplay.streaming.cli.options import flag, names_flag
 
 
@@ -35,23 +35,23 @@ def command(settings: ListSettings) -> int:
     first; with --with-lag also how many records a consumer would then read again, or skip, depending on
     auto.offset.reset.
     """
-    from groupreplay.streaming.inspection import expiring
-    from groupreplay.streaming.inspection.group_list import list_table, summary
+    from groupreplay.streaming.inspection import group_list
+    from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.inspection.groups import choose, live_groups
     from groupreplay.streaming.inspection.lag import with_lag
     from groupreplay.streaming.text.terminal import show
 
     if settings.with_lag and settings.expiring is None:
         raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
-    findings = open_findings(settings.fail_on)
+    findings = Findings(settings.fail_on)
     with replaying(settings) as (replay, rows):
         groups = live_groups(replay, rows, findings)
     groups = choose(groups, types=settings.types, states=settings.states)
     if settings.expiring is None:
-        table, documents = list_table(groups), map(summary, groups)
+        table, documents = group_list.list_table(groups), map(group_list.summary, groups)
     else:
-        groups = expiring.expiring(groups, replay.latest_ms + settings.expiring)
+        groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
         groups = with_lag(groups, need_connection(rows)) if settings.with_lag else groups
-        table, documents = expiring.expiring_table(groups), map(expiring.expiring_summary, groups)
+        table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
     show(table, documents, settings.output, colour=display().colour)
     return exit_code(findings.lines(groups, replay))

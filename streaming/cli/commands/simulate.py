@@ -15,7 +15,7 @@ from groupreplay.streaming.cli.options import file_flag, flag, switch
 if TYPE_CHECKING:
     from groupreplay.state.simulation.simulation import SimulationPlan
     from groupreplay.streaming.config.settings import TopicNames
-    from groupreplay.streaming.text.terminal import Bar
+    from groupreplay.streaming.text.terminal import Progress
 
 #: The names of ``state.simulation.scenarios.SCENARIOS``, whose import would slow down --help; a test compares them.
 SCENARIO_NAMES: Final = (
@@ -97,16 +97,16 @@ def command(settings: SimulateSettings) -> None:
     that no record shows. replay, list, describe and decode can read the capture. With --to-topic the records go
     to a live cluster, and the true states of topic T to T.truth.jsonl.
     """
-    from groupreplay.streaming.text.terminal import Bar
+    from groupreplay.streaming.text.terminal import Progress
 
     if (settings.output_file is None) == (settings.to_topic is None):
         raise click.UsageError("Give either -o FILE or --to-topic NAME.")
-    with Bar("groups simulated") as progress:
+    with Progress("groups simulated") as progress:
         count, target, truth = _write(settings, progress)
     click.echo(f"{count:,} records in {target}, the true states in {truth}", err=True)
 
 
-def _write(settings: SimulateSettings, progress: Bar) -> tuple[int, str, Path]:
+def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Path]:
     """The number of records, where they are, and the file of the true states."""
     if settings.to_topic is None:
         from groupreplay.streaming.simulate.files import truth_path, write_simulation
