@@ -8,10 +8,8 @@ from typing import Any
 from groupreplay.streaming.inspection.group_list import expiring, expiring_table, list_table, summary
 from groupreplay.streaming.text.terminal import Table
 from support.histories.modern_builders import first_join
-from support.job.described_groups import of_kind, stable
+from support.job.described_groups import AT, TIME, of_kind, stable
 
-AT = 1_767_225_600_000
-TIME = "2026-01-01T00:00:00.000Z"
 DAY = 86_400_000
 
 

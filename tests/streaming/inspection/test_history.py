@@ -15,12 +15,12 @@ from groupreplay.streaming.inspection.history import history, history_table
 from groupreplay.streaming.text.terminal import Table
 from support.histories.builders import GROUP, asked_for, commit, emptied, generation, gone, member
 from support.histories.modern_builders import (
-    UNREVOKED,
     current,
     described,
     ended,
     first_join,
     group_epoch,
+    handover,
     left,
     operation,
     target,
@@ -145,16 +145,7 @@ def test_a_static_member(tmp_path: Path) -> None:
 
 def test_what_only_time_has_caused(tmp_path: Path) -> None:
     """A condition that no record has brought about has its row, too, in words."""
-    waiting = [
-        *first_join(at=AT),
-        *operation(AT + 1_000, described("b"), group_epoch(3)),
-        *operation(
-            AT + 2_000,
-            *(target("a", [0]), target("b", [1]), target_epoch(3)),
-            *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
-        ),
-        *operation(AT + 150_000, current("b", 3)),
-    ]
+    waiting = [*handover(AT), *operation(AT + 150_000, current("b", 3))]
     rows = life(tmp_path, waiting)
     assert [row[2:] for row in told(rows) if row[2].endswith("slow")] == [
         ("rebalance.slow", None, "Reconciling for 1 min 15 s")
@@ -166,13 +157,7 @@ def test_a_consumer_group(tmp_path: Path) -> None:
     rows = life(
         tmp_path,
         [
-            *first_join(at=AT),
-            *operation(AT + 1_000, described("b"), group_epoch(3)),
-            *operation(
-                AT + 2_000,
-                *(target("a", [0]), target("b", [1]), target_epoch(3)),
-                *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
-            ),
+            *handover(AT),
             *operation(AT + 3_000, current("a", 3, [0])),
             *operation(AT + 3_500, current("b", 3, [1])),
             *operation(AT + 8_000, left("b"), group_epoch(4)),
