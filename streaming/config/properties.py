@@ -74,6 +74,11 @@ _PEM_HINTS: Final[Mapping[str, str]] = {
     "-deststoretype PKCS12; openssl pkcs12 -in client.p12 -out client.pem), then set ssl.keystore.type=PEM "
     "and ssl.keystore.location=client.pem",
 }
+#: Beginnings of names of settings that librdkafka receives in another form.
+_TRANSLATED: Final = (
+    *("ssl.truststore.", "ssl.keystore.", "ssl.endpoint.identification.algorithm"),
+    *("sasl.jaas.config", "sasl.oauthbearer.token."),
+)
 _PASSWORD_LOGIN: Final = {"username": "sasl.username", "password": "sasl.password"}
 #: SASL mechanism -> option of Java's login module -> librdkafka name.
 _LOGINS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -127,7 +132,7 @@ class ClientProperties:
             algorithm = self.settings["ssl.endpoint.identification.algorithm"].strip()
             mapped["ssl.endpoint.identification.algorithm"] = algorithm.lower() or "none"
         for key in sorted(self.settings):
-            if key not in RENAMED and not _translated(key):
+            if key not in RENAMED and not key.startswith(_TRANSLATED):
                 log.debug("setting %s of %s is not used by the Python client", key, self.origin)
         return mapped
 
@@ -230,12 +235,6 @@ def _read(path: Path, kind: str) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         what = f"cannot read the {kind}, {reason}"
         raise unusable(what, str(path), "check the path and its permissions") from None
-
-
-def _translated(key: str) -> bool:
-    return key in {"sasl.jaas.config", "ssl.endpoint.identification.algorithm"} or key.startswith(
-        ("ssl.truststore.", "ssl.keystore.", "sasl.oauthbearer.token.")
-    )
 
 
 def _trust_store(settings: Mapping[str, str]) -> dict[str, str]:

@@ -20,9 +20,8 @@ _SHOWN = 20
 
 @dataclass(slots=True)
 class DecodeCounts:
-    """Numbers of decoded and undecodable records; ``examples`` describes the first undecodable ones."""
+    """Numbers of undecodable records by kind; ``examples`` describes the first ones."""
 
-    decoded: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
@@ -69,7 +68,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> dict[str, Any] | Sk
 def decode_rows(
     rows: Rows, counts: DecodeCounts, *, with_position: bool = False, offset: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The decodable records of ``rows``, in order; ``counts`` counts them and the others.
+    """The decodable records of ``rows``, in order; ``counts`` counts the others.
 
     ``offset``: only the record at that offset of each partition.
     """
@@ -80,7 +79,6 @@ def decode_rows(
             if isinstance(decoded, Skipped | Malformed):
                 counts.add(decoded, f"partition {row['partition']}, offset {row['offset']}")
                 continue
-            counts.decoded += 1
             yield {**position, **decoded} if with_position else decoded
 
 

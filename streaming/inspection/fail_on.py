@@ -21,19 +21,6 @@ _EXPIRED: Final = event_type(OffsetsExpired.NAME)
 _RESET: Final = event_type(OffsetsReset.NAME)
 
 
-class _EventData(msgspec.Struct):
-    group_id: str | None = None
-
-
-class _Event(msgspec.Struct):
-    type: str
-    time: str
-    data: _EventData
-
-
-_event: Final = msgspec.json.Decoder(_Event)
-
-
 class Findings:
     """Finds conditions and expired offsets by last words or full names (``stuck`` or ``rebalance.stuck``).
 
@@ -57,7 +44,7 @@ class Findings:
         """Pass the rows through, and remember the events about expired offsets."""
         for row in rows:
             if row.output is Output.EVENTS and row.value is not None and OffsetsExpired.NAME in self.names:
-                self._take(_event.decode(row.value))
+                self._take(msgspec.json.decode(row.value))
             yield row
 
     def lines(self, groups: Sequence[Mapping[str, Any]], replay: Replay) -> dict[str, list[str]]:
@@ -72,10 +59,9 @@ class Findings:
                 found.setdefault(group_id, []).append(f"{OffsetsExpired.NAME} at {time}")
         return found
 
-    def _take(self, event: _Event) -> None:
-        if event.data.group_id is None:
-            return
-        if event.type == _EXPIRED:
-            self._expired[event.data.group_id] = event.time
-        elif event.type == _RESET:
-            self._expired.pop(event.data.group_id, None)
+    def _take(self, event: dict[str, Any]) -> None:
+        group_id = event["data"].get("group_id")
+        if group_id is not None and event["type"] == _EXPIRED:
+            self._expired[group_id] = event["time"]
+        elif event["type"] == _RESET:
+            self._expired.pop(group_id, None)

@@ -42,18 +42,6 @@ class DescribeSettings(GroupsQuery):
         "Order of the offsets.", type=click.Choice(("topic", "expires")), default="topic", show_default=False
     )
 
-    @property
-    def is_history(self) -> bool:
-        """Whether the history is asked for, and not the state at one time."""
-        return self.view == "history"
-
-    def check(self) -> None:
-        """Raises UsageError when flags contradict each other."""
-        if self.all_groups == bool(self.groups):
-            raise click.UsageError("Give either --group or --all-groups.")
-        if self.is_history and self.fail_on:
-            raise click.UsageError("--fail-on needs the current state of groups: leave out --history.")
-
 
 @with_settings("describe", DescribeSettings)
 def command(settings: DescribeSettings) -> int:
@@ -62,8 +50,12 @@ def command(settings: DescribeSettings) -> int:
     Each group type has the columns of the tool for that type. json and jsonl print everything known about each
     group, whatever the view; with --history they print the rows of the table.
     """
-    settings.check()
-    tables, documents, found = (_history if settings.is_history else _current)(settings)
+    is_history = settings.view == "history"
+    if settings.all_groups == bool(settings.groups):
+        raise click.UsageError("Give either --group or --all-groups.")
+    if is_history and settings.fail_on:
+        raise click.UsageError("--fail-on needs the current state of groups: leave out --history.")
+    tables, documents, found = (_history if is_history else _current)(settings)
     _print(tables, documents, settings.output, colour=display().colour)
     return exit_code(found)
 

@@ -17,7 +17,6 @@ from groupreplay.streaming.cli.policy_flags import need_event_types
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
-    from groupreplay.streaming.sinks.event_topic import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,24 +39,6 @@ class EventsSettings:
     )
     output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
 
-    def wanted(self) -> Wanted:
-        """Which events to print.
-
-        Raises:
-            UsageError: an event type does not exist, or the flags contradict each other.
-        """
-        from groupreplay.state import Severity
-        from groupreplay.streaming.engine.replay import Filter
-        from groupreplay.streaming.sinks.event_topic import Wanted
-
-        if self.follow and self.until is not None:
-            raise click.UsageError("--follow never ends: leave out either --follow or --until.")
-        return Wanted(
-            groups=self.groups,
-            least_severity=Severity[self.min_severity.upper()],
-            filter=Filter(types=need_event_types(self.types), since_ms=self.since, until_ms=self.until),
-        )
-
 
 @with_settings("events", EventsSettings)
 def command(settings: EventsSettings) -> None:
@@ -66,12 +47,21 @@ def command(settings: EventsSettings) -> None:
     Reads the topic group-events on the cluster of the job's topics, without joining a consumer group. With
     --follow, also prints events as they arrive. jsonl prints one unchanged CloudEvent per line.
     """
-    from groupreplay.streaming.sinks.event_topic import EventTopic
+    from groupreplay.state import Severity
+    from groupreplay.streaming.engine.replay import Filter
+    from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
     from groupreplay.streaming.text.event_text import line_of
     from groupreplay.streaming.text.screen import Screen
     from groupreplay.streaming.text.terminal import escape_json
 
-    wanted = settings.wanted()
+    if settings.follow and settings.until is not None:
+        raise click.UsageError("--follow never ends: leave out either --follow or --until.")
+    types = need_event_types(settings.types)
+    wanted = Wanted(
+        groups=settings.groups,
+        least_severity=Severity[settings.min_severity.upper()],
+        filter=Filter(types=types, since_ms=settings.since, until_ms=settings.until),
+    )
     topic = EventTopic(settings.source.need(), settings.topics.events, wanted)
     screen = Screen(colour=display().colour)
     for value in topic.read(follow=settings.follow):

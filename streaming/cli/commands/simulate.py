@@ -4,41 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.options import file_flag, flag, switch
+from groupreplay.streaming.demo.stories import SIMULATED_ONLY, STORIES
 
 if TYPE_CHECKING:
     from groupreplay.state.simulation.simulation import SimulationPlan
     from groupreplay.streaming.config.settings import TopicNames
     from groupreplay.streaming.text.terminal import Progress
-
-#: The names of ``state.simulation.scenarios.SCENARIOS``, whose import would slow down --help; a test compares them.
-SCENARIO_NAMES: Final = (
-    "mixed",
-    "rolling-restart",
-    "autoscale",
-    "deployment",
-    "cluster-restart",
-    "irregular",
-    "transactions",
-    "stuck",
-    "storm",
-    "flapping",
-    "crash-loop",
-    "conflict",
-    "timeouts",
-    "idle",
-    "silent",
-    "poison",
-    "expiry",
-    "kip848",
-    "migration",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +27,9 @@ class SimulateSettings:
     seconds: int = flag("Simulated time.", type=click.IntRange(min=1, max=366 * 86_400), default=600)
     seed: int = flag("Random seed: the same seed gives the same files.", type=int, default=0)
     scenario: str = flag(
-        "What the groups do (docs/simulations.md).", type=click.Choice(SCENARIO_NAMES), default="mixed"
+        "What the groups do (docs/simulations.md).",
+        type=click.Choice((*STORIES, *SIMULATED_ONLY)),
+        default="mixed",
     )
     partitions: int = flag(
         "Number of partitions of the offsets topic.", type=click.IntRange(1, 1_000), default=50
