@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +13,10 @@ from groupreplay.streaming.cli import inputs
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import RetentionFlags
+from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.inspection.groups import live_groups
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.topic_reader import Rows
 from support.histories.modern_builders import handover
 from support.job.captures import raw, write_capture
 
@@ -55,3 +59,23 @@ def conditions(capture: Path, until_ms: int | None = None) -> list[Any]:
 def test_a_capture_is_known_up_to_its_last_record(capture: Path) -> None:
     """Nobody knows what was written after that."""
     assert conditions(capture) == conditions(capture, AT + 3_600_000) == []
+
+
+def test_a_live_topic_is_known_up_to_now(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is stuck writes nothing: what waits for time to pass shows all the same; or at the time asked for."""
+
+    def live(*_: object, **__: object) -> Rows:
+        return replace(read_captures([capture]), connection=cast(Connection, Answering()))
+
+    monkeypatch.setattr(inputs, "open_rows", live)
+    assert "rebalance.stuck" in conditions(capture)
+    assert conditions(capture, AT + 90_000) == ["rebalance.slow"]
+    assert conditions(capture, AT + 3_000) == []
+
+
+def test_names_of_topics(capture: Path) -> None:
+    """From the cluster where there is one, else from the capture."""
+    rows = read_captures([capture])
+    assert inputs.context_of(rows, retention=WEEK).topic_names == rows.topic_names
+    live = replace(rows, connection=cast(Connection, Answering()))
+    assert inputs.context_of(live, retention=WEEK).topic_names == {"id-1": "orders"}
