@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from groupreplay.streaming.cli.commands.simulate import SCENARIO_NAMES
+from groupreplay.state.simulation.scenarios import SCENARIOS
 from groupreplay.streaming.cli.program import cli
 from groupreplay.streaming.demo.scenario import TOPICS, Action, Step
 from groupreplay.streaming.demo.stories import SIMULATED_ONLY, STORIES, Story
@@ -46,8 +46,8 @@ def test_a_story_leaves_time_to_see_its_end(story: Story) -> None:
 
 
 def test_a_story_has_the_name_of_a_simulated_scenario() -> None:
-    """Each scenario is played, or there is a reason why not."""
-    assert {*STORIES, *SIMULATED_ONLY} == set(SCENARIO_NAMES)
+    """Each scenario is played, or there is a reason why not; demo and simulate offer these names."""
+    assert {*STORIES, *SIMULATED_ONLY} == set(SCENARIOS)
     assert not set(STORIES) & set(SIMULATED_ONLY)
 
 

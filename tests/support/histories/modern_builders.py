@@ -155,3 +155,16 @@ def first_join(member_id: str = "a", *, at: int = 1_000, epoch: int = 2, **field
         target_epoch(epoch),
         current(member_id, epoch, [0, 1]),
     )
+
+
+def handover(at: int) -> list[Raw]:
+    """Member ``a`` of ``first_join`` has been asked to give up a partition to ``b``, and has not answered."""
+    return [
+        *first_join(at=at),
+        *operation(at + 1_000, described("b"), group_epoch(3)),
+        *operation(
+            at + 2_000,
+            *(target("a", [0]), target("b", [1]), target_epoch(3)),
+            *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
+        ),
+    ]
