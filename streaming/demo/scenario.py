@@ -110,7 +110,7 @@ class Stage:
         bootstrap_servers: str,
         folder: Path,
         story: Sequence[Step] = STORY,
-        actors: Mapping[str, Actor] | None = None,
+        actors: Mapping[str, Actor] = ACTORS,
     ) -> None:
         """Starts nothing yet; the members' logs go to ``folder``."""
         from confluent_kafka import Producer
@@ -120,7 +120,7 @@ class Stage:
         self._servers = bootstrap_servers
         self._folder = folder
         self._waiting = list(story)
-        self._actors = ACTORS if actors is None else actors
+        self._actors = actors
         self._members: dict[str, GuardedProcess] = {}
         self._admin = AdminClient(settings)
         self._producer = Producer(settings)
@@ -251,7 +251,7 @@ def consume(arguments: argparse.Namespace) -> None:
         settings["group.instance.id"] = arguments.instance_id
     consumer = Consumer(settings)
     consumer.subscribe([arguments.topic])
-    stop, hangs = _stop_on_sigterm(), _came(signal.SIGUSR1)
+    stop, hangs = _came(signal.SIGTERM, signal.SIGINT), _came(signal.SIGUSR1)
     try:
         while not stop():
             if hangs():
@@ -264,7 +264,7 @@ def consume(arguments: argparse.Namespace) -> None:
 
 def play(arguments: argparse.Namespace) -> None:
     """Run the story once, or with ``--repeat`` again and again, until SIGTERM."""
-    stop = _stop_on_sigterm()
+    stop = _came(signal.SIGTERM, signal.SIGINT)
     length_s = max(step.at_s for step in STORY) + 20.0
     while not stop():
         with (
@@ -281,12 +281,8 @@ def play(arguments: argparse.Namespace) -> None:
             return
 
 
-def _stop_on_sigterm() -> Callable[[], bool]:
-    """A function that returns whether SIGTERM or SIGINT has arrived."""
-    return _came(signal.SIGTERM, signal.SIGINT)
-
-
 def _came(*signs: signal.Signals) -> Callable[[], bool]:
+    """A function that returns whether one of the signals has arrived."""
     came: list[int] = []
     for sign in signs:
         signal.signal(sign, lambda number, _frame: came.append(number))

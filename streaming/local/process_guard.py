@@ -90,8 +90,7 @@ class GuardedProcess:
 
     def ask_to_end(self) -> None:
         """Send SIGTERM, without waiting."""
-        if self.exit_code is None:
-            self._process.terminate()
+        self.send(signal.SIGTERM)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""

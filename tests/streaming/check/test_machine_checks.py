@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -54,10 +55,9 @@ def test_a_release_that_was_not_tested_is_said(monkeypatch: pytest.MonkeyPatch) 
 
 def look_at(folder: Path | str) -> list[tuple[str, str]]:
     """Status and text of the check of a checkpoint that should be ``IDENTITY``'s."""
-    settings = CheckSettings(source=SETTINGS.source, checkpoint=str(folder))
-    subject = Subject(settings)
-    subject.__dict__["offsets_topic"] = TOPIC
-    subject.__dict__["source"] = type("Connection", (), {"cluster_id": lambda _: "cluster-1"})()
+    subject = Subject(CheckSettings(source=SETTINGS.source, checkpoint=str(folder)))
+    source = SimpleNamespace(cluster_id=lambda: "cluster-1")
+    subject.__dict__.update(offsets_topic=TOPIC, source=source)
     try:
         return [(one.status.value, one.found) for one in machine_checks.checkpoint(subject)]
     except GroupReplayError as error:
@@ -143,6 +143,6 @@ def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_checkpoint_in_the_place_of_a_file(tmp_path: Path) -> None:
     """A file where the folder should be cannot be written into."""
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").touch()
     [(status, text)] = look_at(tmp_path / "file" / "new")
     assert (status, "is not writable" in text) == ("failed", True)
