@@ -30,7 +30,7 @@ from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.prober import Prober, ProbeRound
-from groupreplay.streaming.prober.service import open_prober
+from groupreplay.streaming.prober.service import ProbeTarget, open_prober
 from support.job.captures import invoke
 from support.job.jobs import read_topic
 from support.job.watched import Watch
@@ -74,20 +74,15 @@ def test_a_blocked_rebalance_is_reported_until_it_ends(
     cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
     create_topics(AdminClient({"bootstrap.servers": broker.bootstrap_servers}), {topic: 2})
     cluster_id = Connection(cluster).cluster_id()
+    target = ProbeTarget(
+        source=cluster, sink=cluster, topic=probes, cluster_id=cluster_id, interval_seconds=1.0
+    )
     names = TopicNames(probes=probes)
     ensure_topics(Connection(cluster), names, only=("probes",))
     publisher = Publisher(cluster)
 
     def prober() -> Prober:
-        return open_prober(
-            cluster,
-            cluster,
-            probes,
-            cluster_id=cluster_id,
-            interval_seconds=1.0,
-            job_id=None,
-            clock=now_ms,
-        )
+        return open_prober(target)
 
     def mine(asking: Prober) -> list[GroupAnswer]:
         taken = asking.take()

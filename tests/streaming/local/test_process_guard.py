@@ -14,7 +14,7 @@ import pytest
 
 from groupreplay.streaming.local import process_guard
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.kafka.waiting import wait_until
+from support.kafka.waiting import is_alive, wait_until
 
 DEADLINE_SECONDS = 30.0
 #: A shell with a child, which says its process id.
@@ -36,14 +36,6 @@ time.sleep(600)
 """
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that nobody has waited for yet does not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def python(log: Path, code: str) -> GuardedProcess:
     """A guarded interpreter that runs the code and has said "ready" when this returns."""
     child = GuardedProcess([sys.executable, "-c", code], log)
@@ -62,12 +54,8 @@ Watchdogs = Callable[[], list[psutil.Process]]
 
 
 def _watchdogs() -> list[psutil.Process]:
-    mine = psutil.Process().children()
-    return [
-        one
-        for one in mine
-        if is_alive(one.pid) and "groupreplay.streaming.local.process_guard" in one.cmdline()
-    ]
+    mine = [one for one in psutil.Process().children() if is_alive(one.pid)]
+    return [one for one in mine if process_guard.__name__ in one.cmdline()]
 
 
 @pytest.fixture

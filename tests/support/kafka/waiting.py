@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import psutil
+
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0, *, pause: float = 0.05) -> None:
     """Returns as soon as the condition holds; fails after the deadline.
@@ -15,3 +17,11 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0, *, pause:
     while not condition():
         assert time.monotonic() < deadline, f"did not hold within {seconds:g} s: {condition}"
         time.sleep(pause)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has waited for yet does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
