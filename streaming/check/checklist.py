@@ -28,8 +28,12 @@ class _Check:
 _CHECKS: Final = (
     _Check("java", machine_checks.java),
     _Check("versions", machine_checks.versions),
-    _Check("cluster", cluster_checks.source_cluster),
-    _Check("sink cluster", cluster_checks.sink_cluster, when=lambda of: of.sink not in (None, of.source)),
+    _Check("cluster", lambda of: cluster_checks.cluster("cluster", of.source)),
+    _Check(
+        "sink cluster",
+        lambda of: cluster_checks.cluster("sink cluster", of.sink),
+        when=lambda of: of.sink not in (None, of.source),
+    ),
     _Check("rights", cluster_checks.source_rights, needs=("cluster",)),
     _Check("sink rights", cluster_checks.sink_rights, needs=("cluster", "sink cluster")),
     _Check("offsets topic", cluster_checks.offsets_topic, needs=("cluster",)),

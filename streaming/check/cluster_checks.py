@@ -41,14 +41,12 @@ _CLOCK_SECONDS: Final = 6.0
 _CLOCK_POLL_SECONDS: Final = 0.5
 
 
-def source_cluster(subject: Subject) -> Sequence[CheckResult]:
-    """The source cluster."""
-    return [_cluster("cluster", subject.source)]
-
-
-def sink_cluster(subject: Subject) -> Sequence[CheckResult]:
-    """The cluster of the job's topics, if it is another cluster."""
-    return [_cluster("sink cluster", subject.sink)]
+def cluster(name: str, connection: Connection) -> Sequence[CheckResult]:
+    """Whether the cluster answers; its id, address, brokers and release."""
+    metadata = connection.metadata("cluster")
+    address, brokers = connection.cluster.bootstrap_servers, len(metadata.brokers)
+    found = f"{metadata.cluster_id or 'unknown'} at {address}, brokers: {brokers}, {_release(connection)}"
+    return [ok(name, found)]
 
 
 def source_rights(subject: Subject) -> Sequence[CheckResult]:
@@ -175,13 +173,6 @@ def output_topics(subject: Subject) -> Sequence[CheckResult]:
         else:
             results.append(warning(about, what, fix))
     return results
-
-
-def _cluster(name: str, connection: Connection) -> CheckResult:
-    metadata = connection.metadata("cluster")
-    address, brokers = connection.cluster.bootstrap_servers, len(metadata.brokers)
-    found = f"{metadata.cluster_id or 'unknown'} at {address}, brokers: {brokers}, {_release(connection)}"
-    return ok(name, found)
 
 
 def _release(connection: Connection) -> str:

@@ -8,12 +8,13 @@ timeouts.
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -207,10 +208,7 @@ def create_topics(admin: AdminClient, topics: Mapping[str, int]) -> None:
 def member_command(servers: str, name: str, actor: Actor) -> list[str]:
     """The command line of a member's process."""
     command = [sys.executable, "-m", "groupreplay.streaming.demo.scenario", "member"]
-    command += ["--bootstrap-server", servers, "--client-id", name, "--group", actor.group]
-    command += ["--topic", actor.topic, "--protocol", actor.protocol]
-    command += ["--session-timeout-ms", str(actor.session_timeout_ms)]
-    return [*command, "--instance-id", actor.instance_id] if actor.instance_id else command
+    return [*command, servers, name, json.dumps(asdict(actor))]
 
 
 def _commit_without_joining(servers: str, name: str, actor: Actor) -> None:
@@ -234,23 +232,24 @@ def consume(arguments: argparse.Namespace) -> None:
     """
     from confluent_kafka import Consumer
 
+    actor = Actor(**json.loads(arguments.actor))
     settings = {
-        "bootstrap.servers": arguments.bootstrap_server,
-        "group.id": arguments.group,
-        "client.id": arguments.client_id,
-        "group.protocol": arguments.protocol,
+        "bootstrap.servers": arguments.servers,
+        "group.id": actor.group,
+        "client.id": arguments.name,
+        "group.protocol": actor.protocol,
         "auto.commit.interval.ms": 1_000,
         "auto.offset.reset": "earliest",
         "log_level": 3,
     }
-    if arguments.protocol == "classic":
-        settings["session.timeout.ms"] = arguments.session_timeout_ms
+    if actor.protocol == "classic":
+        settings["session.timeout.ms"] = actor.session_timeout_ms
         settings["heartbeat.interval.ms"] = 1_000
         settings["partition.assignment.strategy"] = "range"
-    if arguments.instance_id:
-        settings["group.instance.id"] = arguments.instance_id
+    if actor.instance_id:
+        settings["group.instance.id"] = actor.instance_id
     consumer = Consumer(settings)
-    consumer.subscribe([arguments.topic])
+    consumer.subscribe([actor.topic])
     stop, hangs = _came(signal.SIGTERM, signal.SIGINT), _came(signal.SIGUSR1)
     try:
         while not stop():
@@ -297,11 +296,8 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     member = commands.add_parser("member", help=consume.__doc__)
     member.set_defaults(run=consume)
-    for name in ("--bootstrap-server", "--group", "--topic", "--client-id"):
-        member.add_argument(name, required=True)
-    member.add_argument("--instance-id")
-    member.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
-    member.add_argument("--session-timeout-ms", type=int, default=6_000)
+    for name in ("servers", "name", "actor"):
+        member.add_argument(name)
     whole = commands.add_parser("play", help=play.__doc__)
     whole.set_defaults(run=play)
     whole.add_argument("--bootstrap-server", required=True)

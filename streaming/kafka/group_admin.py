@@ -144,16 +144,13 @@ class GroupAdmin:
     def _silent(self, brokers: Collection[int]) -> list[int]:
         """The brokers that do not answer: DescribeConfigs of a broker is sent to that broker."""
         admin = self._connection.admin()
-        resources = {number: ConfigResource(ConfigResource.Type.BROKER, str(number)) for number in brokers}
-        answers = {
-            number: admin.describe_configs([resource], request_timeout=self._seconds)[resource]
-            for number, resource in resources.items()
-        }
-        outcomes = {number: self._answer(answer) for number, answer in answers.items()}
+        resources = [ConfigResource(ConfigResource.Type.BROKER, str(number)) for number in brokers]
+        answers = [admin.describe_configs([one], request_timeout=self._seconds)[one] for one in resources]
+        outcomes = zip(brokers, map(self._answer, answers), strict=True)
         # A refusal is an answer.
         return [
             number
-            for number, one in outcomes.items()
+            for number, one in outcomes
             if isinstance(one, KafkaException) and one.args[0].code() in _NO_ANSWER
         ]
 

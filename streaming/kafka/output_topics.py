@@ -116,6 +116,7 @@ def ensure_topics(
 ) -> dict[str, int]:
     """Create the topics that are missing; returns the number of partitions by topic.
 
+    Logs what is wrong with those that existed before; missing rights to see their settings are not reported.
     ``only`` limits this to some fields of TopicNames.
 
     Raises:
@@ -123,12 +124,15 @@ def ensure_topics(
     """
     wanted = only or [item.name for item in fields(names)]
     partitions = _partitions(connection, names, wanted)
-    missing = [one for one in wanted if getattr(names, one) not in partitions]
     created: set[str] = set()
-    if missing:
+    if missing := [one for one in wanted if getattr(names, one) not in partitions]:
         created = create_topics(connection, names, missing)
         partitions = _await_partitions(connection, names, wanted)
-    _warn(connection, names, set(partitions) - created)
+    existing = partitions.keys() - created
+    for topic in describe_topics(connection, names) if existing else ():
+        for one in topic_problems(topic) if topic.name in existing else ():
+            fix = change_line(connection, topic, one.setting) if one.setting else "delete and create it again"
+            log.warning("topic %s has %s; %s", topic.name, one.what, fix)
     return partitions
 
 
@@ -215,14 +219,6 @@ def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence
                 exit_code=ExitCode.CONNECTION,
             )
         time.sleep(0.2)
-
-
-def _warn(connection: Connection, names: TopicNames, existing: set[str]) -> None:
-    """Log what is wrong with topics that already existed; missing rights to see settings are not reported."""
-    for topic in describe_topics(connection, names) if existing else ():
-        for one in topic_problems(topic) if topic.name in existing else ():
-            fix = change_line(connection, topic, one.setting) if one.setting else "delete and create it again"
-            log.warning("topic %s has %s; %s", topic.name, one.what, fix)
 
 
 def _settings(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, str]]:

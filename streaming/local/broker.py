@@ -88,8 +88,6 @@ class EmbeddedBroker:
         offsets_partitions: int = 8,
         overrides: Mapping[str, object] | None = None,
         jvm_options: Sequence[str] = (),
-        data_folder: Path | None = None,
-        keep_data: bool = False,
         ready_seconds: float = 60.0,
         wait_for_coordinator: bool = True,
     ) -> None:
@@ -101,18 +99,15 @@ class EmbeddedBroker:
             offsets_partitions: partitions of the offsets topic.
             overrides: settings of server.properties that override the defaults of this module.
             jvm_options: added after the default JVM options, so they override them.
-            data_folder: the folder for server.properties, log and data; None: a new temporary folder.
-            keep_data: keep the folder on close; always true for a given folder that is not empty.
             ready_seconds: how long a start may take.
             wait_for_coordinator: also wait until the offsets topic exists and its coordinators are loaded; False
                 leaves the creation of the topic to the first consumer.
         """
         self.version = version
         self.port = port
-        self.folder = data_folder or Path(tempfile.mkdtemp(prefix="groupreplay-broker-"))
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(prefix="groupreplay-broker-"))
         self.log_path = self.folder / "broker.log"
-        self._keep_data = keep_data or any(self.folder.iterdir())
+        self._detached = False
         self._controller_port = 0
         self._settings = {
             **_SETTINGS,
@@ -185,16 +180,14 @@ class EmbeddedBroker:
         self.start()
 
     def close(self) -> None:
-        """End the broker, and remove its data unless it is to be kept."""
-        if self._keep_data:
-            self.stop()
-        else:
+        """End the broker and remove its data, unless it was detached."""
+        if not self._detached:
             self.kill()  # a clean stop is not needed, as the data is removed
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def detach(self) -> None:
         """Leave the broker running, with its data, after the end of this process; `kill PID` ends it."""
-        self._keep_data = True
+        self._detached = True
         if self._process is not None:
             self._process.release()
             self._process = None
@@ -218,7 +211,7 @@ class EmbeddedBroker:
             [*java, "kafka.Kafka", str(properties)],
             self.log_path,
             cwd=self.folder,
-            orphan_folder=None if self._keep_data else self.folder,
+            orphan_folder=self.folder,
         )
         try:
             self._wait_until_ready(log_start)

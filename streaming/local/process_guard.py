@@ -166,7 +166,13 @@ class _Watchdog:
         line = json.dumps(self._guarded).encode() + b"\n"
         for _ in range(2):
             if self._process is None:
-                self._process = _start_watchdog()
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", __name__],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
             assert self._process.stdin is not None
             try:
                 self._process.stdin.write(line)
@@ -176,16 +182,6 @@ class _Watchdog:
                 self._process = None
             else:
                 return
-
-
-def _start_watchdog() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
 
 
 _WATCHDOG: Final = _Watchdog()

@@ -87,18 +87,7 @@ class Prober:
         asked = sorted(listing.groups | self._in_progress)
         descriptions = self._queries.describe([*asked, self._unknown_group])
         answers = [
-            GroupAnswer(
-                cluster_id=self._cluster_id,
-                group_id=group,
-                taken_ms=taken_ms,
-                state=one.state,
-                broker=one.broker,
-                protocol_type=one.protocol_type,
-                protocol=one.protocol,
-                members=one.members,
-                interval_ms=self._interval_ms,
-                unseen_ms=max(unseen_ms, self._interval_ms),
-            )
+            self._answer(group, taken_ms, one, max(unseen_ms, self._interval_ms))
             for group in asked
             if isinstance(one := descriptions[group], GroupDescription)
         ]
@@ -118,6 +107,20 @@ class Prober:
         ended = {one.group_id for one in taken.answers if one.state not in IN_PROGRESS}
         begun = {one.group_id for one in taken.answers if one.state in IN_PROGRESS}
         self._in_progress = (self._in_progress - ended) | begun
+
+    def _answer(self, group: str, taken_ms: int, found: GroupDescription, unseen_ms: int) -> GroupAnswer:
+        return GroupAnswer(
+            cluster_id=self._cluster_id,
+            group_id=group,
+            taken_ms=taken_ms,
+            state=found.state,
+            broker=found.broker,
+            protocol_type=found.protocol_type,
+            protocol=found.protocol,
+            members=found.members,
+            interval_ms=self._interval_ms,
+            unseen_ms=unseen_ms,
+        )
 
     def _summary(
         self,
@@ -167,7 +170,6 @@ class ProberThread:
         self._write = write
         self._on_round = on_round
         self._closed = threading.Event()
-        self._prober: Prober | None = None
         self._thread = threading.Thread(target=self.run, name="groupreplay-prober", daemon=True)
 
     def start(self) -> None:
@@ -182,11 +184,15 @@ class ProberThread:
 
     def run(self) -> None:
         """Probe until closed, in the calling thread."""
-        failures = 0
-        pause = 0.0
+        failures, pause = 0, 0.0
+        prober: Prober | None = None
         while not self._closed.wait(pause):
             try:
-                self._round()
+                prober = prober or self._open()
+                taken = prober.take()
+                self._write(taken.messages)
+                prober.remember(taken)
+                self._on_round(taken)
                 failures, pause = 0, self._interval
             except Exception as error:  # any failure: the next round may succeed
                 # One warning per outage.
@@ -195,11 +201,3 @@ class ProberThread:
                     self._interval * 2 ** min(failures, 10), max(_LONGEST_PAUSE_SECONDS, self._interval)
                 )
                 failures += 1
-
-    def _round(self) -> None:
-        if self._prober is None:
-            self._prober = self._open()
-        taken = self._prober.take()
-        self._write(taken.messages)
-        self._prober.remember(taken)
-        self._on_round(taken)

@@ -115,13 +115,8 @@ class ProberProcess:
                 rounds += 1
             # Its output may end shortly before the process: without the wait, leaving the block would kill it.
             process.wait()
-        return rounds, _end_in_words(process.exit_code)
-
-
-def _end_in_words(exit_code: int | None) -> str:
-    if exit_code is None or exit_code >= 0:
-        return f"exit code {exit_code}"
-    return signal.Signals(-exit_code).name
+        code = process.exit_code
+        return rounds, signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
 
 
 def main() -> None:

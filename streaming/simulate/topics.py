@@ -103,17 +103,10 @@ def _produce(topics: SimulationTopics, rows: Iterable[SimulatedRow]) -> int:
             refused.append(error)
 
     count = 0
-    for topic, partition, _, timestamp_ms, _, key, value in rows:
+    for topic, partition, _, at_ms, _, key, value in rows:
         while True:
             try:
-                producer.produce(
-                    topic,
-                    value,
-                    key,
-                    partition=partition,
-                    timestamp=timestamp_ms,
-                    on_delivery=delivered,
-                )
+                producer.produce(topic, value, key, partition, on_delivery=delivered, timestamp=at_ms)
                 break
             except BufferError:  # the queue is full
                 producer.poll(_ROOM_SECONDS)

@@ -83,7 +83,6 @@ TODAY: dict[Check, list[str]] = {
         "state/output/schemas.py event_schema",
         "state/replay/losses.py report_tombstones",
         "state/replay/modern_diff.py _emit_completed",
-        "streaming/local/broker.py __init__",
         "streaming/local/ivy.py retrieve",
         "tests/golden/refresh_stored_states.py histories",
         "tests/support/histories/builders.py _run",

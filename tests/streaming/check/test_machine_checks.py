@@ -24,6 +24,7 @@ TOPIC = TopicIdentity(
 IDENTITY = Identity(
     cluster_id="cluster-1", era="era-1", partitions=8, probes="cluster-1/group-probes", first_start_ms=1
 )
+OTHERS = msgspec.structs.replace(IDENTITY, cluster_id="other")
 
 
 @pytest.mark.parametrize(
@@ -112,25 +113,24 @@ def test_a_checkpoint_in_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("folder", "files", "says"),
     [
-        ({"offsets/0": b"", "metadata": b""}, "was not made by groupreplay"),
-        ({IDENTITY_FILE: msgspec.json.encode(IDENTITY), "offsets/0": b""}, "has lost its metadata file"),
-        ({IDENTITY_FILE: b"{"}, "identity cannot be read"),
-        (
-            {IDENTITY_FILE: msgspec.json.encode(msgspec.structs.replace(IDENTITY, cluster_id="other"))},
-            "belongs to another cluster",
-        ),
+        ("", {"offsets/0": b"", "metadata": b""}, "was not made by groupreplay"),
+        ("", {IDENTITY_FILE: msgspec.json.encode(IDENTITY), "offsets/0": b""}, "has lost its metadata file"),
+        ("", {IDENTITY_FILE: b"{"}, "identity cannot be read"),
+        ("", {IDENTITY_FILE: msgspec.json.encode(OTHERS)}, "belongs to another cluster"),
+        ("file/new", {"file": b""}, "is not writable"),
     ],
 )
-def test_a_checkpoint_that_the_job_would_refuse(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
-    """Found before the job is started, by the job's own rules."""
+def test_a_checkpoint_that_the_job_would_refuse(
+    tmp_path: Path, folder: str, files: dict[str, bytes], says: str
+) -> None:
+    """Found before the job is started, by the job's own rules; also where a file is in the folder's place."""
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    [(status, text)] = look_at(tmp_path)
-    assert status == "failed"
-    assert says in text
+    [(status, text)] = look_at(tmp_path / folder)
+    assert (status, says in text) == ("failed", True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -138,11 +138,4 @@ def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
     """The user that asks is the one that would run the job."""
     tmp_path.chmod(0o500)
     [(status, text)] = look_at(tmp_path / "new")
-    assert (status, "is not writable" in text) == ("failed", True)
-
-
-def test_a_checkpoint_in_the_place_of_a_file(tmp_path: Path) -> None:
-    """A file where the folder should be cannot be written into."""
-    (tmp_path / "file").touch()
-    [(status, text)] = look_at(tmp_path / "file" / "new")
     assert (status, "is not writable" in text) == ("failed", True)

@@ -155,17 +155,6 @@ def test_refused_setting_is_told() -> None:
     assert (broker.pid, broker.folder.exists()) == (None, False)
 
 
-@pytest.mark.long
-def test_kept_data_serves_the_next_broker(tmp_path: Path) -> None:
-    """With `keep_data` a later broker on the folder has the same records, and leaves them, too."""
-    folder = tmp_path / "kept"
-    with EmbeddedBroker(data_folder=folder, keep_data=True) as first:
-        write(first, "topic", b"value")
-    with EmbeddedBroker(data_folder=folder) as second:
-        assert read(second, "topic") == [b"value"]
-    assert (folder / "data" / "meta.properties").exists()
-
-
 def test_killed_parent_takes_the_broker_along(tmp_path: Path) -> None:
     """After a kill -9 of the process that started it, the JVM ends and its folder disappears."""
     code = (

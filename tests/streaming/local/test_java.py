@@ -142,10 +142,9 @@ def test_proxy_variables_become_java_properties(monkeypatch: pytest.MonkeyPatch)
 
 
 SESSION = """
+import os
 from pyspark.sql import SparkSession
 from groupreplay.streaming.local.java import find_java
-import os
-import shlex
 os.environ["JAVA_HOME"] = str(find_java().home)
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
@@ -165,12 +164,6 @@ def test_spark_runs_on_the_packaged_java(tmp_path: Path, monkeypatch: pytest.Mon
             if Path(folder, name).exists() and not (tools / name).exists():
                 (tools / name).symlink_to(Path(folder, name))
     environment = {**os.environ, "PATH": str(tools), "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=tmp_path,
-        check=False,
-    )
+    command = [sys.executable, "-c", SESSION]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert (done.returncode, done.stdout.split()) == (0, ["21", "10"]), done.stderr

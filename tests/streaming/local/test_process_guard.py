@@ -68,12 +68,7 @@ def watchdogs(monkeypatch: pytest.MonkeyPatch) -> Watchdogs:
 
 def test_polite_end(tmp_path: Path) -> None:
     """A child that listens to SIGTERM ends in its own way, and what it prints is in the log."""
-    code = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: (print("bye", flush=True), sys.exit(7)))
-print("ready", flush=True)
-time.sleep(60)
-"""
+    code = DEAF.replace("signal.SIG_IGN", 'lambda *_: (print("bye", flush=True), exit(7))')
     child = python(tmp_path / "log", code)
     child.end(DEADLINE_SECONDS)
     assert (child.exit_code, child.tail()) == (7, "ready\nbye")
