@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -96,20 +97,13 @@ def test_a_checkpoint_of_another_life_of_the_topic(tmp_path: Path) -> None:
 def test_a_checkpoint_in_use(tmp_path: Path) -> None:
     """Who holds it is said; a lock is per process, so it is another one that holds it here."""
     (tmp_path / LOCK_FILE).write_text("host a, process 1\n")
-    ready, done = os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:
-        with (tmp_path / LOCK_FILE).open("r+") as file:
-            fcntl.lockf(file, fcntl.LOCK_EX)
-            os.write(ready[1], b"x")
-            os.read(done[0], 1)
-            os._exit(0)
-    try:
-        os.read(ready[0], 1)
+    code = "import fcntl, sys; fcntl.lockf(file := open(sys.argv[1], 'r+'), fcntl.LOCK_EX); print(); input()"
+    command = [sys.executable, "-c", code, str(tmp_path / LOCK_FILE)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
         assert look_at(tmp_path) == [("warning", f"{tmp_path} is in use: host a, process 1")]
-    finally:
-        os.write(done[1], b"x")
-        os.waitpid(child, 0)
+        holder.communicate(b"\n")
 
 
 @pytest.mark.parametrize(

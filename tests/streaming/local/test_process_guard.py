@@ -28,6 +28,11 @@ child = GuardedProcess(sys.argv[2:], subprocess.DEVNULL, orphan_folder=Path(sys.
 print(child.pid, flush=True)
 sys.stdin.read()
 """
+ANOTHER_WATCHDOG = """
+import groupreplay.streaming.local.process_guard as guard
+first = guard._WATCHDOG._process; first.kill(); first.wait()
+with GuardedProcess(['true'], subprocess.DEVNULL): pass
+print("""
 DEAF = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -154,20 +159,9 @@ def test_violent_death_of_the_starter(way: signal.Signals, watchdog: str, tmp_pa
     """When we are killed the process goes, too, and the folder it leaves behind; so after a watchdog was killed."""
     folder = tmp_path / "data"
     folder.mkdir()
-    code = STARTER
-    if watchdog == "second":
-        code = code.replace(
-            "print(",
-            "import os, groupreplay.streaming.local.process_guard as guard\n"
-            "first = guard._WATCHDOG._process; first.kill(); first.wait()\n"
-            "with GuardedProcess(['true'], subprocess.DEVNULL): pass\nprint(",
-        )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(folder), "sleep", "600"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as starter:
+    code = STARTER if watchdog == "first" else STARTER.replace("print(", ANOTHER_WATCHDOG)
+    command = [sys.executable, "-c", code, str(folder), "sleep", "600"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
         assert starter.stdout is not None
         child = int(starter.stdout.readline())
         assert is_alive(child)

@@ -10,9 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.contract.probe_messages import GroupAnswer, ProbeMessage, RoundSummary
+from groupreplay.streaming.contract.probe_messages import ProbeMessage
 from groupreplay.streaming.kafka.group_admin import (
     ClusterLayout,
     GroupAdmin,
@@ -21,6 +22,8 @@ from groupreplay.streaming.kafka.group_admin import (
     Refusal,
 )
 from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
+from support.job.captures import CLUSTER_ID
+from support.job.probes import asked, summed_up
 from support.kafka.waiting import wait_until
 
 STABLE, PREPARING, COMPLETING, DEAD = "Stable", "PreparingRebalance", "CompletingRebalance", "Dead"
@@ -64,7 +67,7 @@ class Cluster(GroupAdmin):
         state = self.states.get(group) or self.unknown or DEAD
         if isinstance(state, Refusal):
             return state
-        return GroupDescription(state=state, broker=1, protocol_type="consumer", protocol="range", members=())
+        return GroupDescription(state=state, broker=1, protocol_type="consumer", protocol="", members=())
 
     def ends(self, partitions: int) -> dict[int, tuple[int, int]]:
         return {0: (5, 5), 1: (7, 6)}
@@ -72,21 +75,7 @@ class Cluster(GroupAdmin):
 
 def prober(cluster: Cluster, *in_progress: str) -> Prober:
     """A prober of that cluster."""
-    return Prober(cluster, cluster_id="c", clock=cluster.clock, job_id="j", in_progress=in_progress)
-
-
-def answer(group: str, state: str, at: int) -> GroupAnswer:
-    """What is written about a group."""
-    return GroupAnswer(
-        cluster_id="c",
-        group_id=group,
-        taken_ms=at,
-        state=state,
-        broker=1,
-        protocol_type="consumer",
-        protocol="range",
-        unseen_ms=10_000,
-    )
+    return Prober(cluster, cluster_id=CLUSTER_ID, clock=cluster.clock, job_id="j", in_progress=in_progress)
 
 
 def states(taken: ProbeRound) -> dict[str, str]:
@@ -102,19 +91,11 @@ def test_a_round() -> None:
     cluster = Cluster({"well": STABLE, "busy": PREPARING, "syncing": COMPLETING})
     taken = prober(cluster).take()
     assert cluster.described == [["busy", "syncing"]]
+    summary = summed_up(at=1_001, partitions={0: (5, 5), 1: (7, 6)}, count=2)
     assert taken.messages == [
-        answer("busy", PREPARING, 1_102),
-        answer("syncing", COMPLETING, 1_102),
-        RoundSummary(
-            cluster_id="c",
-            taken_ms=1_001,
-            brokers={1: None},
-            rights="ok",
-            partitions={0: (5, 5), 1: (7, 6)},
-            partition_count=2,
-            groups=2,
-            job_id="j",
-        ),
+        replace(asked("busy", PREPARING, at=1_102), unseen_ms=10_000),
+        replace(asked("syncing", COMPLETING, at=1_102), unseen_ms=10_000),
+        replace(summary, groups=2, job_id="j"),
     ]
 
 
@@ -139,8 +120,7 @@ def test_the_end_is_asked_for_once() -> None:
     asking = prober(cluster)
     asking.remember(asking.take())
     cluster.states = {"g": STABLE}
-    second = asking.take()
-    asking.remember(second)
+    asking.remember(second := asking.take())
     asking.remember(asking.take())
     assert states(second) == {"g": STABLE, "h": DEAD}
     assert cluster.described == [["g", "h"], ["g", "h"], []]
@@ -158,10 +138,8 @@ def test_a_round_that_was_not_written_is_asked_again() -> None:
 
 def test_no_answer_is_no_end() -> None:
     """A coordinator that moves or a broker that is away: nothing is written of the group, nothing forgotten."""
-    cluster = Cluster({"g": PREPARING})
-    asking = prober(cluster)
-    asking.remember(asking.take())
-    cluster.states, cluster.error = {"g": LOST}, "timed out"
+    cluster = Cluster({"g": LOST}, error="timed out")
+    asking = prober(cluster, "g")
     silent = asking.take()
     asking.remember(silent)
     assert (states(silent), silent.summary.brokers, silent.summary.groups) == ({}, {1: "timed out"}, 0)
@@ -196,7 +174,7 @@ def test_missing_rights_are_not_no_groups(unknown: Refusal | None, rights: str) 
 def test_the_thread_survives_outages(caplog: pytest.LogCaptureFixture) -> None:
     """Nothing stops it, each outage is logged once, and it begins anew where it could not even open."""
     cluster = Cluster({"g": PREPARING})
-    written: list[Sequence[ProbeMessage]] = []
+    written: list[ProbeMessage] = []
     told: list[ProbeRound] = []
     troubles = ["fourth", "third", "second", "first"]
 
@@ -208,11 +186,11 @@ def test_the_thread_survives_outages(caplog: pytest.LogCaptureFixture) -> None:
     def write(messages: Sequence[ProbeMessage]) -> None:
         if troubles:
             raise OSError(troubles.pop())
-        written.append(messages)
+        written.extend(messages)
 
     thread = ProberThread(open_one, interval_seconds=0.001, write=write, on_round=told.append)
     thread.start()
     wait_until(lambda: len(told) > 2)
     thread.close()
-    assert [list(messages) for messages in written] == [one.messages for one in told]
+    assert written == [message for one in told for message in one.messages]
     assert [record.getMessage() for record in caplog.records] == ["the prober failed: first"]

@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -40,20 +38,12 @@ SILENT = "import os, signal; os.kill(os.getpid(), signal.SIGABRT)"
 def task() -> ProberTask:
     """What a prober is told; nobody listens on that port."""
     cluster = Cluster(bootstrap_servers="127.0.0.1:9", properties={"sasl.password": SECRET})
-    return ProberTask(
-        source=cluster,
-        sink=cluster,
-        topic="probes",
-        cluster_id="c",
-        interval_seconds=1.0,
-        job_id="j",
-        log_level="WARNING",
-        log_format="json",
-    )
+    names = {"topic": "probes", "cluster_id": "c", "job_id": "j", "log_level": "WARNING"}
+    return ProberTask(source=cluster, sink=cluster, interval_seconds=1.0, log_format="json", **names)
 
 
 class Watched:
-    """A prober's process, and what it has told us."""
+    """A prober's process, and what it has told us; started and closed by a ``with`` statement."""
 
     def __init__(self, *words: str) -> None:
         self.rounds: list[RoundSummary] = []
@@ -68,16 +58,12 @@ class Watched:
             shortest_pause_seconds=0.01,
         )
 
+    def __enter__(self) -> Watched:
+        self.process.start()
+        return self
 
-@contextmanager
-def watched(*words: str) -> Iterator[Watched]:
-    """A process that is started, and closed in the end."""
-    made = Watched(*words)
-    made.process.start()
-    try:
-        yield made
-    finally:
-        made.process.close()
+    def __exit__(self, *_: object) -> None:
+        self.process.close()
 
 
 def pid_in(folder: Path, other_than: int | None = None) -> int:
@@ -93,7 +79,7 @@ def test_a_dead_prober_is_started_again(
 ) -> None:
     """However it died: the next one is told the same, its rounds arrive, and the log says what happened."""
     summary = summed_up(at=1)
-    with watched(ONE_ROUND % msgspec.json.encode(summary).decode(), str(tmp_path)) as prober:
+    with Watched(ONE_ROUND % msgspec.json.encode(summary).decode(), str(tmp_path)) as prober:
         first = pid_in(tmp_path)
         told = (tmp_path / "task").read_bytes()
         os.kill(first, way)
@@ -112,7 +98,7 @@ def test_a_dead_prober_is_started_again(
 
 def test_the_pause_grows(caplog: pytest.LogCaptureFixture) -> None:
     """A process that dies before its first round is started again later and later."""
-    with watched(SILENT) as prober:
+    with Watched(SILENT) as prober:
         wait_until(lambda: prober.died.call_count == 4)
     pauses = [record.getMessage().rpartition(" in ")[2] for record in caplog.records]
     assert pauses[:4] == ["0.01 s", "0.02 s", "0.04 s", "0.08 s"]
@@ -122,7 +108,7 @@ def test_the_pause_grows(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_line_that_was_cut_off_is_no_round(tmp_path: Path) -> None:
     """What a dying process has half written is left out; what comes before and after it counts."""
     whole = msgspec.json.encode(summed_up(at=1))
-    with watched(ONE_ROUND % (whole + b"\n" + whole[:20]).decode(), str(tmp_path)) as prober:
+    with Watched(ONE_ROUND % (whole + b"\n" + whole[:20]).decode(), str(tmp_path)) as prober:
         os.kill(pid_in(tmp_path), signal.SIGKILL)
         wait_until(lambda: len(prober.rounds) >= 2)
     assert set(map(msgspec.json.encode, prober.rounds)) == {whole}
@@ -130,7 +116,7 @@ def test_a_line_that_was_cut_off_is_no_round(tmp_path: Path) -> None:
 
 def test_no_word_of_the_secret_is_seen_from_outside(tmp_path: Path) -> None:
     """It is told through a pipe: neither the command line nor the environment has it."""
-    with watched(ONE_ROUND % "", str(tmp_path)):
+    with Watched(ONE_ROUND % "", str(tmp_path)):
         process = psutil.Process(pid_in(tmp_path))
         seen = [*process.cmdline(), *process.environ().values()]
         assert SECRET in (tmp_path / "task").read_text()
@@ -139,7 +125,7 @@ def test_no_word_of_the_secret_is_seen_from_outside(tmp_path: Path) -> None:
 
 def test_one_that_ends_with_us_is_not_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A service manager asks all processes of a job to end, and the prober is the quicker one."""
-    with watched(ONE_ROUND % "", str(tmp_path)) as prober:
+    with Watched(ONE_ROUND % "", str(tmp_path)) as prober:
         pid = pid_in(tmp_path)
         prober.stop.make(signal.SIGTERM)
         os.kill(pid, signal.SIGTERM)
