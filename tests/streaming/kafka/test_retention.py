@@ -97,7 +97,5 @@ def test_a_real_broker_tells(broker: EmbeddedBroker) -> None:
     told = connection.broker_settings((RETENTION, CHECK_INTERVAL))
     assert set(told) == {RETENTION, CHECK_INTERVAL}
     found = effective_retention(RetentionFlags(), connection)
-    assert (found.retention_ms, found.check_interval_ms) == (
-        int(told[RETENTION]) * 60_000,
-        int(told[CHECK_INTERVAL]),
-    )
+    expected = int(told[RETENTION]) * 60_000, int(told[CHECK_INTERVAL])
+    assert (found.retention_ms, found.check_interval_ms) == expected
