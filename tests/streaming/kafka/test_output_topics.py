@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
@@ -21,10 +20,8 @@ from groupreplay.streaming.kafka.output_topics import (
     ensure_topics,
     topic_problems,
 )
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import topic_names
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 
 @pytest.mark.broker
