@@ -3,15 +3,13 @@
 import pytest
 
 from groupreplay.codecs import (
-    ConnectAssignment,
     ConnectMetadata,
     ConnectorTasks,
     Malformed,
     decode_connect_assignment,
     decode_connect_metadata,
-    encode_connect_assignment,
-    encode_connect_metadata,
 )
+from groupreplay.codecs.connect import ConnectAssignment, encode_connect_assignment, encode_connect_metadata
 
 URL = "0009" + b"http://h/".hex()
 TASKS = "00000001" + "000163" + "00000002" + "ffffffff" + "00000000"

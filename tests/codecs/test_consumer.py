@@ -1,6 +1,7 @@
 """Consumer groups of KIP-848."""
 
-from groupreplay.codecs import (
+from groupreplay.codecs import decode_value, encode_value
+from groupreplay.codecs.consumer import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -8,8 +9,6 @@ from groupreplay.codecs import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
     OwnedTopicPartitions,
-    decode_value,
-    encode_value,
 )
 
 MEMBER = ConsumerGroupMemberMetadataKey(group="g", member_id="m")

@@ -2,12 +2,12 @@
 
 from groupreplay.codecs import (
     LegacyOffsetCommitKey,
-    LegacyOffsetCommitValue,
     OffsetCommitKey,
     OffsetCommitValue,
     decode_value,
     encode_value,
 )
+from groupreplay.codecs.offsets import LegacyOffsetCommitValue
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=7)
 

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from groupreplay.codecs import (
-    KEY_TYPES,
     REGISTRY,
-    EncodeError,
     GroupMetadataKey,
     GroupMetadataValue,
     Key,
@@ -24,8 +22,10 @@ from groupreplay.codecs import (
     decode_value,
     encode_key,
     encode_value,
-    to_json,
 )
+from groupreplay.codecs.errors import EncodeError
+from groupreplay.codecs.kafka_json import to_json
+from groupreplay.codecs.registry import KEY_TYPES
 from support.paths import ROOT
 
 GOLDEN: list[dict[str, Any]] = json.loads(

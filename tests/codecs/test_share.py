@@ -1,6 +1,7 @@
 """Share groups."""
 
-from groupreplay.codecs import (
+from groupreplay.codecs import decode_value, encode_value
+from groupreplay.codecs.share import (
     ShareGroupMetadataKey,
     ShareGroupMetadataValue,
     ShareGroupPartitionMetadataKey,
@@ -8,8 +9,6 @@ from groupreplay.codecs import (
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
     TopicPartitionsInfo,
-    decode_value,
-    encode_value,
 )
 
 

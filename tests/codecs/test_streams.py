@@ -2,15 +2,14 @@
 
 import pytest
 
-from groupreplay.codecs import (
-    EncodeError,
+from groupreplay.codecs import decode_value, encode_value
+from groupreplay.codecs.errors import EncodeError
+from groupreplay.codecs.streams import (
     Endpoint,
     StreamsGroupMemberMetadataKey,
     StreamsGroupMemberMetadataValue,
     StreamsGroupMetadataKey,
     StreamsGroupMetadataValue,
-    decode_value,
-    encode_value,
 )
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from groupreplay.codecs import (
-    NO_ASSIGNMENT,
     Assignment,
     Malformed,
     Subscription,
@@ -19,6 +18,7 @@ from groupreplay.codecs import (
     encode_subscription,
     subscribed_topics,
 )
+from groupreplay.codecs.subscription import NO_ASSIGNMENT
 from support.paths import ROOT
 
 GOLDEN = {

@@ -12,15 +12,12 @@ from typing import Any
 
 import pytest
 
-from groupreplay.codecs import (
+from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
+from groupreplay.codecs.consumer import (
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
-    Malformed,
-    Skipped,
-    decode_key,
-    decode_value,
+    TopicMetadata,
 )
-from groupreplay.codecs.consumer import TopicMetadata
 from groupreplay.state.events.group_events import (
     GroupConverted,
     GroupCreated,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from groupreplay.codecs import KEY_TYPES, share, streams
+from groupreplay.codecs import share, streams
 from groupreplay.codecs.consumer import TopicIdPartitions
+from groupreplay.codecs.registry import KEY_TYPES
 from groupreplay.state.snapshot.modern import RECORDS
 from support.histories.builders import GROUP, Raw, names, replay
 from support.histories.modern_builders import TOPIC, TOPIC_ID, operation

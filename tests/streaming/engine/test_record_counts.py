@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from groupreplay.codecs import KEY_TYPES
+from groupreplay.codecs.registry import KEY_TYPES
 from groupreplay.streaming.engine.binary_columns import BinaryColumn
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES, as_counts, count_types
 from support.histories.raw_records import commit_key

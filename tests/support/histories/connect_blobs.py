@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from groupreplay.codecs import (
-    ConnectAssignment,
-    ConnectMetadata,
-    ConnectorTasks,
-    MemberMetadata,
-    encode_connect_assignment,
-    encode_connect_metadata,
-)
+from groupreplay.codecs import ConnectMetadata, ConnectorTasks, MemberMetadata
+from groupreplay.codecs.connect import ConnectAssignment, encode_connect_assignment, encode_connect_metadata
 
 URL = "http://10.0.0.1:8083/"
 OFFSET = 12

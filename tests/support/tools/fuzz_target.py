@@ -17,7 +17,6 @@ from groupreplay.codecs import (
     encode_subscription,
     encode_value,
     subscribed_topics,
-    to_json,
 )
 from groupreplay.codecs.connect import (
     decode_connect_assignment,
@@ -25,6 +24,7 @@ from groupreplay.codecs.connect import (
     encode_connect_assignment,
     encode_connect_metadata,
 )
+from groupreplay.codecs.kafka_json import to_json
 
 #: One key of every type, for decoding values.
 KEYS = [
