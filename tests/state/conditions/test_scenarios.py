@@ -18,6 +18,7 @@ from groupreplay.codecs.consumer import (
     ConsumerGroupPartitionMetadataValue,
     TopicMetadata,
 )
+from groupreplay.state.events.event import History, Severity
 from groupreplay.state.events.group_events import (
     GroupConverted,
     GroupCreated,
@@ -279,9 +280,16 @@ def test_18_the_first_member_of_a_consumer_group() -> None:
     """Five records of one operation: created, and one rebalance that took no time."""
     group, events = replay(first_join(), NAMED)
     assert names(events) == ["group.created", "rebalance.started", "member.joined", "rebalance.completed"]
-    assert facts(events)[3].duration_ms == 0
+    completed = facts(events)[3]
+    assert (completed.duration_ms, completed.generation, completed.trigger) == (0, 2, "first_join")
+    assert {event.history for event in events} == {History.FULL}
     now = group.describe()
-    assert (now["state"], now["group_epoch"], now["target_epoch"]) == ("Stable", 2, 2)
+    assert (now["type"], now["state"], now["group_epoch"], now["target_epoch"]) == (
+        "consumer",
+        "Stable",
+        2,
+        2,
+    )
     assert now["members"][0]["partitions"] == {"t": [0, 1]}
 
 
@@ -317,7 +325,15 @@ def test_20_a_static_member_leaves_for_a_moment() -> None:
     assert state(clients.log) == "Reconciling"
     clients.enter("i-2", instance_id="i")
     _, events = replay(clients.log)
-    assert names(events)[4:] == ["static.replaced"]
+    assert facts(events)[4:] == [
+        StaticReplaced(
+            instance_id="i",
+            old_member_id="i-1",
+            new_member_id="i-2",
+            old_host="/10.0.0.1",
+            new_host="/10.0.0.1",
+        )
+    ]
     assert [type(raw.key).__name__.removeprefix("ConsumerGroup") for raw in clients.log[before:]] == [
         "CurrentMemberAssignmentKey",
         "CurrentMemberAssignmentKey",
@@ -341,6 +357,7 @@ def test_21_a_join_inside_the_assignment_interval() -> None:
     assert state(life.log) == "Assigning"
     life.settle()
     _, events = replay(life.log)
+    assert names(events)[4:] == ["rebalance.started", "member.joined", "rebalance.completed"]
     completed = facts(events)[-1]
     assert (state(life.log), completed.joined) == ("Stable", ("b",))
     assert completed.duration_ms == events[-1].time_ms - begin
@@ -355,6 +372,7 @@ def test_22_a_member_ignores_a_revocation() -> None:
     life.leave("a", fenced=True)
     lost = next(fact for fact in facts(replay(life.log)[1]) if fact.NAME == "member.left")
     assert (lost.member_id, lost.reason, lost.elapsed_ms) == ("a", "rebalance_timeout", 30_000)
+    assert lost.severity is Severity.WARN
 
 
 def test_23_upgrade_and_downgrade() -> None:
@@ -453,11 +471,14 @@ def test_28_the_states_of_a_streams_group() -> None:
         (3_000, write.group_epoch(2, 7, validated=1)),
         (4_000, write.target_epoch(2)),
         (5_000, write.current("a", HeldPartitions(2, state=UNRELEASED))),
-        (6_000, write.current("a", HeldPartitions(2))),
+        (6_000, write.current("a", HeldPartitions(2, assigned=(0, 1)))),
     ):
         history += operation(at, record)
         seen.append(state(history))
     assert seen == ["NotReady", "NotReady", "Assigning", "Reconciling", "Reconciling", "Stable"]
+    _, events = replay(history)
+    assert names(events) == ["group.created", "rebalance.started", "member.joined", "rebalance.completed"]
+    assert (facts(events)[-1].duration_ms, facts(events)[-1].members[0].partitions) == (5_000, {"0": "0-1"})
 
 
 def test_29_subscribed_topics_of_a_streams_group() -> None:
@@ -466,7 +487,8 @@ def test_29_subscribed_topics_of_a_streams_group() -> None:
     life.join("a")
     assert replay(life.log)[0].describe()["subscribed_topics"] == ["again", "t"]
     life.leave("a")
-    assert replay(life.log)[0].describe()["subscribed_topics"] == []
+    now = replay(life.log)[0].describe()
+    assert (now["state"], now["subscribed_topics"]) == ("Empty", [])
 
 
 def test_30_unknown_types_unknown_versions_and_nothing() -> None:

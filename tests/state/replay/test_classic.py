@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+import pytest
+
 from groupreplay.state.events.event import Evidence, History, MemberPicture
 from groupreplay.state.events.group_events import (
     GroupCreated,
@@ -16,6 +17,7 @@ from groupreplay.state.events.group_events import (
     RebalanceCompleted,
     StaticReplaced,
 )
+from groupreplay.state.snapshot.members import read_members, rebalance_timeout_ms
 from support.histories.builders import (
     CONTEXT,
     asked_for,
@@ -160,13 +162,6 @@ def test_an_older_coordinator_begins_with_generation_1() -> None:
     assert events[0].history is History.FULL
     assert (facts(events)[0].joined, facts(events)[0].trigger) == (("a",), "first_join")
     assert facts(events)[0].skipped_generations is None
-
-
-def test_a_first_record_with_a_static_member_may_be_its_replacement() -> None:
-    """A first record of an older group with static members does not prove that a rebalance has just ended."""
-    _, events = replay([generation(7, member("a", [0], instance_id="i"), at=90_000, since=1_000)])
-    assert events[0].evidence is Evidence.INFERRED
-    assert facts(events)[0].sync_ms is None
 
 
 def test_a_static_member_comes_back() -> None:
@@ -420,16 +415,7 @@ def test_member_events_are_off_by_default() -> None:
 
 def test_a_group_of_another_protocol_type() -> None:
     """Connect's blobs are not read as subscriptions: partitions and moves are unknown, the rebalance is known."""
-    worker = MemberMetadata(
-        member_id="w",
-        client_id="connect",
-        client_host="/h",
-        group_instance_id=None,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=60_000,
-        subscription=b"\x00\x01whatever",
-        assignment=b"\xff",
-    )
+    worker = replace(member("w"), subscription=b"\x00\x01whatever", assignment=b"\xff")
     group, events = replay([generation(1, worker, at=5, protocol_type="connect")])
     assert facts(events)[0].members[0].partitions is None
     assert facts(events)[0].partitions_moved is None
@@ -446,28 +432,21 @@ def test_an_undecodable_assignment_does_not_fail_the_record() -> None:
 
 def test_leader_and_timeouts_as_the_coordinator_loads_them() -> None:
     """No leader: the first member of the record. Rebalance timeout -1: the session timeout."""
-    value = GroupMetadataValue(
-        version=3,
-        protocol_type="consumer",
-        generation=1,
-        protocol="range",
-        leader=None,
-        current_state_timestamp_ms=-1,
-        members=(member("m-0", rebalance_ms=-1, session_ms=4_000), member("m-1", rebalance_ms=9_000)),
-    )
-    from groupreplay.state.snapshot.members import read_members, rebalance_timeout_ms
-
-    members = read_members(value)
+    both = (member("m-0", rebalance_ms=-1, session_ms=4_000), member("m-1", rebalance_ms=9_000))
+    record = generation(1, *both, at=7, since=-1)
+    record = replace(record, value=replace(record.value, leader=None))
+    members = read_members(record.value)
     assert [one.rebalance_timeout_ms for one in members] == [4_000, 9_000]
     assert rebalance_timeout_ms(members) == 9_000
-    group, events = replay([replace(generation(1, at=7), value=value, key=GroupMetadataKey(group="g"))])
+    group, events = replay([record])
     assert group.describe()["leader"] == "m-0"
     assert (facts(events)[0].sync_ms, facts(events)[0].duration_upper_bound_ms) == (None, None)
 
 
-def test_a_static_member_in_the_first_generation_may_have_been_replaced() -> None:
+@pytest.mark.parametrize("number", [1, 7])
+def test_a_static_member_in_the_first_record_may_have_been_replaced(number: int) -> None:
     """Its record replaces that of the rebalance; after compaction the two cannot be distinguished."""
-    _, events = replay([generation(1, member("i-2", [0], instance_id="i"), at=90_000, since=1_000)])
+    _, events = replay([generation(number, member("i-2", [0], instance_id="i"), at=90_000, since=1_000)])
     assert names(events) == ["rebalance.completed"]
     assert (events[0].history, events[0].evidence) == (History.PARTIAL, Evidence.INFERRED)
     assert (facts(events)[0].joined, facts(events)[0].sync_ms) == (None, None)

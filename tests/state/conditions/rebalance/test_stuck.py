@@ -15,6 +15,7 @@ from groupreplay.state.policy.rules import Policy
 from support.histories.builders import (
     CONTEXT,
     GROUP,
+    Raw,
     asked_for,
     commit,
     emptied,
@@ -283,10 +284,9 @@ def test_whose_session_expired_meanwhile() -> None:
     assert left.reason == "session_timeout"
 
 
-def test_a_member_that_will_not_revoke() -> None:
-    """Found from the log alone: the blocker by name, what it keeps, and when the broker will fence it."""
-    began = START
-    history = [
+def waiting_for_a(began: int) -> list[Raw]:
+    """B joins and waits for a partition of A."""
+    return [
         *first_join("a", at=began - MINUTE, rebalance_ms=300_000),
         *operation(
             began,
@@ -297,6 +297,14 @@ def test_a_member_that_will_not_revoke() -> None:
             assigned(3),
             current("b", 3, state=UNRELEASED),
         ),
+    ]
+
+
+def test_a_member_that_will_not_revoke() -> None:
+    """Found from the log alone: the blocker by name, what it keeps, and when the broker will fence it."""
+    began = START
+    history = [
+        *waiting_for_a(began),
         *operation(began + 2_000, current("a", 2, [0], state=UNREVOKED, revoking=[1])),
     ]
     context = replace(CONTEXT, topic_names={"AQIDBAUGBwgJCgsMDQ4PEA": "orders"})
@@ -327,19 +335,7 @@ def test_a_member_that_will_not_revoke() -> None:
 def test_a_holder_that_does_not_even_ask() -> None:
     """It keeps what another waits for and has not heard of the new epoch: it blocks, with no known end."""
     began = START
-    history = [
-        *first_join("a", at=began - MINUTE, rebalance_ms=300_000),
-        *operation(
-            began,
-            described("b", rebalance_ms=300_000),
-            group_epoch(3),
-            target("a", [0]),
-            target("b", [1]),
-            assigned(3),
-            current("b", 3, state=UNRELEASED),
-        ),
-    ]
-    (fact,) = stuck(told(history, [], began + 4 * MINUTE)[1])
+    (fact,) = stuck(told(waiting_for_a(began), [], began + 4 * MINUTE)[1])
     (blocker,) = fact.blockers
     assert (blocker.member_id, blocker.since_ms, blocker.fenced_at_ms) == ("a", began, None)
 
