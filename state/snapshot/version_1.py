@@ -8,14 +8,9 @@ import msgspec
 
 from groupreplay.state.events.event import Evidence, History
 from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.snapshot import group_state
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey, Conditions
 from groupreplay.state.snapshot.group_snapshot import GroupActivity, GroupSnapshot
-from groupreplay.state.snapshot.group_state import (
-    ClassicGeneration,
-    GroupState,
-    OpenRebalance,
-    RebalanceInProgress,
-)
 from groupreplay.state.snapshot.log_position import LogPosition, PendingRecord, ProbeQueue
 from groupreplay.state.snapshot.losses import Change, Losses, Lost
 from groupreplay.state.snapshot.members import Member
@@ -61,13 +56,13 @@ class _FlatSnapshot(msgspec.Struct, array_like=True):
     document: bytes = b""
     offsets: OffsetsSnapshot | None = None
     modern: Modern | None = None
-    round: OpenRebalance | None = None
+    round: group_state.OpenRebalance | None = None
     completed_epoch: int | None = None
     clock_ms: int = -1
     alarm_ms: int | None = None
     probes: tuple[Probe, ...] = ()
     probed_ms: int = -1
-    in_progress: RebalanceInProgress | None = None
+    in_progress: group_state.RebalanceInProgress | None = None
     firing: dict[str, TextKeyCondition] = {}
     emptied_ms: int | None = None
     life: GroupActivity = msgspec.field(default_factory=GroupActivity)
@@ -116,15 +111,15 @@ def active_conditions(firing: dict[str, TextKeyCondition]) -> dict[ConditionKey,
     return found
 
 
-def _group(flat: _FlatSnapshot) -> GroupState:
-    return GroupState(
+def _group(flat: _FlatSnapshot) -> group_state.GroupState:
+    return group_state.GroupState(
         phase=flat.phase,
         group_type=flat.group_type,
         history=flat.history,
         since_ms=flat.since_ms,
         record_offset=flat.record_offset,
         record_timestamp_ms=flat.record_timestamp_ms,
-        classic=ClassicGeneration(
+        classic=group_state.ClassicGeneration(
             generation=flat.generation,
             protocol_type=flat.protocol_type,
             protocol=flat.protocol,

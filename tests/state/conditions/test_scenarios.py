@@ -18,14 +18,8 @@ from groupreplay.codecs.consumer import (
     ConsumerGroupPartitionMetadataValue,
     TopicMetadata,
 )
+from groupreplay.state.events import group_events
 from groupreplay.state.events.event import History, Severity
-from groupreplay.state.events.group_events import (
-    GroupConverted,
-    GroupCreated,
-    GroupDeleted,
-    GroupEmptied,
-    StaticReplaced,
-)
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.kafka_terms import GroupType
 from support.histories.builders import (
@@ -81,7 +75,7 @@ def offsets(history: list[Raw]) -> dict[tuple[str, int], int]:
 def test_01_first_dynamic_join_of_an_unknown_group() -> None:
     """One record of generation 0 without members: created, Empty, not yet of any protocol type."""
     group, events = replay([asked_for(at=1_000)])
-    assert facts(events) == [GroupCreated(generation=0, since_ms=1_000)]
+    assert facts(events) == [group_events.GroupCreated(generation=0, since_ms=1_000)]
     now = group.describe()
     assert (now["type"], now["state"], now["generation"], now["protocol_type"]) == (
         "classic",
@@ -144,7 +138,7 @@ def test_06_the_only_member_leaves() -> None:
         "consumer",
         [],
     )
-    assert facts(events)[-2] == GroupEmptied(generation=2, since_ms=99)
+    assert facts(events)[-2] == group_events.GroupEmptied(generation=2, since_ms=99)
 
 
 def test_07_a_static_member_rejoins_while_stable() -> None:
@@ -153,7 +147,7 @@ def test_07_a_static_member_rejoins_while_stable() -> None:
     new = member("i-2", [0], instance_id="i", client_id="c", host="/h2", session_ms=9_000)
     group, events = replay([asked_for(at=1), generation(1, old, at=9), generation(1, new, at=99)])
     assert names(events)[3:] == ["static.replaced", "member.updated"]
-    assert facts(events)[3] == StaticReplaced(
+    assert facts(events)[3] == group_events.StaticReplaced(
         instance_id="i", old_member_id="i-1", new_member_id="i-2", old_host="/h1", new_host="/h2"
     )
     assert facts(events)[4].changed == ("session_timeout_ms",)
@@ -229,7 +223,7 @@ def test_12_offsets_that_expire_one_after_another() -> None:
         (1, 60_510, 0),
         (1, 121_000, 0),
     ]
-    assert GroupDeleted(generation=2, since_ms=121_000) in facts(events)
+    assert group_events.GroupDeleted(generation=2, since_ms=121_000) in facts(events)
     assert group.gone
 
 
@@ -326,7 +320,7 @@ def test_20_a_static_member_leaves_for_a_moment() -> None:
     clients.enter("i-2", instance_id="i")
     _, events = replay(clients.log)
     assert facts(events)[4:] == [
-        StaticReplaced(
+        group_events.StaticReplaced(
             instance_id="i",
             old_member_id="i-1",
             new_member_id="i-2",
@@ -383,7 +377,7 @@ def test_23_upgrade_and_downgrade() -> None:
     clients.settle_all()
     clients.depart("n")
     group, events = replay(clients.log, NAMED)
-    conversions = [fact for fact in facts(events) if isinstance(fact, GroupConverted)]
+    conversions = [fact for fact in facts(events) if isinstance(fact, group_events.GroupConverted)]
     assert [(one.from_type, one.to_type, one.generation) for one in conversions] == [
         (GroupType.CLASSIC, GroupType.CONSUMER, 2),
         (GroupType.CONSUMER, GroupType.CLASSIC, 2),
@@ -524,5 +518,5 @@ def test_32_a_simple_group_is_deleted() -> None:
     assert (group.describe()["simple"], group.describe()["state"]) == (True, "Empty")
     group, events = replay([*history, no_offset("t", 0, at=99), no_offset("t", 1, at=99), gone(at=99)])
     assert names(events) == ["offsets.deleted", "group.deleted"]
-    assert facts(events)[1] == GroupDeleted(generation=None, since_ms=99)
+    assert facts(events)[1] == group_events.GroupDeleted(generation=None, since_ms=99)
     assert group.gone

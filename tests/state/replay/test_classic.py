@@ -6,17 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Evidence, History, MemberPicture
-from groupreplay.state.events.group_events import (
-    GroupCreated,
-    GroupDeleted,
-    GroupEmptied,
-    MemberJoined,
-    MemberLeft,
-    MemberUpdated,
-    RebalanceCompleted,
-    StaticReplaced,
-)
 from groupreplay.state.snapshot.members import read_members, rebalance_timeout_ms
 from support.histories.builders import (
     CONTEXT,
@@ -57,8 +48,8 @@ def test_a_life_from_the_first_join_to_the_deletion() -> None:
         "member.left",
         "group.deleted",
     ]
-    assert facts(events)[0] == GroupCreated(generation=0, since_ms=1_000)
-    assert facts(events)[6] == MemberLeft(
+    assert facts(events)[0] == group_events.GroupCreated(generation=0, since_ms=1_000)
+    assert facts(events)[6] == group_events.MemberLeft(
         member_id="a",
         client_id="client-a",
         client_host="/10.0.0.1",
@@ -66,8 +57,8 @@ def test_a_life_from_the_first_join_to_the_deletion() -> None:
         reason="left",
         elapsed_ms=3_990,
     )
-    assert facts(events)[7] == GroupEmptied(generation=4, since_ms=12_000)
-    assert facts(events)[9] == GroupDeleted(generation=4, since_ms=20_000)
+    assert facts(events)[7] == group_events.GroupEmptied(generation=4, since_ms=12_000)
+    assert facts(events)[9] == group_events.GroupDeleted(generation=4, since_ms=20_000)
     assert {event.history for event in events} == {History.FULL}
     assert {event.evidence for event in events} == {Evidence.LOG}
     assert group.gone
@@ -82,7 +73,7 @@ def test_a_completed_rebalance_in_full() -> None:
             generation(2, member("a", [0]), member("bb", [1]), at=5_000, since=4_960, leader="a"),
         ]
     )
-    assert facts(events)[3] == RebalanceCompleted(
+    assert facts(events)[3] == group_events.RebalanceCompleted(
         rebalance_id="era-1-3-102",
         generation=2,
         previous_generation=1,
@@ -176,7 +167,7 @@ def test_a_static_member_comes_back() -> None:
         ]
     )
     assert facts(events)[3:] == [
-        StaticReplaced(
+        group_events.StaticReplaced(
             instance_id="i", old_member_id="i-old", new_member_id="i-new", old_host="/h1", new_host="/h2"
         )
     ]
@@ -212,7 +203,7 @@ def test_a_restarted_member_keeps_its_slot() -> None:
     completed = facts(events)[3]
     assert (completed.joined, completed.left, completed.kept) == ((), (), ("c-2",))
     assert (completed.trigger, completed.partitions_moved) == ("member_joined", 0)
-    assert facts(events)[4] == MemberUpdated(
+    assert facts(events)[4] == group_events.MemberUpdated(
         member_id="c-2", client_id="c", client_host="/h", instance_id=None, changed=("member_id",)
     )
 
@@ -244,7 +235,7 @@ def test_owners_are_remembered_through_an_empty_group() -> None:
             generation(5, member("a-3", [1], client_id="a"), member("b-3", [0], client_id="b"), at=1_900),
         ]
     )
-    rounds = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    rounds = [fact for fact in facts(events) if isinstance(fact, group_events.RebalanceCompleted)]
     assert [(fact.trigger, fact.partitions_moved) for fact in rounds] == [
         ("first_join", 0),
         ("first_join", 2),
@@ -262,7 +253,7 @@ def test_a_cooperative_rebalance_moves_a_partition_once() -> None:
             generation(3, member("a", [0]), member("bb", [1]), at=300),
         ]
     )
-    rounds = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    rounds = [fact for fact in facts(events) if isinstance(fact, group_events.RebalanceCompleted)]
     assert [(fact.trigger, fact.partitions_moved, fact.partitions_unassigned) for fact in rounds] == [
         ("first_join", 0, 0),
         ("member_joined", 0, 1),
@@ -280,7 +271,7 @@ def test_triggers_that_two_generations_can_show() -> None:
         generation(4, member("a", [0, 1], subscribed=["t", "u"]), at=400),
     ]
     _, events = replay(history)
-    rounds = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    rounds = [fact for fact in facts(events) if isinstance(fact, group_events.RebalanceCompleted)]
     assert [fact.trigger for fact in rounds] == [
         "first_join",
         "subscription_changed",
@@ -298,19 +289,19 @@ def test_a_commit_is_a_sign_of_life() -> None:
         generation(2, member("a", [0, 1]), at=600_000),
     ]
     _, events = replay(history)
-    left = next(fact for fact in facts(events) if isinstance(fact, MemberLeft))
+    left = next(fact for fact in facts(events) if isinstance(fact, group_events.MemberLeft))
     assert (left.member_id, left.reason, left.elapsed_ms) == ("bb", "left", 1_990)
     _, events = replay([*history[:2], history[3]])
-    left = next(fact for fact in facts(events) if isinstance(fact, MemberLeft))
+    left = next(fact for fact in facts(events) if isinstance(fact, group_events.MemberLeft))
     assert (left.reason, left.elapsed_ms) == ("unknown", 598_990)
 
 
 def test_members_of_an_emptied_group_left_with_it() -> None:
     """The last members are reported with the reason that the group was emptied."""
     _, events = replay([asked_for(at=1), generation(1, member("a", [0]), at=100), emptied(2, at=900)])
-    assert [(fact.member_id, fact.reason) for fact in facts(events) if isinstance(fact, MemberLeft)] == [
-        ("a", "group_emptied")
-    ]
+    assert [
+        (fact.member_id, fact.reason) for fact in facts(events) if isinstance(fact, group_events.MemberLeft)
+    ] == [("a", "group_emptied")]
 
 
 def test_a_join_that_came_to_nothing() -> None:
@@ -381,7 +372,7 @@ def test_a_simple_group_is_created_by_its_first_commit() -> None:
     """The creation is known only where the whole log before it was read: the job passes that time."""
     history = [commit("t", 0, 5, at=50_000)]
     group, events = replay(history, replace(CONTEXT, complete_since_ms=40_000))
-    assert facts(events) == [GroupCreated(generation=None, since_ms=50_000)]
+    assert facts(events) == [group_events.GroupCreated(generation=None, since_ms=50_000)]
     assert (events[0].simple, events[0].cause.offset) == (True, 100)
     assert (group.describe()["state"], group.describe()["simple"]) == ("Empty", True)
     for unknown in (None, 50_001):
@@ -408,7 +399,11 @@ def test_member_events_are_off_by_default() -> None:
     _, loud = replay(history)
     _, quiet = replay(history, replace(CONTEXT, member_events=False))
     assert quiet == [
-        event for event in loud if not isinstance(event.fact, MemberJoined | MemberUpdated | MemberLeft)
+        event
+        for event in loud
+        if not isinstance(
+            event.fact, group_events.MemberJoined | group_events.MemberUpdated | group_events.MemberLeft
+        )
     ]
     assert names(quiet) == ["group.created", "rebalance.completed", "rebalance.completed", "static.replaced"]
 

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groupreplay.state.events import group_events
 from groupreplay.state.events.event import History
-from groupreplay.state.events.group_events import (
-    GroupConverted,
-    MemberLeft,
-    RebalanceCompleted,
-    RebalanceStarted,
-)
 from groupreplay.state.kafka_terms import GroupType
 from support.histories.builders import (
     CONTEXT,
@@ -64,7 +59,7 @@ def test_a_second_join_takes_as_long_as_it_takes() -> None:
     _, events = replay([*first_join(), *second_join()])
     assert names(events)[4:] == ["rebalance.started", "member.joined", "rebalance.completed"]
     started, completed = facts(events)[4], facts(events)[6]
-    assert started == RebalanceStarted(
+    assert started == group_events.RebalanceStarted(
         rebalance_id=completed.rebalance_id, generation=3, trigger="member_joined"
     )
     assert (completed.duration_ms, completed.partitions_moved, completed.joined) == (500, 1, ("b",))
@@ -175,7 +170,7 @@ def test_an_upgrade_is_a_conversion() -> None:
     ]
     group, events = replay(history)
     assert names(events)[3:] == ["group.converted", "rebalance.started", "member.joined", "member.updated"]
-    assert facts(events)[3] == GroupConverted(
+    assert facts(events)[3] == group_events.GroupConverted(
         from_type=GroupType.CLASSIC, to_type=GroupType.CONSUMER, generation=2, since_ms=5_000
     )
     assert facts(events)[4].trigger == "member_joined"
@@ -194,7 +189,7 @@ def test_a_downgrade_is_a_conversion() -> None:
     group, events = replay(history)
     assert names(events)[4] == "group.converted"
     assert facts(events)[4].to_type is GroupType.CLASSIC
-    assert not [fact for fact in facts(events) if isinstance(fact, MemberLeft)]
+    assert not [fact for fact in facts(events) if isinstance(fact, group_events.MemberLeft)]
     assert (group.describe()["type"], group.describe()["state"], group.describe()["generation"]) == (
         "classic",
         "Stable",
@@ -228,7 +223,7 @@ def test_two_owners_of_one_partition() -> None:
         *operation(3_000, current("a", 3, [1])),
     ]
     group, events = replay(history)
-    completed = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    completed = [fact for fact in facts(events) if isinstance(fact, group_events.RebalanceCompleted)]
     assert completed[-1].generation == 3
     assert [one["partitions"] for one in group.describe()["members"]] == [{TOPIC: [1]}, {TOPIC: [0]}]
 

@@ -12,6 +12,7 @@ from groupreplay.state import Event, Evidence, Group, Observations, Severity
 from groupreplay.state.conditions.rebalance.stuck import Blocker, RebalanceStuck
 from groupreplay.state.conditions.suspects import Suspect
 from groupreplay.state.policy.rules import Policy
+from support.histories import modern_builders
 from support.histories.builders import (
     CONTEXT,
     GROUP,
@@ -26,16 +27,6 @@ from support.histories.builders import (
     names,
     observed,
     placed,
-)
-from support.histories.modern_builders import (
-    UNRELEASED,
-    UNREVOKED,
-    current,
-    described,
-    first_join,
-    group_epoch,
-    operation,
-    target,
 )
 from support.histories.modern_builders import target_epoch as assigned
 from support.histories.probed import MINUTE, PROBING, START, TWO, conditions, probe, rounds, told
@@ -287,15 +278,15 @@ def test_whose_session_expired_meanwhile() -> None:
 def waiting_for_a(began: int) -> list[Raw]:
     """B joins and waits for a partition of A."""
     return [
-        *first_join("a", at=began - MINUTE, rebalance_ms=300_000),
-        *operation(
+        *modern_builders.first_join("a", at=began - MINUTE, rebalance_ms=300_000),
+        *modern_builders.operation(
             began,
-            described("b", rebalance_ms=300_000),
-            group_epoch(3),
-            target("a", [0]),
-            target("b", [1]),
+            modern_builders.described("b", rebalance_ms=300_000),
+            modern_builders.group_epoch(3),
+            modern_builders.target("a", [0]),
+            modern_builders.target("b", [1]),
             assigned(3),
-            current("b", 3, state=UNRELEASED),
+            modern_builders.current("b", 3, state=modern_builders.UNRELEASED),
         ),
     ]
 
@@ -305,7 +296,9 @@ def test_a_member_that_will_not_revoke() -> None:
     began = START
     history = [
         *waiting_for_a(began),
-        *operation(began + 2_000, current("a", 2, [0], state=UNREVOKED, revoking=[1])),
+        *modern_builders.operation(
+            began + 2_000, modern_builders.current("a", 2, [0], state=modern_builders.UNREVOKED, revoking=[1])
+        ),
     ]
     context = replace(CONTEXT, topic_names={"AQIDBAUGBwgJCgsMDQ4PEA": "orders"})
     _, events = told(history, [], began + 6 * MINUTE, context)
@@ -343,8 +336,8 @@ def test_a_holder_that_does_not_even_ask() -> None:
 def test_a_target_that_is_not_made() -> None:
     """Assigning for more than a minute with members: nobody blocks, the assignor or the heartbeats are missing."""
     history = [
-        *first_join("a", at=START - MINUTE),
-        *operation(START, described("b"), group_epoch(3)),
+        *modern_builders.first_join("a", at=START - MINUTE),
+        *modern_builders.operation(START, modern_builders.described("b"), modern_builders.group_epoch(3)),
     ]
     _, events = told(history, [], START + 2 * MINUTE)
     assert conditions(events)[0] == ("rebalance.stuck", "firing", START + MINUTE)

@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Context, Evidence, Severity
-from support.histories.builders import (
-    CONTEXT,
-    Raw,
-    emptied,
-)
+from support.histories import builders
 from support.histories.commit_lives import BEGIN, HOUR, START, beat, live, of, poisoned
 from support.histories.probed import MINUTE, PROBING, told
 
@@ -39,18 +35,18 @@ def test_a_group_that_falls_silent_without_a_prober() -> None:
     [
         pytest.param([*BEGIN, *beat((0, 1), 5_000, MINUTE)], PROBING, id="a prober knows better"),
         pytest.param(
-            [*BEGIN, *beat((0, 1), 5_000, MINUTE, moves=True)], CONTEXT, id="commits on change only"
+            [*BEGIN, *beat((0, 1), 5_000, MINUTE, moves=True)], builders.CONTEXT, id="commits on change only"
         ),
-        pytest.param([*BEGIN, *beat((0, 1), 5_000, 14_000)], CONTEXT, id="four commits"),
-        pytest.param(beat((0, 1), 5_000, MINUTE), CONTEXT, id="nobody is a member"),
+        pytest.param([*BEGIN, *beat((0, 1), 5_000, 14_000)], builders.CONTEXT, id="four commits"),
+        pytest.param(beat((0, 1), 5_000, MINUTE), builders.CONTEXT, id="nobody is a member"),
         pytest.param(
-            [*BEGIN, *beat((0, 1), 5_000, MINUTE), emptied(2, at=START + 2 * MINUTE)],
-            CONTEXT,
+            [*BEGIN, *beat((0, 1), 5_000, MINUTE), builders.emptied(2, at=START + 2 * MINUTE)],
+            builders.CONTEXT,
             id="it is empty",
         ),
     ],
 )
-def test_silence_that_is_not_suspected(history: list[Raw], context: Context) -> None:
+def test_silence_that_is_not_suspected(history: list[builders.Raw], context: Context) -> None:
     """Where commits cannot tell, or need not."""
     assert of(live(history, START + HOUR, context), "rebalance.suspected") == []
 
