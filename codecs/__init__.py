@@ -6,10 +6,9 @@ is None.
 
 from groupreplay.codecs.classic import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from groupreplay.codecs.connect import (
+    ConnectAssignment,
     ConnectMetadata,
     ConnectorTasks,
-    decode_connect_assignment,
-    decode_connect_metadata,
 )
 from groupreplay.codecs.errors import Malformed, Skipped
 from groupreplay.codecs.offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
@@ -21,8 +20,8 @@ from groupreplay.codecs.subscription import (
     Subscription,
     TopicPartitions,
     decode_assignment,
+    decode_blob,
     decode_subscription,
-    encode_assignment,
-    encode_subscription,
+    encode_blob,
     subscribed_topics,
 )

@@ -13,7 +13,6 @@ from groupreplay.state.conditions.condition import (
     EXAMPLE_MEMBER,
     Example,
     MemberCondition,
-    client_fields,
 )
 from groupreplay.state.conditions.detection import (
     QUIET,
@@ -30,6 +29,7 @@ from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.replay.slot_history import timeouts
 from groupreplay.state.replay.topic_names import by_name, names
 from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.members import client_fields
 from groupreplay.state.snapshot.partitions import each
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupreplay.codecs.registry import KEY_TYPES
+from groupreplay.codecs import REGISTRY
 from groupreplay.state.snapshot.modern import RECORDS
 from support.histories.builders import names, replay
 from support.histories.group_records import Described, HeldPartitions, Share, Streams
@@ -11,7 +11,7 @@ from support.histories.modern_builders import operation
 
 def test_every_record_type_has_its_place() -> None:
     """Whatever the codecs read, apart from offsets and classic groups, is replayed."""
-    assert set(RECORDS) == set(KEY_TYPES) - {0, 1, 2}
+    assert set(RECORDS) == set(REGISTRY) - {0, 1, 2}
 
 
 def test_a_share_group_names_its_topics() -> None:

@@ -21,8 +21,7 @@ from groupreplay.codecs import (
     OffsetCommitValue,
     Subscription,
     TopicPartitions,
-    encode_assignment,
-    encode_subscription,
+    encode_blob,
 )
 from groupreplay.state import (
     COMMITS,
@@ -94,8 +93,8 @@ def member(
         client_host=host or f"/10.0.0.{len(member_id)}",
         rebalance_timeout_ms=rebalance_ms,
         session_timeout_ms=session_ms,
-        subscription=encode_subscription(subscription),
-        assignment=encode_assignment(Assignment(version=1, assigned_partitions=assigned, user_data=None)),
+        subscription=encode_blob(subscription),
+        assignment=encode_blob(Assignment(version=1, assigned_partitions=assigned, user_data=None)),
     )
 
 
