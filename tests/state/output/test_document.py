@@ -9,7 +9,7 @@ import pytest
 
 from groupreplay.state import Group
 from support.histories import modern_builders
-from support.histories.builders import CONTEXT, GROUP, generation, member, replay
+from support.histories.builders import CONTEXT, GROUP, check, generation, member, replay
 from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, tasks
 from support.histories.other_kinds import share_group, streams_group
 
@@ -62,11 +62,7 @@ def test_a_member_that_revokes() -> None:
         }
     ]
     (shown,) = documented(group)
-    assert (shown["partitions"], shown["target_partitions"], shown["revoking"]) == (
-        {"orders": "0"},
-        {"orders": "0"},
-        {"orders": "1"},
-    )
+    check(shown, partitions={"orders": "0"}, target_partitions={"orders": "0"}, revoking={"orders": "1"})
 
 
 def test_a_topic_nobody_can_name() -> None:

@@ -12,6 +12,7 @@ from groupreplay.state.snapshot.members import read_members, rebalance_timeout_m
 from support.histories.builders import (
     CONTEXT,
     asked_for,
+    check,
     commit,
     emptied,
     facts,
@@ -19,7 +20,6 @@ from support.histories.builders import (
     gone,
     member,
     names,
-    no_offset,
     replay,
 )
 
@@ -138,15 +138,6 @@ def test_a_hole_in_a_partial_history_claims_nothing() -> None:
     assert facts(events)[1].previous_generation == 7
 
 
-def test_skipped_generations_of_a_full_history() -> None:
-    """Generation 1, then 4: two join phases completed whose assignment was never written."""
-    _, events = replay(
-        [asked_for(at=1), generation(1, member("a", [0]), at=100), generation(4, member("a", [0]), at=900)]
-    )
-    assert facts(events)[-1].skipped_generations == 2
-    assert facts(events)[-1].trigger == "unknown"
-
-
 def test_an_older_coordinator_begins_with_generation_1() -> None:
     """The Scala coordinator wrote no record at creation: generation 1 is a beginning, too."""
     _, events = replay([generation(1, member("a", [0]), at=100)])
@@ -156,8 +147,8 @@ def test_an_older_coordinator_begins_with_generation_1() -> None:
 
 
 def test_a_static_member_comes_back() -> None:
-    """Same generation, same instance id, new member id: a replacement and no rebalance."""
-    _, events = replay(
+    """Same generation, same instance id, new member id: a replacement, no rebalance and no new state."""
+    group, events = replay(
         [
             asked_for(at=1),
             generation(1, member("i-old", [0], instance_id="i", client_id="c", host="/h1"), at=100),
@@ -171,17 +162,7 @@ def test_a_static_member_comes_back() -> None:
             instance_id="i", old_member_id="i-old", new_member_id="i-new", old_host="/h1", new_host="/h2"
         )
     ]
-
-
-def test_a_static_replacement_is_no_new_state() -> None:
-    """The group is Stable since its generation was written, even if a member was replaced since."""
-    group, _ = replay(
-        [
-            generation(1, member("i-old", [0], instance_id="i"), at=100),
-            generation(1, member("i-new", [0], instance_id="i"), at=900, since=101),
-        ]
-    )
-    assert (group.describe()["state"], group.describe()["since_ms"]) == ("Stable", 100)
+    check(group.describe(), state="Stable", since_ms=100)
 
 
 def test_a_sync_written_twice_says_nothing() -> None:
@@ -296,40 +277,11 @@ def test_a_commit_is_a_sign_of_life() -> None:
     assert (left.reason, left.elapsed_ms) == ("unknown", 598_990)
 
 
-def test_members_of_an_emptied_group_left_with_it() -> None:
-    """The last members are reported with the reason that the group was emptied."""
-    _, events = replay([asked_for(at=1), generation(1, member("a", [0]), at=100), emptied(2, at=900)])
-    assert [
-        (fact.member_id, fact.reason) for fact in facts(events) if isinstance(fact, group_events.MemberLeft)
-    ] == [("a", "group_emptied")]
-
-
 def test_a_join_that_came_to_nothing() -> None:
     """Members joined and left without an assignment: the group is still Empty, and no event is emitted."""
     group, events = replay([asked_for(at=1), emptied(2, at=900)])
     assert names(events) == ["group.created"]
     assert (group.describe()["state"], group.describe()["generation"]) == ("Empty", 2)
-
-
-def test_a_group_that_never_completed_its_first_join_is_deleted() -> None:
-    """Generation 0, then the tombstone of the next clean-up."""
-    _, events = replay([asked_for(at=1), gone(at=600_000)])
-    assert names(events) == ["group.created", "group.deleted"]
-
-
-def test_a_tombstone_of_a_group_nobody_knows_says_nothing() -> None:
-    """Compaction may leave a tombstone alone."""
-    group, events = replay([gone(at=5)])
-    assert (names(events), group.gone) == ([], True)
-
-
-def test_deletion_forgets_offsets_in_the_same_operation() -> None:
-    """DeleteGroups writes the offsets' tombstones, then the group's, in one operation."""
-    group, events = replay(
-        [asked_for(at=1), commit("t", 0, 5, at=2), no_offset("t", 0, at=9), gone(at=9)],
-    )
-    assert names(events) == ["group.created", "offsets.deleted", "group.deleted"]
-    assert group.gone
 
 
 def test_a_group_tombstone_leaves_offsets_alone() -> None:

@@ -10,6 +10,7 @@ from groupreplay.state.kafka_terms import GroupType
 from support.histories.builders import (
     CONTEXT,
     asked_for,
+    check,
     commit,
     emptied,
     facts,
@@ -190,11 +191,7 @@ def test_a_downgrade_is_a_conversion() -> None:
     assert names(events)[4] == "group.converted"
     assert facts(events)[4].to_type is GroupType.CLASSIC
     assert not [fact for fact in facts(events) if isinstance(fact, group_events.MemberLeft)]
-    assert (group.describe()["type"], group.describe()["state"], group.describe()["generation"]) == (
-        "classic",
-        "Stable",
-        3,
-    )
+    check(group.describe(), type="classic", state="Stable", generation=3)
 
 
 def test_a_partial_history_claims_nothing_about_members() -> None:

@@ -247,3 +247,9 @@ def facts(events: Iterable[Event]) -> list[Any]:
 def names(events: Iterable[Event]) -> list[str]:
     """The names of the events."""
     return [event.fact.NAME for event in events]
+
+
+def check(shown: Any, **expected: Any) -> None:
+    """Compares these fields of a fact or of a document."""
+    found = {name: shown[name] if isinstance(shown, dict) else getattr(shown, name) for name in expected}
+    assert found == expected, f"{found} != {expected}"

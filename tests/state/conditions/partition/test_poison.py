@@ -7,6 +7,7 @@ from typing import Any
 
 from groupreplay.state import Evidence, Severity
 from support.histories.builders import (
+    check,
     commit,
     no_offset,
 )
@@ -24,14 +25,7 @@ def test_an_offset_that_stays() -> None:
         ("partition.poison", "resolved", START + 2 * HOUR),
     ]
     fact: Any = events[0].fact
-    assert (fact.topic, fact.partition, fact.offset, fact.generations, fact.since_ms, fact.lag) == (
-        "t",
-        0,
-        9,
-        3,
-        START + 30,
-        None,
-    )
+    check(fact, topic="t", partition=0, offset=9, generations=3, since_ms=START + 30, lag=None)
     assert (events[0].severity, events[0].evidence) == (Severity.INFO, Evidence.INFERRED)
 
 

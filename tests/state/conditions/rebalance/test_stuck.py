@@ -18,6 +18,7 @@ from support.histories.builders import (
     GROUP,
     Raw,
     asked_for,
+    check,
     commit,
     emptied,
     facts,
@@ -226,10 +227,7 @@ def test_a_leader_that_never_syncs() -> None:
     assert fact.reason == "not_synced"
     probes = rounds(began, began + 4 * MINUTE, "CompletingRebalance", "b")
     (fact,) = stuck(told([TWO], probes, began + 4 * MINUTE)[1])
-    assert (fact.suspects, fact.suspects_note) == (
-        (),
-        "the leader of the last generation is not in the group any more",
-    )
+    check(fact, suspects=(), suspects_note="the leader of the last generation is not in the group any more")
 
 
 def test_each_reason_is_said_once() -> None:
@@ -316,12 +314,7 @@ def test_a_member_that_will_not_revoke() -> None:
         since_ms=began + 2_000,
         fenced_at_ms=began + 302_000,
     )
-    assert (fact.blockers, fact.suspects, fact.reason, fact.since_ms) == (
-        (blocker,),
-        None,
-        "not_revoked",
-        began + 2_000,
-    )
+    check(fact, blockers=(blocker,), suspects=None, reason="not_revoked", since_ms=began + 2_000)
     assert {event.evidence for event in events} == {Evidence.LOG}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from groupreplay.state import Context, Evidence, Severity
 from support.histories import builders
+from support.histories.builders import check
 from support.histories.commit_lives import BEGIN, HOUR, START, beat, live, of, poisoned
 from support.histories.probed import MINUTE, PROBING, told
 
@@ -19,12 +20,7 @@ def test_a_group_that_falls_silent_without_a_prober() -> None:
     events = live([*BEGIN, *silent], START + HOUR)
     assert of(events, "rebalance.suspected") == [("rebalance.suspected", "firing", sign + 345_001)]
     fact: Any = events[0].fact
-    assert (fact.since_ms, fact.threshold_ms, fact.usual_gap_ms, fact.silent_ms) == (
-        sign,
-        345_000,
-        8_192,
-        345_001,
-    )
+    check(fact, since_ms=sign, threshold_ms=345_000, usual_gap_ms=8_192, silent_ms=345_001)
     assert (events[0].severity, events[0].evidence) == (Severity.INFO, Evidence.INFERRED)
     events = live([*BEGIN, *silent, *beat((0,), 20 * MINUTE, 20 * MINUTE + 1)], START + 21 * MINUTE)
     assert of(events, "rebalance.suspected")[1:] == [("rebalance.suspected", "resolved", START + 20 * MINUTE)]
