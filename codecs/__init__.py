@@ -5,11 +5,7 @@ is None.
 """
 
 from groupreplay.codecs.classic import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from groupreplay.codecs.connect import (
-    ConnectAssignment,
-    ConnectMetadata,
-    ConnectorTasks,
-)
+from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata, ConnectorTasks
 from groupreplay.codecs.errors import Malformed, Skipped
 from groupreplay.codecs.offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
 from groupreplay.codecs.primitives import ZERO_UUID, uuid_bytes, uuid_text

@@ -7,13 +7,7 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.codecs import (
-    ConnectAssignment,
-    ConnectMetadata,
-    ConnectorTasks,
-    Malformed,
-    decode_blob,
-)
+from groupreplay.codecs import ConnectAssignment, ConnectMetadata, ConnectorTasks, Malformed, decode_blob
 from groupreplay.state.snapshot.partitions import by_topic
 
 CONNECT_PROTOCOL_TYPE: Final = "connect"

@@ -9,11 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
-from groupreplay.state.conditions.condition import (
-    EXAMPLE_MEMBER,
-    Example,
-    MemberCondition,
-)
+from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Example, MemberCondition
 from groupreplay.state.conditions.detection import (
     QUIET,
     Dependency,

@@ -10,13 +10,7 @@ from msgspec import Meta
 
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Condition, Example
 from groupreplay.state.conditions.current_rebalance import current, rebalance_timeout_ms, session_timeout_ms
-from groupreplay.state.conditions.detection import (
-    QUIET,
-    Detection,
-    Evaluation,
-    GroupDetector,
-    GroupView,
-)
+from groupreplay.state.conditions.detection import QUIET, Detection, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.rebalance.slow import RebalanceSlow, RebalanceSlowDetector
 from groupreplay.state.conditions.suspects import Suspect, suspects
 from groupreplay.state.display import phrases

@@ -10,7 +10,6 @@ from groupreplay.state.kafka_terms import GroupType
 from support.histories.builders import (
     CONTEXT,
     asked_for,
-    check,
     commit,
     emptied,
     facts,
@@ -177,21 +176,6 @@ def test_an_upgrade_is_a_conversion() -> None:
     assert facts(events)[4].trigger == "member_joined"
     assert [offset["offset"] for offset in group.describe()["offsets"]] == [5]
     assert group.describe()["state"] == "Reconciling"
-
-
-def test_a_downgrade_is_a_conversion() -> None:
-    """The consumer group's records are removed and a classic group is written, Stable, with its members."""
-    history = [
-        *first_join(),
-        *operation(
-            9_000, left("a"), ended(), generation(3, member("a", [0, 1], client_id="client-a", host="/h"))
-        ),
-    ]
-    group, events = replay(history)
-    assert names(events)[4] == "group.converted"
-    assert facts(events)[4].to_type is GroupType.CLASSIC
-    assert not [fact for fact in facts(events) if isinstance(fact, group_events.MemberLeft)]
-    check(group.describe(), type="classic", state="Stable", generation=3)
 
 
 def test_a_partial_history_claims_nothing_about_members() -> None:

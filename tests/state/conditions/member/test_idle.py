@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Evidence, Severity
-from support.histories.builders import (
-    Raw,
-    emptied,
-    generation,
-    member,
-)
+from support.histories.builders import Raw, emptied, generation, member
 from support.histories.commit_lives import HOUR, START, live, of
 from support.histories.probed import MINUTE
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from groupreplay.state import Severity
-from support.histories.builders import (
-    check,
-    generation,
-    member,
-)
+from support.histories.builders import check, generation, member
 from support.histories.commit_lives import BEGIN, HOUR, START, beat, live, of
 from support.histories.probed import MINUTE, PROBING
 

@@ -6,11 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from groupreplay.state import Evidence, Severity
-from support.histories.builders import (
-    check,
-    commit,
-    no_offset,
-)
+from support.histories.builders import check, commit, no_offset
 from support.histories.commit_lives import HOUR, START, beat, live, of, poisoned
 from support.histories.probed import MINUTE, PROBING
 
