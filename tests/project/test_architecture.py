@@ -76,7 +76,6 @@ TODAY: dict[Check, list[str]] = {
     checks.long_modules: [
         "tests/state/conditions/test_scenarios.py",
         "tests/state/model/test_coordinator.py",
-        "tests/state/replay/test_classic.py",
     ],
     checks.long_functions: [
         "state/output/schemas.py event_schema",

@@ -23,6 +23,10 @@ from support.histories.builders import (
     replay,
 )
 
+#: The clients of ``member("a")`` and ``member("bb")``.
+CLIENT_A = {"client_id": "client-a", "client_host": "/10.0.0.1", "instance_id": None}
+CLIENT_BB = {"client_id": "client-bb", "client_host": "/10.0.0.2", "instance_id": None}
+
 
 def test_a_life_from_the_first_join_to_the_deletion() -> None:
     """Created, one member, a second, one leaves, the other leaves, deleted: each event once, in order."""
@@ -50,12 +54,7 @@ def test_a_life_from_the_first_join_to_the_deletion() -> None:
     ]
     assert facts(events)[0] == group_events.GroupCreated(generation=0, since_ms=1_000)
     assert facts(events)[6] == group_events.MemberLeft(
-        member_id="a",
-        client_id="client-a",
-        client_host="/10.0.0.1",
-        instance_id=None,
-        reason="left",
-        elapsed_ms=3_990,
+        member_id="a", **CLIENT_A, reason="left", elapsed_ms=3_990
     )
     assert facts(events)[7] == group_events.GroupEmptied(generation=4, since_ms=12_000)
     assert facts(events)[9] == group_events.GroupDeleted(generation=4, since_ms=20_000)
@@ -82,20 +81,8 @@ def test_a_completed_rebalance_in_full() -> None:
         protocol="range",
         leader="a",
         members=(
-            MemberPicture(
-                member_id="a",
-                client_id="client-a",
-                client_host="/10.0.0.1",
-                instance_id=None,
-                partitions={"t": "0"},
-            ),
-            MemberPicture(
-                member_id="bb",
-                client_id="client-bb",
-                client_host="/10.0.0.2",
-                instance_id=None,
-                partitions={"t": "1"},
-            ),
+            MemberPicture(member_id="a", **CLIENT_A, partitions={"t": "0"}),
+            MemberPicture(member_id="bb", **CLIENT_BB, partitions={"t": "1"}),
         ),
         member_count=2,
         joined=("bb",),
@@ -118,12 +105,10 @@ def test_the_log_begins_in_the_middle() -> None:
     )
     first, second = (event for event in events if event.fact.NAME == "rebalance.completed")
     assert first.history is History.PARTIAL
-    assert (first.fact.joined, first.fact.left, first.fact.kept) == (None, None, None)
-    assert (first.fact.previous_generation, first.fact.skipped_generations) == (None, None)
-    assert (first.fact.trigger, first.fact.partitions_moved) == ("unknown", None)
+    unknown = dict.fromkeys(("joined", "left", "kept", "previous_generation", "skipped_generations"))
+    check(first.fact, **unknown, trigger="unknown", partitions_moved=None)
     assert second.history is History.FULL
-    assert (second.fact.joined, second.fact.left, second.fact.kept) == (("bb",), (), ("a",))
-    assert second.fact.partitions_moved == 1
+    check(second.fact, joined=("bb",), left=(), kept=("a",), partitions_moved=1)
 
 
 def test_a_hole_in_a_partial_history_claims_nothing() -> None:
@@ -133,17 +118,14 @@ def test_a_hole_in_a_partial_history_claims_nothing() -> None:
     )
     assert names(events) == ["rebalance.completed", "rebalance.completed"]
     assert events[1].history is History.PARTIAL
-    assert facts(events)[1].skipped_generations is None
-    assert facts(events)[1].joined is None
-    assert facts(events)[1].previous_generation == 7
+    check(facts(events)[1], skipped_generations=None, joined=None, previous_generation=7)
 
 
 def test_an_older_coordinator_begins_with_generation_1() -> None:
     """The Scala coordinator wrote no record at creation: generation 1 is a beginning, too."""
     _, events = replay([generation(1, member("a", [0]), at=100)])
     assert events[0].history is History.FULL
-    assert (facts(events)[0].joined, facts(events)[0].trigger) == (("a",), "first_join")
-    assert facts(events)[0].skipped_generations is None
+    check(facts(events)[0], joined=("a",), trigger="first_join", skipped_generations=None)
 
 
 def test_a_static_member_comes_back() -> None:
@@ -182,8 +164,7 @@ def test_a_restarted_member_keeps_its_slot() -> None:
         ]
     )
     completed = facts(events)[3]
-    assert (completed.joined, completed.left, completed.kept) == ((), (), ("c-2",))
-    assert (completed.trigger, completed.partitions_moved) == ("member_joined", 0)
+    check(completed, joined=(), left=(), kept=("c-2",), trigger="member_joined", partitions_moved=0)
     assert facts(events)[4] == group_events.MemberUpdated(
         member_id="c-2", client_id="c", client_host="/h", instance_id=None, changed=("member_id",)
     )
@@ -200,8 +181,7 @@ def test_two_consumers_of_one_host_cannot_be_told_apart() -> None:
         ]
     )
     completed = next(fact for fact in facts(events) if getattr(fact, "generation", None) == 2)
-    assert (completed.joined, completed.left, completed.kept) == (("c-3",), ("c-2",), ("c-1",))
-    assert completed.trigger == "unknown"
+    check(completed, joined=("c-3",), left=("c-2",), kept=("c-1",), trigger="unknown")
 
 
 def test_owners_are_remembered_through_an_empty_group() -> None:
@@ -364,8 +344,7 @@ def test_a_group_of_another_protocol_type() -> None:
     """Connect's blobs are not read as subscriptions: partitions and moves are unknown, the rebalance is known."""
     worker = replace(member("w"), subscription=b"\x00\x01whatever", assignment=b"\xff")
     group, events = replay([generation(1, worker, at=5, protocol_type="connect")])
-    assert facts(events)[0].members[0].partitions is None
-    assert facts(events)[0].partitions_moved is None
+    assert (facts(events)[0].members[0].partitions, facts(events)[0].partitions_moved) == (None, None)
     assert group.describe()["subscribed_topics"] == []
 
 

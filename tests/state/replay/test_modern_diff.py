@@ -10,6 +10,7 @@ from groupreplay.state.kafka_terms import GroupType
 from support.histories.builders import (
     CONTEXT,
     asked_for,
+    check,
     commit,
     emptied,
     facts,
@@ -62,8 +63,8 @@ def test_a_second_join_takes_as_long_as_it_takes() -> None:
     assert started == group_events.RebalanceStarted(
         rebalance_id=completed.rebalance_id, generation=3, trigger="member_joined"
     )
-    assert (completed.duration_ms, completed.partitions_moved, completed.joined) == (500, 1, ("b",))
-    assert (completed.previous_generation, completed.skipped_generations) == (2, 0)
+    check(completed, duration_ms=500, partitions_moved=1, joined=("b",))
+    check(completed, previous_generation=2, skipped_generations=0)
 
 
 def test_states_on_the_way() -> None:
