@@ -14,7 +14,7 @@ from groupreplay.codecs import (
     TopicPartitions,
     decode_assignment,
     decode_subscription,
-    encode_assignment,
+    encode_blob,
 )
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
 from groupreplay.state.model import consumer_records as records
@@ -171,7 +171,7 @@ def encode_classic_assignment(
     for topic, number in sorted(partitions):
         if topic in names:
             by_name.setdefault(names[topic], []).append(number)
-    return encode_assignment(
+    return encode_blob(
         Assignment(
             version=decode_member_subscription(subscription).version,
             assigned_partitions=tuple(

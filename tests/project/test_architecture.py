@@ -76,8 +76,6 @@ TODAY: dict[Check, list[str]] = {
     checks.long_modules: [
         "tests/state/conditions/test_scenarios.py",
         "tests/state/model/test_coordinator.py",
-        "tests/state/replay/test_classic.py",
-        "tests/state/replay/test_modern_diff.py",
     ],
     checks.long_functions: [
         "state/output/schemas.py event_schema",
@@ -86,7 +84,6 @@ TODAY: dict[Check, list[str]] = {
         "streaming/local/ivy.py retrieve",
         "tests/golden/refresh_stored_states.py histories",
         "tests/support/histories/builders.py _run",
-        "tests/support/histories/other_kinds.py streams_group",
     ],
     checks.repeated_class_names: [],
     checks.old_names: [],

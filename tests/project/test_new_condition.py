@@ -54,7 +54,7 @@ class MembersFewDetector(GroupDetector):
 
 REPLAY = """
 import json
-from groupreplay.state import cloud_event
+from groupreplay.state.output.envelope import cloud_event
 from groupreplay.streaming.config.rules_file import parse_rules
 from groupreplay.streaming.text.event_text import line_of
 from support.histories.builders import CONTEXT, asked_for, generation, member, replay

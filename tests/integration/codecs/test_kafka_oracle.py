@@ -7,16 +7,8 @@ from random import Random
 
 import pytest
 
-from groupreplay.codecs import (
-    REGISTRY,
-    Key,
-    Value,
-    decode_key,
-    decode_value,
-    encode_key,
-    encode_value,
-    to_json,
-)
+from groupreplay.codecs import REGISTRY, Key, Value, decode_key, decode_value, encode_key, encode_value
+from groupreplay.codecs.kafka_json import to_json
 from groupreplay.streaming.local.jars import jar_paths
 from support.histories.record_samples import random_record, with_unknown_tags
 from support.kafka.kafka_classes import KafkaClasses, kafka_classes

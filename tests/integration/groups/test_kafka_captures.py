@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value, to_json
+from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
+from groupreplay.codecs.kafka_json import to_json
 from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths

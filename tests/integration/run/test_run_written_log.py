@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from groupreplay.codecs import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
+from groupreplay.codecs.consumer import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.output import Output

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from groupreplay.codecs import Subscription, encode_subscription
+from groupreplay.codecs import Subscription, encode_blob
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic_group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
 from groupreplay.state.model.requests import DeleteGroup, Protocol
@@ -101,7 +101,7 @@ def test_topics_of_a_subscription_that_cannot_be_read_are_not_known() -> None:
     """With unknown topics the offsets of consumers are protected, those of other protocol types are not."""
     one = group(Phase.PREPARING_REBALANCE)
     broken = member("a")
-    broken.protocols = (Protocol("range", encode_subscription(Subscription(version=1, topics=("t",)))[:7]),)
+    broken.protocols = (Protocol("range", encode_blob(Subscription(version=1, topics=("t",)))[:7]),)
     one.add(broken, "consumer")
     one.next_generation(5)
     assert (one.subscribed_topics, one.is_subscribed("any")) == (None, True)

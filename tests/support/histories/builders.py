@@ -21,8 +21,7 @@ from groupreplay.codecs import (
     OffsetCommitValue,
     Subscription,
     TopicPartitions,
-    encode_assignment,
-    encode_subscription,
+    encode_blob,
 )
 from groupreplay.state import (
     COMMITS,
@@ -94,8 +93,8 @@ def member(
         client_host=host or f"/10.0.0.{len(member_id)}",
         rebalance_timeout_ms=rebalance_ms,
         session_timeout_ms=session_ms,
-        subscription=encode_subscription(subscription),
-        assignment=encode_assignment(Assignment(version=1, assigned_partitions=assigned, user_data=None)),
+        subscription=encode_blob(subscription),
+        assignment=encode_blob(Assignment(version=1, assigned_partitions=assigned, user_data=None)),
     )
 
 
@@ -248,3 +247,9 @@ def facts(events: Iterable[Event]) -> list[Any]:
 def names(events: Iterable[Event]) -> list[str]:
     """The names of the events."""
     return [event.fact.NAME for event in events]
+
+
+def check(shown: Any, **expected: Any) -> None:
+    """Compares these fields of a fact or of a document."""
+    found = {name: shown[name] if isinstance(shown, dict) else getattr(shown, name) for name in expected}
+    assert found == expected, f"{found} != {expected}"

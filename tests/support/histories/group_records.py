@@ -128,10 +128,10 @@ class Share(Consumer):
         )
 
     def state_partitions(self, partitions: Sequence[int]) -> Raw:
-        """Type 15, which also has the topic's name."""
+        """Type 15: the topic, with its name, is being initialised."""
         topic = share.TopicPartitionsInfo(topic_id=TOPIC_ID, topic_name="t", partitions=tuple(partitions))
         return self.record(
-            "StatePartitionMetadata", initializing_topics=(), initialized_topics=(topic,), deleting_topics=()
+            "StatePartitionMetadata", initializing_topics=(topic,), initialized_topics=(), deleting_topics=()
         )
 
 

@@ -10,8 +10,7 @@ from groupreplay.codecs import (
     Assignment,
     Subscription,
     TopicPartitions,
-    encode_assignment,
-    encode_subscription,
+    encode_blob,
 )
 from groupreplay.state.model.classic_group import ClassicGroup
 from groupreplay.state.model.consumer_group import Topic
@@ -40,13 +39,13 @@ STEP_MS = 10
 
 def subscription(*topics: str) -> bytes:
     """A consumer's metadata."""
-    return encode_subscription(Subscription(version=1, topics=topics))
+    return encode_blob(Subscription(version=1, topics=topics))
 
 
 def owning(topic: str, *partitions: int) -> bytes:
     """A consumer's assignment."""
     assigned = (TopicPartitions(topic=topic, partitions=partitions),) if partitions else ()
-    return encode_assignment(Assignment(version=1, assigned_partitions=assigned))
+    return encode_blob(Assignment(version=1, assigned_partitions=assigned))
 
 
 def protocols(*names: str, topics: tuple[str, ...] = ("t",)) -> tuple[Protocol, ...]:
