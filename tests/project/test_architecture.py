@@ -87,7 +87,6 @@ TODAY: dict[Check, list[str]] = {
         "streaming/local/ivy.py retrieve",
         "tests/golden/refresh_stored_states.py histories",
         "tests/support/histories/builders.py _run",
-        "tests/support/histories/other_kinds.py streams_group",
     ],
     checks.repeated_class_names: [],
     checks.old_names: [],
