@@ -127,6 +127,12 @@ class Clients:
         self.take(self.coordinator.handle(request, self.now))
         return self.answer(request, known)
 
+    def told(self, request: Request) -> Answer:
+        """Send a request and return its answer, which must not have to wait."""
+        answer = self.ask(request)
+        assert answer is not None
+        return answer
+
     def answer(self, request: Request, known: int = 0) -> Answer | None:
         """The answer to an earlier request; None when there is none yet."""
         return next((answer for asked, answer in self.answers[known:] if asked is request), None)
@@ -202,6 +208,12 @@ class Clients:
         """Commit one offset, by default without a member."""
         commits = (Commit(topic=topic, partition=partition, offset=offset),)
         return self.error(OffsetCommit(commits=commits, **fields))  # type: ignore[arg-type]
+
+    @property
+    def member_ids(self) -> list[str]:
+        """The ids of the group's members, of either type; none without a group."""
+        group = self.coordinator.group
+        return list(group.members) if group else []
 
     @property
     def group(self) -> ClassicGroup:
