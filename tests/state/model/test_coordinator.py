@@ -360,10 +360,7 @@ def test_a_pending_member_leaves() -> None:
 def test_who_syncs_before_the_leader_waits_for_it() -> None:
     """Then all members get their assignments; later SyncGroups are answered at once."""
     clients = Clients()
-    clients.join("a")
-    clients.join("b")
-    clients.wait(6_000)
-    first, second = clients.group.members
+    first, second = clients.completing()
     waiting = clients.syncing(second)
     assert clients.ask(waiting) is None
     assert clients.sync(first) == Answer(

@@ -186,14 +186,21 @@ class Clients:
 
     def stable(self, *names: str, **fields: object) -> list[str]:
         """A new group with these members, all synced: their ids."""
-        requests = [self.join(name, **fields)[0] for name in names or ("c",)]
+        for name in names or ("c",):
+            self.join(name, **fields)
         while self.state != "CompletingRebalance":
             self.wait(1_000)
-        answers = [self.answer(request) for request in requests]
-        ids = [answer.member_id for answer in answers if answer]
+        ids = self.member_ids
         for member_id in sorted(ids, key=lambda one: one != self.group.leader):
             self.sync(member_id)
         return ids
+
+    def completing(self, **fields: object) -> list[str]:
+        """A new group whose members a and b have joined and not synced: their ids, the leader's first."""
+        for name in "ab":
+            self.join(name, **fields)
+        self.wait(6_000)
+        return self.member_ids
 
     def heartbeat(self, member_id: str, **fields: object) -> str | None:
         """The error of a member's heartbeat."""

@@ -23,13 +23,12 @@ from groupreplay.state.model.requests import (
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
-    Protocol,
     Request,
     SyncGroup,
     TopicIdPartition,
 )
 from support.kafka.waiting import wait_until
-from support.model.classic_clients import owning, subscription
+from support.model.classic_clients import owning, protocols
 
 HOST = "/127.0.0.1"
 #: Fields of records that are times.
@@ -186,18 +185,17 @@ class ScriptWorld(ABC):
         return self.send(member.name, request)
 
     def _joining(self, member: ScriptMember, **changes: Any) -> JoinGroup:
-        fields_: dict[str, Any] = {
-            "member_id": member.member_id,
-            "instance_id": member.instance_id,
-            "client_id": member.name,
-            "client_host": HOST,
-            "session_timeout_ms": member.session_ms,
-            "rebalance_timeout_ms": member.rebalance_ms,
-            "protocols": (Protocol("range", subscription("t")),),
-            "skips_assignment": False,
-            **changes,
-        }
-        return JoinGroup(**fields_)
+        request = JoinGroup(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.name,
+            client_host=HOST,
+            session_timeout_ms=member.session_ms,
+            rebalance_timeout_ms=member.rebalance_ms,
+            protocols=protocols(),
+            skips_assignment=False,
+        )
+        return replace(request, **changes)
 
     def joined(self, member: ScriptMember, waiting: Waiting) -> Answer:
         """The answer to a JoinGroup, with the member id and the generation."""
@@ -261,12 +259,8 @@ class ScriptWorld(ABC):
         """The heartbeat with which a member joins."""
         member.epoch, member.owned = 0, frozenset()
         member.member_id = member.member_id or member.name
-        fields_: dict[str, Any] = {
-            "rebalance_timeout_ms": member.rebalance_ms,
-            "topics": topics or ("t",),
-            **changes,
-        }
-        return self.live(member, **fields_)
+        first = {"rebalance_timeout_ms": member.rebalance_ms, "topics": topics or ("t",)}
+        return self.live(member, **{**first, **changes})
 
     def live(self, member: ScriptMember, **changes: Any) -> Answer:
         """A member's heartbeat with its epoch and its partitions."""
@@ -278,16 +272,15 @@ class ScriptWorld(ABC):
 
     def living(self, member: ScriptMember, **changes: Any) -> ConsumerGroupHeartbeat:
         """The request of a heartbeat."""
-        fields_: dict[str, Any] = {
-            "member_id": member.member_id,
-            "member_epoch": member.epoch,
-            "instance_id": member.instance_id,
-            "client_id": member.name,
-            "client_host": HOST,
-            "owned": member.owned,
-            **changes,
-        }
-        return ConsumerGroupHeartbeat(**fields_)
+        request = ConsumerGroupHeartbeat(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            instance_id=member.instance_id,
+            client_id=member.name,
+            client_host=HOST,
+            owned=member.owned,
+        )
+        return replace(request, **changes)
 
     def go(self, member: ScriptMember, epoch: int = -1) -> Answer:
         """A member leaves, with epoch -2 for a while."""
