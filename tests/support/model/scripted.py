@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from groupreplay.codecs import Key
 from groupreplay.state.model.consumer_group import Topic
@@ -57,10 +57,9 @@ class ScriptMember:
     rebalance_ms: int = 30_000
 
 
-class Waiting(ABC):
+class Waiting(Protocol):
     """A request without an answer yet."""
 
-    @abstractmethod
     def answer(self) -> Answer:
         """Wait for the answer."""
 
@@ -123,9 +122,10 @@ class ScriptWorld(ABC):
     def until_written(self, count: int) -> None:
         """Wait for this number of further records."""
         known = len(self.written())
-        self._until(lambda: len(self.written()) >= known + count)
+        self.until(lambda: len(self.written()) >= known + count)
 
-    def _until(self, condition: Any) -> None:
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the condition holds."""
         wait_until(condition)
 
     def until_told(self, member: ScriptMember, request: Request, error: Error) -> None:
