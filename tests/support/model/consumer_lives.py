@@ -17,7 +17,6 @@ from groupreplay.state.model.classic_group import ClassicGroup
 from groupreplay.state.model.consumer_group import ConsumerGroup, ConsumerMember, Topic
 from groupreplay.state.model.requests import (
     Commit,
-    ConsumerGroupHeartbeat,
     DeleteGroup,
     OffsetCommit,
     OffsetDelete,
@@ -358,15 +357,3 @@ HAPPENINGS: dict[str, Callable[[ConsumerClients, int], None]] = {
         )
     },
 }
-
-
-def wrong_requests(clients: ConsumerClients) -> list[ConsumerGroupHeartbeat]:
-    """Heartbeats that are refused in any state of the group."""
-    asked = ConsumerGroupHeartbeat(member_id="x", member_epoch=1, client_id="c", client_host="/h")
-    return [
-        replace(asked, member_id=""),
-        replace(asked, member_epoch=-3),
-        replace(asked, member_epoch=-2),
-        replace(asked, member_epoch=0),
-        replace(asked, assignor="mine"),
-    ]
