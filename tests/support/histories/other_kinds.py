@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from groupreplay.codecs import streams
+from groupreplay.codecs.consumer import TopicIdPartitions
 from support.histories.builders import Raw
-from support.histories.group_records import HeldPartitions, Share, Streams
-from support.histories.modern_builders import operation
+from support.histories.group_records import Share, Streams
+from support.histories.modern_builders import TOPIC_ID, operation
 
 
 def share_group(at: int) -> list[Raw]:
     """Member ``a`` in rack ``r-1`` at epoch 2 owns partitions 0 and 1 of the topic; its target is partition 0."""
-    write = Share()
-    client = {"client_id": "app", "client_host": "/h"}
+
+    def topic(*partitions: int) -> tuple[TopicIdPartitions, ...]:
+        return (TopicIdPartitions(topic_id=TOPIC_ID, partitions=partitions),)
+
+    client = {"rack_id": "r-1", "client_id": "app", "client_host": "/h"}
+    epochs = {"member_epoch": 2, "previous_member_epoch": 1}
+    record = Share().record
     return operation(
         at,
-        write.record("MemberMetadata", "a", rack_id="r-1", **client, subscribed_topic_names=("t",)),
-        write.group_epoch(3, 7),
-        write.target("a", [0]),
-        write.target_epoch(3),
-        write.current("a", HeldPartitions(2, previous=1, assigned=(0, 1))),
+        record("MemberMetadata", "a", **client, subscribed_topic_names=("t",)),
+        record("Metadata", epoch=3, metadata_hash=7),
+        record("TargetAssignmentMember", "a", topic_partitions=topic(0)),
+        record("TargetAssignmentMetadata", assignment_epoch=3),
+        record("CurrentMemberAssignment", "a", **epochs, state=0, assigned_partitions=topic(0, 1)),
     )
 
 
@@ -33,18 +39,24 @@ def streams_group(at: int) -> list[Raw]:
     def task(subtopology: str, *partitions: int) -> tuple[streams.TaskIds, ...]:
         return (streams.TaskIds(subtopology_id=subtopology, partitions=partitions),)
 
-    write = Streams()
     client = {"instance_id": None, "rack_id": None, "client_id": "app", "client_host": "/h"}
     target = {"active_tasks": task("0", 0, 1), "standby_tasks": (), "warmup_tasks": task("1", 2)}
-    held = {"active_tasks": owned("0", 0), "standby_tasks": owned("1", 3), "warmup_tasks": ()}
-    revoked = {f"{role}_pending_revocation": () for role in held}
-    epochs = {"member_epoch": 2, "previous_member_epoch": 1}
+    current = {"active_tasks": owned("0", 0), "standby_tasks": owned("1", 3), "warmup_tasks": ()}
+    record = Streams().record
     return operation(
         at,
-        write.record("MemberMetadata", "a", **client, topology_epoch=4, process_id="p-1", client_tags=()),
-        write.record("Topology", epoch=4, subtopologies=()),
-        write.group_epoch(3, 7, validated=4),
-        write.record("TargetAssignmentMember", "a", **target),
-        write.target_epoch(3),
-        write.record("CurrentMemberAssignment", "a", **epochs, state=1, **held, **revoked),
+        record("MemberMetadata", "a", **client, topology_epoch=4, process_id="p-1", client_tags=()),
+        record("Topology", epoch=4, subtopologies=()),
+        record("Metadata", epoch=3, metadata_hash=7, validated_topology_epoch=4),
+        record("TargetAssignmentMember", "a", **target),
+        record("TargetAssignmentMetadata", assignment_epoch=3),
+        record(
+            "CurrentMemberAssignment",
+            "a",
+            member_epoch=2,
+            previous_member_epoch=1,
+            state=1,
+            **current,
+            **{f"{name}_pending_revocation": () for name in current},
+        ),
     )
