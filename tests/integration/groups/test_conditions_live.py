@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -16,13 +15,11 @@ from confluent_kafka import Producer, TopicPartition
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.watched import Heard, Watch, watching
 from support.kafka.clients import new_consumer
 from support.kafka.live_groups import Story, World
 from support.kafka.polled_members import ignore
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.process_guard import GuardedProcess
 
 pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(600)]
 

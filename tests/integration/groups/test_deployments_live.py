@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer
 
 from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.watched import Heard, producing, watching
 from support.kafka.live_groups import Condition, Story, World
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.process_guard import GuardedProcess
 
 pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -7,16 +7,14 @@ story waits for the session timeout of a killed member (45 s, the broker's defau
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import TopicPartition
 
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.kafka_admin import by_broker, by_log
 from support.kafka.live_groups import Json, ReplayedGroups, Story, World
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
 

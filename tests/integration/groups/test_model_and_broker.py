@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import TopicCollection
@@ -13,13 +12,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.state.model.consumer_group import Topic
 from groupreplay.state.model.requests import Error, Protocol, Settings
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.group_configs import set_group_configs
 from support.model.classic_clients import subscription
 from support.model.scripted import ScriptMember, ScriptWorld, differences, members
 from support.model.scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
 
@@ -343,8 +340,6 @@ SESSIONS: dict[Script, int] = {consumer_expires: 2_000}
 @pytest.fixture(scope="module")
 def small() -> Iterator[EmbeddedBroker]:
     """One broker for all scripts, with small limits for members."""
-    from groupreplay.streaming.local.broker import EmbeddedBroker
-
     with EmbeddedBroker(offsets_partitions=OFFSETS_PARTITIONS, overrides=OVERRIDES) as running:
         yield running
 

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -25,11 +25,9 @@ from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.topic_reader import read_topic
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from support.kafka.kafka_admin import KafkaAdmin, by_broker, by_log, kafka_admin
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.broker
 
