@@ -166,9 +166,10 @@ def read_json(server: str, topic: str) -> list[Json]:
     return [json.loads(one.value or b"{}") for one in read_topic(server, topic)]
 
 
-def read_topic(server: str, topic: str) -> list[Message]:
+def read_topic(server: str, topic: str, isolation: str = "read_committed") -> list[Message]:
     """Everything that is in a topic at this moment; nothing when the topic does not exist yet."""
-    with closing(Connection(Cluster(bootstrap_servers=server)).consumer()) as consumer:
+    cluster = Cluster(bootstrap_servers=server)
+    with closing(Connection(cluster).consumer(isolation)) as consumer:
         known = consumer.list_topics(timeout=30).topics.get(topic)
         partitions = [] if known is None else list(known.partitions)
         spans = {partition: _span(consumer, topic, partition) for partition in partitions}

@@ -26,12 +26,12 @@ def replayed_topics(server: str, probes: str, *flags: object) -> list[Json]:
     return [json.loads(line) for line in printed.stdout.splitlines()]
 
 
-def replayed_log(server: str, groups: Sequence[str] = (), **known: Any) -> tuple[list[Json], Replay]:
+def replayed_log(server: str, **known: Any) -> tuple[list[Json], Replay]:
     """The events of the log alone, with the broker's retention, and the replay with its groups."""
     cluster = Cluster(bootstrap_servers=server)
     log = topic_reader.read_topic(cluster)
     retention = effective_retention(RetentionFlags(), Connection(cluster)).for_context()
-    replay = Replay(Context(cluster_id=log.cluster_id, era=log.era, **retention, **known), groups)
+    replay = Replay(Context(cluster_id=log.cluster_id, era=log.era, **retention, **known))
     events = [json.loads(row.value or b"") for row in replay.feed(log) if row.output is Output.EVENTS]
     return events, replay
 
