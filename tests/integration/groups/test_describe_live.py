@@ -61,10 +61,10 @@ def shared(address: str) -> bool:
 
 
 def ours(address: str, group: str, *more: str) -> list[dict[str, str]]:
-    """The rows that groupreplay prints, with ``-`` for empty cells."""
+    """The rows that groupreplay prints, with ``-`` for empty cells, and member ids that begin with ``+`` as they are."""
     words = ("describe", "--bootstrap-server", address, "--group", group, "-o", "csv", *more)
     rows = csv.DictReader(io.StringIO(invoke(*words).stdout))
-    return [{name: cell or "-" for name, cell in row.items()} for row in rows]
+    return [{name: cell.removeprefix("'") or "-" for name, cell in row.items()} for row in rows]
 
 
 def kafkas(tool: str, address: str, *more: str) -> list[dict[str, str]]:
