@@ -56,7 +56,7 @@ def test_linked_files_and_anchors_exist() -> None:
         (page, target, anchor)
         for page in tracked()
         if page.suffix == ".md"
-        for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text())
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)", page.read_text())
         if "://" not in target
     ]
     linked = [(page, page.parent / target if target else page, anchor) for page, target, anchor in links]

@@ -61,7 +61,7 @@ def shared(address: str) -> bool:
 
 
 def ours(address: str, group: str, *more: str) -> list[dict[str, str]]:
-    """The rows that groupreplay prints, with ``-`` for empty cells, and member ids that begin with ``+`` as they are."""
+    """The rows that groupreplay prints, with ``-`` for empty cells and without the quote before a ``+``."""
     words = ("describe", "--bootstrap-server", address, "--group", group, "-o", "csv", *more)
     rows = csv.DictReader(io.StringIO(invoke(*words).stdout))
     return [{name: cell.removeprefix("'") or "-" for name, cell in row.items()} for row in rows]

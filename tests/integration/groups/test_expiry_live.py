@@ -15,6 +15,8 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.state.model.requests import Commit, Error, OffsetCommit, OffsetDelete
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.replays import Json, event_name, replayed_log
 from support.kafka.clients import make_topics, new_consumer, open_transaction
@@ -94,7 +96,8 @@ class Clients:
     def losses(self) -> dict[str, list[Json]]:
         """The data of the events about expired and deleted offsets, by group."""
         lost: dict[str, list[Json]] = {}
-        for event in replayed_log(self.server)[0]:
+        names = Connection(Cluster(bootstrap_servers=self.server)).topic_names()
+        for event in replayed_log(self.server, topic_names=names)[0]:
             if event_name(event) in ("offsets.expired", "offsets.deleted"):
                 lost.setdefault(event["data"]["group_id"], []).append(event["data"])
         return lost
