@@ -85,7 +85,6 @@ TODAY: dict[Check, list[str]] = {
         "state/replay/modern_diff.py _emit_completed",
         "streaming/local/broker.py __init__",
         "streaming/local/ivy.py retrieve",
-        "tests/golden/refresh_stored_states.py histories",
         "tests/support/histories/builders.py _run",
         "tests/support/histories/other_kinds.py streams_group",
     ],

@@ -38,9 +38,9 @@ GROUP = 'alert "live"\n\\ {x} \x1b[31m'
 #: What has no answer while a group is stuck and all else is well.
 MAY_BE_EMPTY = {
     *(f"alert {alert['alert']}" for alert in alerts() if alert["alert"] != "ConsumerGroupRebalanceStuck"),
-    "panel First offsets to expire A",
-    "panel Rebalances per hour, the busiest 20 A",
-    "panel What the job cannot see A",
+    "panel Next offsets to expire A",
+    "panel Rebalances per hour, top 20 groups A",
+    "panel Problems of the job A",
 }
 #: A client in Java could even do this.
 WORSE = "nul\x00\u202e" + "x" * 30_000
