@@ -14,14 +14,13 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from confluent_kafka import Producer
 
 from groupreplay.streaming.exporter.collector import group_label
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
 from support.job.sink_messages import document, stable
-from support.kafka.clients import make_topics
+from support.kafka.clients import make_topics, produce
 from support.kafka.polled_members import PolledMembers
 from support.kafka.secured import free_ports
 from support.kafka.waiting import wait_until
@@ -70,7 +69,6 @@ class Monitored:
         self._log = folder / "prometheus.log"
         self.prometheus = self._prometheus(folder)
         exit_.callback(self.prometheus.end, 15)
-        self._producer, self._states = Producer({"bootstrap.servers": servers}), topics.states
 
     def _prometheus(self, folder: Path) -> GuardedProcess:
         config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
@@ -105,8 +103,9 @@ class Monitored:
 
     def write_document(self, group_id: str) -> None:
         """A group that no client here could make."""
-        self._producer.produce(self._states, document(stable()[0], group_id), group_id.encode())
-        assert self._producer.flush(30) == 0
+        produce(
+            self.job.server, self.job.topics.states, [(group_id.encode(), document(stable()[0], group_id))]
+        )
 
     def wait(self, condition: Callable[[], object]) -> None:
         """Polls the members meanwhile, and looks at the condition now and then."""

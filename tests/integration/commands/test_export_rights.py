@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.kafka.rights import Right
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.sink_messages import job_document
-from support.kafka.clients import make_topics
+from support.kafka.clients import make_topics, produce
 from support.kafka.secured import PASSWORD, SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
 
@@ -48,9 +47,7 @@ def test_reading_is_enough(tmp_path: Path) -> None:
     with secured_broker(tmp_path) as guarded:
         servers = guarded.broker.bootstrap_servers
         make_topics(servers, dict.fromkeys(TOPICS.values(), 1))
-        producer = Producer({"bootstrap.servers": servers})
-        producer.produce(TOPICS["job"], job_document(now_ms(), trigger_seconds=3_600), JOB_KEY)
-        assert producer.flush(30) == 0
+        produce(servers, TOPICS["job"], [(JOB_KEY, job_document(now_ms(), trigger_seconds=3_600))])
         command = [sys.executable, "-m", "groupreplay.streaming", "export", "--listen", "127.0.0.1:0"]
         command += ["--bootstrap-server", guarded.checked, "--debug"]
         command += ["--command-config", str(guarded.properties(tmp_path))]

@@ -11,7 +11,6 @@ from typing import Any
 
 import duckdb
 import pytest
-from confluent_kafka import Producer
 
 from groupreplay.state import Event, Group, Observations
 from groupreplay.state.snapshot.observations import Probe
@@ -23,7 +22,7 @@ from support.job.captures import invoke
 from support.job.replays import named
 from support.job.sink_messages import SINCE_MS, events
 from support.job.spark_sessions import small_session
-from support.kafka.clients import make_topics
+from support.kafka.clients import make_topics, produce
 from support.kafka.waiting import wait_until
 from support.paths import ROOT
 
@@ -44,10 +43,8 @@ def block(language: str, number: int = 0) -> str:
 def server(broker: EmbeddedBroker) -> str:
     """A topic with the events of four groups, every one twice, as after a kill."""
     make_topics(broker.bootstrap_servers, {TOPIC: 2})
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    for value in written() * 2:
-        producer.produce(TOPIC, value, key=json.loads(value)["data"]["group_id"].encode())
-    assert producer.flush(60) == 0
+    keyed = [(json.loads(value)["data"]["group_id"].encode(), value) for value in written()]
+    produce(broker.bootstrap_servers, TOPIC, keyed * 2)
     return broker.bootstrap_servers
 
 

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from support.job.replays import named, replayed_log
-from support.kafka.clients import make_topics
+from support.kafka.clients import make_topics, produce
 from support.kafka.kafka_admin import KafkaAdmin, by_broker, by_log, kafka_admin
 
 pytestmark = pytest.mark.broker
@@ -118,11 +118,8 @@ class Churn:
 def churn(broker: EmbeddedBroker, prefix: str, seed: int) -> Iterator[Churn]:
     """Groups on the broker, and topics with messages for their commits."""
     make_topics(broker.bootstrap_servers, TOPICS)
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    for topic, count in TOPICS.items():
-        for number in range(200):
-            producer.produce(topic, b"x", partition=number % count)
-    producer.flush(30)
+    for topic in TOPICS:
+        produce(broker.bootstrap_servers, topic, [(None, b"x")] * 200)
     made = Churn(broker.bootstrap_servers, prefix, seed)
     try:
         yield made

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from groupreplay.codecs import decode_key
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, comparable, read_topic, running_job, topic_names
 from support.job.replays import event_name, replayed_log
-from support.kafka.clients import make_topics, new_consumer
+from support.kafka.clients import make_topics, new_consumer, produce
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -59,10 +59,7 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
     with EmbeddedBroker(offsets_partitions=4) as broker:
         server = broker.bootstrap_servers
         make_topics(server, {ORDERS: 2})
-        producer = Producer({"bootstrap.servers": server})
-        for _ in range(10):
-            producer.produce(ORDERS, b"x")
-        assert producer.flush(60) == 0
+        produce(server, ORDERS, [(None, b"x")] * 10)
         with group_member(server, "old"):
             pass
 

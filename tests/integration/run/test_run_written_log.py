@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from groupreplay.codecs import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from groupreplay.streaming.local.broker import EmbeddedBroker
@@ -29,7 +28,7 @@ from support.job.jobs import (
     write_log,
 )
 from support.job.replays import event_name, replayed_log
-from support.kafka.clients import make_topics
+from support.kafka.clients import make_topics, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -197,10 +196,8 @@ def test_a_killed_job_loses_nothing_and_invents_nothing(world: World, tmp_path: 
     """
     topics = topic_names("killed")
     make_topics(world.server, {topics.probes: 1})
-    producer = Producer({"bootstrap.servers": world.server})
     foreign = {"run_id": "another", "caught_up_ms": time.time_ns() // 1_000_000}
-    producer.produce(topics.probes, key=b"\0", value=json.dumps(foreign))
-    assert producer.flush(60) == 0
+    produce(world.server, topics.probes, [(b"\0", json.dumps(foreign).encode())])
 
     flags = ("--backfill-events", "--member-events", "--max-offsets-per-trigger", "140")
     with running_job(world.server, tmp_path / "checkpoint", topics, *flags) as job:

@@ -9,7 +9,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
@@ -20,6 +19,7 @@ from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_events, to
 from support.job.own_process import keep_session, run_until
 from support.job.replays import replayed_topics
 from support.job.stored_checkpoint import StoredLog, offsets_of, unpack
+from support.kafka.clients import produce
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -80,11 +80,8 @@ def fill_probes(checkpoint: Path, server: str) -> None:
     (read,) = (
         json.loads(line)[TOPICS.probes] for line in last.read_text().splitlines() if TOPICS.probes in line
     )
-    producer = Producer({"bootstrap.servers": server})
     for partition, count in read.items():
-        for _ in range(count):
-            producer.produce(TOPICS.probes, b"{}", partition=int(partition))
-    assert producer.flush(60) == 0
+        produce(server, TOPICS.probes, [(None, b"{}")] * count, int(partition))
 
 
 def second_half(stored: StoredLog, server: str) -> dict[str, Json]:

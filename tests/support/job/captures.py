@@ -24,16 +24,12 @@ ERA = "era-1"
 
 def raw(history: Iterable[Record], *, partition: int = PARTITION) -> list[Raw]:
     """A history of one group as the bytes of its records."""
-    return [
-        Raw(
-            partition,
-            record.offset,
-            record.at,
-            encode_key(record.key),
-            None if record.value is None else encode_value(record.value),
-        )
-        for record in placed(history)
-    ]
+    return [Raw(partition, one.offset, one.at, *in_bytes(one)) for one in placed(history)]
+
+
+def in_bytes(record: Record) -> tuple[bytes, bytes | None]:
+    """Key and value of a record."""
+    return encode_key(record.key), None if record.value is None else encode_value(record.value)
 
 
 def rows_batch(rows: Sequence[Raw], topic: str = OFFSETS_TOPIC) -> pa.RecordBatch:

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import psutil
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.base.clock import now_ms
@@ -25,6 +24,7 @@ from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw
+from support.job.captures import in_bytes
 from support.kafka.waiting import wait_until
 
 #: Generous, because a machine may run several brokers at once; nothing waits longer than it must.
@@ -246,8 +246,7 @@ def interleaved(
     return [
         (
             partition_for(group, partitions),
-            encode_key(replace(raw.key, group=group)),
-            None if raw.value is None else encode_value(raw.value),
+            *in_bytes(replace(raw, key=replace(raw.key, group=group))),
             start_ms + at,
         )
         for (at, group), raws in sorted(by_time.items(), key=lambda entry: entry[0])

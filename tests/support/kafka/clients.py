@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -39,6 +39,16 @@ def commit_once(servers: str, group: str, *places: TopicPartition) -> None:
     """Creates a group without members by committing offsets; without places, one of the topic ``orders``."""
     with closing(new_consumer(servers, group)) as consumer:
         consumer.commit(offsets=list(places) or [TopicPartition("orders", 0, 1)], asynchronous=False)
+
+
+def produce(
+    servers: str, topic: str, messages: Iterable[tuple[bytes | None, bytes]], partition: int = -1
+) -> None:
+    """Writes keys and values; without a partition the client chooses one."""
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    for key, value in messages:
+        producer.produce(topic, value, key, partition)
+    assert producer.flush(60) == 0
 
 
 def open_transaction(
