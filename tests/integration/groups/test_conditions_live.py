@@ -65,7 +65,6 @@ class Flipping:
         return {one.topic for one in self._consumer.assignment()} == set(self._wanted)
 
     def commit(self) -> None:
-        """Commits one offset."""
         self._consumer.commit(offsets=[TopicPartition(TOPIC, 0, 1)], asynchronous=False)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicCollection
+from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state.model.consumer_group import Topic
 from groupreplay.state.model.requests import Error, Protocol, Settings
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.kafka.clients import make_topics
-from support.kafka.group_configs import set_group_configs
+from support.kafka.clients import make_topics, set_configs
 from support.model.classic_clients import subscription
 from support.model.scripted import ScriptMember, ScriptWorld, differences, members
 from support.model.scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog
@@ -369,7 +369,7 @@ def test_the_model_writes_the_same_records(
             "consumer.heartbeat.interval.ms": session_ms // 2,
             "consumer.session.timeout.ms": session_ms,
         }
-        set_group_configs(small.bootstrap_servers, [group], sessions)
+        set_configs(small.bootstrap_servers, ConfigResource.Type.GROUP, [group], sessions)
     model = ModelWorld(group, dict(topics), settings=settings)
     broker = BrokerWorld(group, dict(topics), server=small.bootstrap_servers, offsets=offsets)
     script(model)

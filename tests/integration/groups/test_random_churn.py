@@ -108,7 +108,6 @@ class Churn:
         return consumer
 
     def close(self) -> None:
-        """Closes every member."""
         for members in self.members.values():
             for consumer in members:
                 consumer.close()

@@ -72,7 +72,8 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
     assert b"No module named 'groupreplay'" in missing.stderr
     topics = topic_names("cluster")
     with EmbeddedBroker(offsets_partitions=2) as broker, (tmp_path / "submit.log").open("wb") as log:
-        write_log(broker.bootstrap_servers, [(0, *generation("g", 0), 1_000)], 2)
+        server = broker.bootstrap_servers
+        write_log(server, [(0, *generation("g", 0), 1_000)], 2)
         command = submit(
             tmp_path,
             *("--master", "local-cluster[2,1,1024]"),
@@ -80,7 +81,7 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
             *("--py-files", str(shipped)),
             *("--conf", "spark.ui.enabled=false"),
             "--",
-            *("run", "--bootstrap-server", broker.bootstrap_servers, "--trigger", "1", "--backfill-events"),
+            *("run", "--bootstrap-server", server, "--trigger", "1", "--backfill-events"),
             *("--checkpoint", str(tmp_path / "checkpoint"), "--shuffle-partitions", "2"),
             *topic_flags(topics),
         )
@@ -98,14 +99,14 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
         )
         try:
             wait_until(
-                lambda: process.poll() is not None or read_json(broker.bootstrap_servers, topics.events),
+                lambda: process.poll() is not None or read_json(server, topics.events),
                 PATIENCE_SECONDS,
                 pause=1.0,
             )
-            said = read_json(broker.bootstrap_servers, topics.events)
+            said = read_json(server, topics.events)
             assert [event["type"] for event in said] == ["groupreplay.group.created.v1"], tail(tmp_path)
             # The prober, a process of its own, finds the package, too.
-            prober = Watch(broker.bootstrap_servers, broker.bootstrap_servers, topics.probes)
+            prober = Watch(server, server, topics.probes)
             wait_until(lambda: process.poll() is not None or prober.rounds(), PATIENCE_SECONDS, pause=1.0)
             assert process.poll() is None, tail(tmp_path)
             driver(process).send_signal(signal.SIGTERM)
@@ -117,10 +118,11 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
 def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
     """Under spark-submit the JVM runs already and nothing can be fetched: the exact option is printed."""
     with EmbeddedBroker(offsets_partitions=2) as broker:
+        server = broker.bootstrap_servers
         command = submit(
             tmp_path,
             *("--master", "local[1]", "--conf", "spark.ui.enabled=false", "--"),
-            *("run", "--bootstrap-server", broker.bootstrap_servers),
+            *("run", "--bootstrap-server", server),
             *("--checkpoint", str(tmp_path / "checkpoint")),
         )
         done = subprocess.run(

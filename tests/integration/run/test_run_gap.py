@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
@@ -21,7 +15,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, read_topic, running_job, topic_names
 from support.job.replays import named
-from support.kafka.clients import commit_once, make_topics
+from support.kafka.clients import commit_once, make_topics, set_configs
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
@@ -29,16 +23,11 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.ma
 
 def remove_everything(server: str) -> dict[int, int]:
     """Lets retention take all records of the offsets topic, as a wrong policy does; the ends by partition."""
-    admin, cluster = AdminClient({"bootstrap.servers": server}), Connection(Cluster(bootstrap_servers=server))
+    cluster = Connection(Cluster(bootstrap_servers=server))
 
     def keep(policy: str, retention_ms: str) -> None:
-        entries = [
-            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-            for name, value in {"cleanup.policy": policy, "retention.ms": retention_ms}.items()
-        ]
-        topic = ConfigResource(ResourceType.TOPIC, OFFSETS_TOPIC, incremental_configs=entries)
-        for answer in admin.incremental_alter_configs([topic]).values():
-            answer.result(30)
+        values = {"cleanup.policy": policy, "retention.ms": retention_ms}
+        set_configs(server, ConfigResource.Type.TOPIC, [OFFSETS_TOPIC], values)
 
     keep("delete", "1")
     ends = cluster.end_offsets(OFFSETS_TOPIC, 4)

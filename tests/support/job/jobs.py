@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -239,18 +238,14 @@ def interleaved(
 
     Records of one group with the same time stay neighbours: they are one operation.
     """
-    by_time: defaultdict[tuple[int, str], list[Raw]] = defaultdict(list)
-    for group, history in histories.items():
-        for raw in history:
-            by_time[raw.at, group].append(raw)
+    records = [(raw.at, group, raw) for group, history in histories.items() for raw in history]
     return [
         (
             partition_for(group, partitions),
             *in_bytes(replace(raw, key=replace(raw.key, group=group))),
             start_ms + at,
         )
-        for (at, group), raws in sorted(by_time.items(), key=lambda entry: entry[0])
-        for raw in raws
+        for at, group, raw in sorted(records, key=lambda one: one[:2])
     ]
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from groupreplay.streaming.demo.scenario import create_topics
 
@@ -17,6 +17,20 @@ def make_topics(servers: str, topics: Mapping[str, int]) -> AdminClient:
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     create_topics(admin, topics)
     return admin
+
+
+def set_configs(
+    servers: str, kind: ConfigResource.Type, names: Iterable[str], values: Mapping[str, object]
+) -> None:
+    """Sets the same values for all these groups or topics."""
+    entries = [
+        ConfigEntry(name, str(value), incremental_operation=AlterConfigOpType.SET)
+        for name, value in values.items()
+    ]
+    resources = [ConfigResource(kind, name, incremental_configs=entries) for name in names]
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    for result in admin.incremental_alter_configs(resources).values():
+        result.result(30)
 
 
 def new_consumer(servers: str, group: str, *topics: str, **settings: Any) -> Consumer:

@@ -94,7 +94,6 @@ class KafkaAdmin:
         oracle.open(servers)
 
     def close(self) -> None:
-        """Closes the Admin client."""
         self._oracle.close()
 
     def describe(self, types: Mapping[str, str], *, offsets: bool = False) -> dict[str, dict[str, Any]]:

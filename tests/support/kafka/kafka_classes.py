@@ -206,7 +206,6 @@ class Jvm:
         return compiler.getClassLoader().loadClass(name).newInstance()
 
     def kill(self) -> None:
-        """Kills the JVM with SIGKILL."""
         self._process.kill()
         self._process.wait(timeout=30)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer
+from confluent_kafka.admin import ConfigResource
 
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import Context, Group
@@ -31,8 +32,7 @@ from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw, observed
 from support.job.replays import Json, event_name
-from support.kafka.clients import make_topics, new_consumer
-from support.kafka.group_configs import set_group_configs
+from support.kafka.clients import make_topics, new_consumer, set_configs
 from support.kafka.kafka_admin import SOURCE as ADMIN_SOURCE
 from support.kafka.kafka_admin import KafkaAdmin
 from support.kafka.kafka_classes import Jvm
@@ -88,7 +88,6 @@ class World:
         return jvm, jvm.make(MEMBERS_SOURCE, "Members")
 
     def create(self, topic: str, partitions: int) -> None:
-        """Creates a topic."""
         make_topics(self.servers, {topic: partitions})
 
     def join(
@@ -160,7 +159,7 @@ class World:
         """Runs the stories (group -> type and story) until the last one has ended."""
         # Every step of a rebalance waits for a heartbeat.
         quick = {f"{kind}.heartbeat.interval.ms": 1_000 for kind in ("consumer", "share", "streams")}
-        set_group_configs(self.servers, stories, quick)
+        set_configs(self.servers, ConfigResource.Type.GROUP, stories, quick)
         waiting: dict[str, Condition] = {group: lambda: True for group in stories}
         deadline = time.monotonic() + DEADLINE_SECONDS
         while waiting:

@@ -64,6 +64,5 @@ class PolledMembers:
         return [len(self.consumers[name].assignment()) for name in names]
 
     def close(self) -> None:
-        """Closes all consumers."""
         for member in self.consumers.values():
             member.close()
