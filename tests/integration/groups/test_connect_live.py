@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.jobs import PATIENCE_SECONDS
 from support.job.watched import producing, watching
 from support.kafka.clients import make_topics
 from support.kafka.connect_workers import Workers
@@ -20,7 +21,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
 TOPIC, PARTITIONS, TASKS = "orders", 4, 3
 GROUP, SINK = "connect-cluster", "files"
 NAMES = ("worker-a", "worker-b", "worker-c")
-PATIENCE_SECONDS = 240.0
 
 
 def test_a_rolling_deployment_of_connect(broker: EmbeddedBroker, tmp_path: Path) -> None:

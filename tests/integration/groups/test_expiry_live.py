@@ -50,12 +50,7 @@ class Clients:
 
     def until(self, consumer: Consumer, condition: Callable[[], object]) -> None:
         """Polls one consumer until the condition holds."""
-
-        def polled() -> object:
-            consumer.poll(0.1)
-            return condition()
-
-        wait_until(polled)
+        wait_until(lambda: (consumer.poll(0.1), condition())[1])
 
     def commit(self, consumer: Consumer, *topics: str, offset: int = 5) -> None:
         """Commits an offset for both partitions of these topics."""
@@ -76,13 +71,7 @@ class Clients:
 
     def poll_until(self, condition: Callable[[], object], seconds: float) -> None:
         """Polls the running consumers until the condition holds, so that they stay members."""
-
-        def polled() -> object:
-            for consumer in self.alive:
-                consumer.poll(0)
-            return condition()
-
-        wait_until(polled, seconds, pause=0.5)
+        wait_until(lambda: ([one.poll(0) for one in self.alive], condition())[1], seconds, pause=0.5)
 
     def predicted(self) -> dict[Place, int | None]:
         """The expiry time of each offset, as replayed from the log."""
