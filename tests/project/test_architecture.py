@@ -82,7 +82,6 @@ TODAY: dict[Check, list[str]] = {
         "state/replay/losses.py report_tombstones",
         "state/replay/modern_diff.py _emit_completed",
         "streaming/local/ivy.py retrieve",
-        "tests/golden/refresh_stored_states.py histories",
         "tests/support/histories/builders.py _run",
     ],
     checks.repeated_class_names: [],

@@ -9,14 +9,6 @@ import click
 
 from generators.configuration_page import page
 from groupreplay.streaming.cli.program import COMMANDS, cli
-from support.paths import ROOT
-
-PAGE = ROOT / "docs" / "configuration.md"
-
-
-def test_the_page_is_up_to_date() -> None:
-    """``make docs`` has been run after the last change of a flag."""
-    assert PAGE.read_text(encoding="utf-8") == page()
 
 
 def test_every_flag_of_every_command_is_there() -> None:

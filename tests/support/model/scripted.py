@@ -216,9 +216,9 @@ class ScriptWorld(ABC):
             )
             self.ask(member, request)
 
-    def alone(self, member: ScriptMember) -> None:
+    def alone(self, member: ScriptMember, **changes: Any) -> None:
         """A single member joins and syncs."""
-        self.joined(member, self.join(member))
+        self.joined(member, self.join(member, **changes))
         self.sync(member)
 
     def together(self, first: ScriptMember, second: ScriptMember) -> None:
