@@ -25,7 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from page import put, show_progress
+from page import flag_parser, put, show_progress
 from processes import FULL_SPEED, KINDS, Cost, Finished
 from queries import Queries, Session, session, settings_for
 from shapes import SHAPES, Shape
@@ -84,27 +84,20 @@ def measure(asked: argparse.Namespace, shape: Shape, spark: Session | None) -> d
             )
         )
         server = broker.bootstrap_servers
-        written = write(server, shape)
-        show_progress(
-            f"{shape.records:,} records of {shape.groups:,} groups: {written.records / written.seconds:,.0f}/s"
-        )
-        records = sum(
-            Connection(Cluster(bootstrap_servers=server))
-            .end_offsets(OFFSETS_TOPIC, asked.log_partitions)
-            .values()
-        )
+        rate = shape.records / write(server, shape)
+        show_progress(f"{shape.records:,} records of {shape.groups:,} groups: {rate:,.0f}/s")
+        log = Connection(Cluster(bootstrap_servers=server))
+        records = sum(log.end_offsets(OFFSETS_TOPIC, asked.log_partitions).values())
         measured = [] if spark is None else measure_spark(asked, spark, server, folder)
         measured += measure_outside(asked, broker, folder, records)
     return {
         "shape": asdict(shape),
         "records": records,
-        "written_per_second": round(written.records / written.seconds),
+        "written_per_second": round(rate),
         "machine": machine(),
         "settings": {
-            "log_partitions": asked.log_partitions,
-            "shuffle_partitions": asked.shuffle_partitions,
-            "max_offsets_per_trigger": asked.max_offsets_per_trigger,
-            "repeat": asked.repeat,
+            name: getattr(asked, name)
+            for name in ("log_partitions", "shuffle_partitions", "max_offsets_per_trigger", "repeat")
         },
         "measured": [row(one, records, shape.groups, measured) for one in measured],
     }
@@ -136,7 +129,7 @@ def measure_spark(asked: argparse.Namespace, spark: Session, server: str, folder
         Measured(
             name,
             [one[name].seconds for one in rounds],
-            _middle(rounds, name).cost,
+            _middle([one[name] for one in rounds]).cost,
             details=[asdict(one[name]) for one in rounds],
         )
         for name in names
@@ -147,8 +140,8 @@ def _cpu(cost: Cost) -> float:
     return sum(cost.cpu_seconds.values())
 
 
-def _middle(rounds: Sequence[Mapping[str, Any]], name: str) -> Any:
-    return sorted((one[name] for one in rounds), key=lambda one: one.seconds)[(len(rounds) - 1) // 2]
+def _middle(passes: Sequence[Any]) -> Any:
+    return sorted(passes, key=lambda one: one.seconds)[(len(passes) - 1) // 2]
 
 
 def measure_outside(
@@ -177,10 +170,9 @@ def measure_outside(
     return measured
 
 
-def _of_goes(name: str, goes: Sequence[Finished], overhead: float = 0.0) -> Measured:
-    middle = sorted(goes, key=lambda one: one.seconds)[(len(goes) - 1) // 2]
+def _of_goes(name: str, goes: Sequence[Finished], overhead: float) -> Measured:
     seconds = [max(0.001, one.seconds - overhead) for one in goes]
-    return Measured(name, seconds, middle.cost, overhead)
+    return Measured(name, seconds, _middle(goes).cost, overhead)
 
 
 def row(one: Measured, records: int, groups: int, all_of_them: Sequence[Measured]) -> dict[str, Any]:
@@ -245,9 +237,7 @@ def table(result: Mapping[str, Any]) -> str:
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = flag_parser(__doc__)
     names: Callable[[str], list[str]] = partial(str.split, sep=",")
     parser.add_argument("--shape", choices=SHAPES, action="append", help="may be repeated; default: steady")
     parser.add_argument("--scale", type=float, default=1.0, help="so many times the groups")

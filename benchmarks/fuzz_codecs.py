@@ -20,10 +20,18 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from groupreplay.codecs import REGISTRY, Assignment, Subscription, encode_key, encode_value
-from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata
+from groupreplay.codecs import (
+    REGISTRY,
+    Assignment,
+    ConnectAssignment,
+    ConnectMetadata,
+    Subscription,
+    encode_blob,
+    encode_key,
+    encode_value,
+)
 from support.histories.record_samples import random_blob, random_record, random_value, with_unknown_tags
-from support.tools.fuzz_target import BLOBS, KEYS, fuzz_one_input
+from support.tools.fuzz_target import KEYS, fuzz_one_input
 
 BOMBS = (
     b"\x7f\xff\xff\xff",
@@ -58,10 +66,9 @@ def seeds(random: Random) -> list[bytes]:
                 found.append(bytes([chosen]) + encode_value(value))
             if value_class.EARLY_RELEASES:
                 found.append(bytes([chosen]) + encode_value(random_value(random, value_class, 0, early=True)))
-    for position, (blob_class, (_, encode)) in enumerate(zip(blobs, BLOBS, strict=True)):
+    for position, blob_class in enumerate(blobs):
         found += [
-            bytes([_AS_BLOB + position]) + encode(random_blob(random, blob_class))  # type: ignore[arg-type]
-            for _ in range(20)
+            bytes([_AS_BLOB + position]) + encode_blob(random_blob(random, blob_class)) for _ in range(20)
         ]
     return found
 

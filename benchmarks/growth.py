@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from page import put, show_progress
+from page import flag_parser, put, show_progress
 from processes import FULL_SPEED
 from queries import Pass, Queries, session, settings_for
 from shapes import Shape
@@ -43,9 +43,8 @@ def passes(asked: argparse.Namespace) -> dict[Shape, list[Pass]]:
         for shape in shapes(asked.groups, asked.partitions, asked.commits):
             broker = EmbeddedBroker(offsets_partitions=50, jvm_options=["-Xmx1g", FULL_SPEED])
             brokers[shape] = stack.enter_context(broker)
-            show_progress(
-                f"{shape.name}: {shape.records:,} records in {write(broker.bootstrap_servers, shape).seconds:.1f} s"
-            )
+            seconds = write(broker.bootstrap_servers, shape)
+            show_progress(f"{shape.name}: {shape.records:,} records in {seconds:.1f} s")
         settings = {
             shape: settings_for(
                 broker.bootstrap_servers,
@@ -88,9 +87,7 @@ def table(found: dict[Shape, list[Pass]]) -> str:
 
 def main() -> None:
     """Prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = flag_parser(__doc__)
     parser.add_argument("--groups", type=int, default=1_000)
     parser.add_argument("--partitions", type=int, default=50)
     parser.add_argument("--commits", type=int, default=40)

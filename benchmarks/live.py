@@ -11,7 +11,6 @@ of its own, with its default settings and the flags behind ``--`` (``-- --trigge
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_END, TopicPartition
-from page import put, show_progress
+from page import flag_parser, put, show_progress
 from processes import FULL_SPEED
 from shapes import Shape
 from traffic import write
@@ -37,7 +36,7 @@ from groupreplay.streaming.local.process_guard import GuardedProcess
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.job.jobs import RunningJob, read_topic, topic_names
+from support.job.jobs import RunningJob, read_json, topic_flags, topic_names
 
 _LOG_PARTITIONS: Final = 50
 _PARTITIONS: Final = 5
@@ -57,9 +56,7 @@ class Job(RunningJob):
     def _start(self) -> GuardedProcess:
         command = [sys.executable, __file__, _AS_A_CHILD, "run"]
         command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
-        for name in ("events", "states", "dead_letters", "job", "probes"):
-            command += [f"--{name.replace('_', '-')}-topic", getattr(self.topics, name)]
-        return GuardedProcess([*command, *self._flags], self.log)
+        return GuardedProcess([*command, *topic_flags(self.topics), *self._flags], self.log)
 
     def session_up(self) -> float:
         """Unix seconds of the last start."""
@@ -68,7 +65,7 @@ class Job(RunningJob):
 
     def batches(self) -> Mapping[int, Mapping[str, Any]]:
         """Batches by number, from the job's documents."""
-        documents = [json.loads(one.value or b"{}") for one in read_topic(self.server, self.topics.job)]
+        documents = read_json(self.server, self.topics.job)
         return {one["batch"]["id"]: one["batch"] for one in documents if one.get("batch")}
 
 
@@ -108,10 +105,9 @@ def running(groups: int, flags: Sequence[str]) -> Iterator[Running]:
         )
         server = broker.bootstrap_servers
         write(server, Shape("groups", groups, _PARTITIONS, commits=1))
-        begin = time.time()
         job = Job(server, folder / "job", topic_names("bench"), *flags)
         stack.callback(job.process.end, 0)
-        job.wait_caught_up(round(begin * 1000))
+        job.wait_caught_up()
         show_progress(
             f"{groups:,} groups are read {time.time() - job.session_up():.1f} s after the session is up"
         )
@@ -210,9 +206,7 @@ def main() -> None:
     if sys.argv[1:2] == [_AS_A_CHILD]:
         run_command()
         return
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = flag_parser(__doc__)
     parser.add_argument("what", choices=_MEASURES)
     parser.add_argument("--groups", type=int)
     parser.add_argument("--page", action="store_true", help="put the figures into docs/performance.md")

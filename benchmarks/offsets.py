@@ -8,12 +8,12 @@ snapshot.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
 
 import numpy as np
+from page import flag_parser
 
 from groupreplay.state import COMMITS, CommitRun, Context, Extent, Group, Observations
 from groupreplay.state.replay.retention import deadlines
@@ -53,9 +53,7 @@ def timed(action: Callable[[], object]) -> float:
 
 def main() -> None:
     """Prints the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = flag_parser(__doc__)
     parser.add_argument("--partitions", type=int, default=20_000)
     parser.add_argument("--topics", type=int, default=20)
     asked = parser.parse_args()

@@ -10,13 +10,13 @@ Seconds are CPU seconds of this process; the best of several passes counts.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from page import flag_parser
 
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from groupreplay.streaming.engine.pack import INPUT_COLUMNS, pack
@@ -80,9 +80,7 @@ def _values(offset: npt.NDArray[np.int64], at_ms: npt.NDArray[np.int64]) -> pa.A
 
 def main() -> None:
     """Prints records a second of several passes over the same records."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = flag_parser(__doc__)
     parser.add_argument("--groups", type=int, default=1_000)
     parser.add_argument("--partitions", type=int, default=50)
     parser.add_argument("--commits", type=int, default=40)

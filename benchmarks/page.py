@@ -1,9 +1,10 @@
-"""Writes tables into docs/performance.md, and progress to stderr."""
+"""What all benchmarks share: flags, tables in docs/performance.md, and progress on stderr."""
 
 from __future__ import annotations
 
 import re
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,11 @@ def put(name: str, table: str) -> None:
     if places != 1:
         raise ValueError(f"{PAGE.name} has {places} places for {name}")
     PAGE.write_text(text, encoding="utf-8")
+
+
+def flag_parser(text: str | None) -> ArgumentParser:
+    """A parser of flags; the text is a module's docstring."""
+    return ArgumentParser(description=text, formatter_class=RawDescriptionHelpFormatter)
 
 
 def show_progress(line: str) -> None:

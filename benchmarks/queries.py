@@ -24,7 +24,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.spark.batches import batches_after
 from groupreplay.streaming.spark.operator import Job
-from groupreplay.streaming.spark.query import COUNTED_SCHEMA, observed, output_rows
+from groupreplay.streaming.spark.query import COUNTED_SCHEMA, OBSERVED, counters, output_rows
 from groupreplay.streaming.spark.session import close, quiet, spark_session, use_local_files
 from groupreplay.streaming.spark.sink import messages, writer
 from groupreplay.streaming.spark.source import TopicPlan, log_records
@@ -97,7 +97,7 @@ class Queries:
             job=Job(context=Context(cluster_id=self._cluster_id, era=self._era), topics=settings.topics),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
         )
-        return writer(messages(observed(rows, settings.topics)), settings)
+        return writer(messages(rows.observe(OBSERVED, *counters(settings.topics))), settings)
 
     def measure(self, query: Callable[[RunSettings], DataStreamWriter]) -> Pass:
         """Reads the topic to its present end."""

@@ -10,7 +10,6 @@ the first third, in which caches and heaps fill. It prints figures and no verdic
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import statistics
@@ -25,6 +24,7 @@ from pathlib import Path
 
 import psutil
 from confluent_kafka import Producer
+from page import flag_parser
 from processes import FULL_SPEED
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -35,7 +35,7 @@ from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import generation, member
 from support.histories.raw_records import commit
-from support.job.jobs import RunningJob, read_topic, running_job, topic_names
+from support.job.jobs import RunningJob, read_json, running_job, topic_names
 
 PARTITIONS = 8
 TOPIC_PARTITIONS = 3
@@ -129,8 +129,7 @@ class Load:
 
 def sample(job: RunningJob, begin: float) -> Sample | None:
     """The job now; None before its first batch."""
-    documents = [json.loads(one.value or b"{}") for one in read_topic(job.server, job.topics.job)[-50:]]
-    known = [one for one in documents if one.get("batch")]
+    known = [one for one in read_json(job.server, job.topics.job)[-50:] if one.get("batch")]
     if not known:
         return None
     memory = {"driver": 0, "java": 0, "python": 0}
@@ -203,9 +202,7 @@ def soak(asked: argparse.Namespace) -> list[Sample]:
 
 def main() -> None:
     """Prints the table and the slopes."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = flag_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rate", type=int, default=5_000, help="records a second")
     parser.add_argument("--groups", type=int, default=2_000)

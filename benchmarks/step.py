@@ -8,12 +8,12 @@ group, for a later call, and for a call by its timer.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Iterable
 
 from pack import commits
+from page import flag_parser
 
 from groupreplay.state import Context, Group
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
@@ -58,9 +58,7 @@ class Groups:
 
 def main() -> None:
     """Prints the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = flag_parser(__doc__)
     parser.add_argument("--groups", type=int, default=2_000)
     parser.add_argument("--partitions", type=int, default=5)
     parser.add_argument("--calls", type=int, default=4)

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -35,12 +34,12 @@ LOG_LOADING: Final = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.coordinator.
 
 def capture(server: str, file: Path) -> Finished:
     """``groupreplay capture`` of the whole topic."""
-    return run([*_groupreplay("capture"), "--bootstrap-server", server, "-o", str(file)], _log(file))
+    return _groupreplay(file, "capture", "--bootstrap-server", server, "-o", str(file))
 
 
 def replay(file: Path) -> Finished:
     """``groupreplay replay`` of a capture; discards the events."""
-    return run([*_groupreplay("replay"), "--from-file", str(file)], _log(file))
+    return _groupreplay(file, "replay", "--from-file", str(file))
 
 
 def first_record(file: Path) -> Path:
@@ -96,9 +95,5 @@ def load(broker: EmbeddedBroker, partitions: int) -> Loaded:
     )
 
 
-def _groupreplay(command: str) -> Sequence[str]:
-    return [sys.executable, "-m", "groupreplay.streaming", command]
-
-
-def _log(file: Path) -> Path:
-    return file.with_suffix(".log")
+def _groupreplay(file: Path, *words: str) -> Finished:
+    return run([sys.executable, "-m", "groupreplay.streaming", *words], file.with_suffix(".log"))

@@ -13,8 +13,10 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -35,16 +37,8 @@ def group_name(number: int) -> str:
     return f"group-{number:06}"
 
 
-@dataclass(frozen=True)
-class Written:
-    """The number of records and the seconds."""
-
-    records: int
-    seconds: float
-
-
-def write(server: str, shape: Shape, *, first_commit: int = 0) -> Written:
-    """Sends the traffic of a shape; returns when everything was acknowledged."""
+def write(server: str, shape: Shape, *, first_commit: int = 0) -> float:
+    """Sends the traffic of a shape; returns the seconds when everything was acknowledged."""
     admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
     if TOPIC not in admin.list_topics(timeout=30).topics:
         admin.create_topics([NewTopic(TOPIC, shape.partitions, 1)])[TOPIC].result(60)
@@ -58,7 +52,7 @@ def write(server: str, shape: Shape, *, first_commit: int = 0) -> Written:
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
         # list() raises the errors of the workers.
         list(pool.map(work, [range(first, shape.groups, _CONNECTIONS) for first in range(_CONNECTIONS)]))
-    return Written(shape.records, time.perf_counter() - begin)
+    return time.perf_counter() - begin
 
 
 def _until_led(admin: AdminClient, partitions: int) -> None:
@@ -76,7 +70,7 @@ def _commit(server: str, shape: Shape, first_commit: int, groups: range) -> None
     rows = np.zeros(shape.partitions, _COMMITTED)
     rows["partition"] = np.arange(shape.partitions)
     on_the_way: deque[int] = deque()
-    with _Connection(server) as connection:
+    with closing(_Connection(server)) as connection:
         for number in range(first_commit, first_commit + shape.commits):
             rows["offset"] = 1_000 * number + rows["partition"]
             offsets = rows.tobytes()
@@ -104,9 +98,9 @@ def _rebalance(server: str, shape: Shape, groups: Sequence[int]) -> None:
     """Generation after generation of groups with two members that stay to the end."""
     parts = [_assignment(range(first, shape.partitions, _MEMBERS)) for first in range(_MEMBERS)]
     members: dict[int, list[_Joined]] = {}
-    connections = [_Connection(server) for _ in range(_MEMBERS)]
-    for number in range(shape.generations // shape.groups):
-        for group in groups:
+    with ExitStack() as stack:
+        connections = [stack.enter_context(closing(_Connection(server))) for _ in range(_MEMBERS)]
+        for number, group in product(range(shape.generations // shape.groups), groups):
             name = group_name(group)
             if number == 0:
                 joined = _founded(connections, name)
@@ -116,8 +110,6 @@ def _rebalance(server: str, shape: Shape, groups: Sequence[int]) -> None:
                 joined = [_join_answer(connection) for connection in connections]
             _sync(connections, name, joined, parts)
             members[group] = joined
-    for connection in connections:
-        connection.close()
 
 
 def _founded(connections: Sequence[_Connection], group: str) -> list[_Joined]:
@@ -178,14 +170,8 @@ def _join_answer(connection: _Connection) -> _Joined:
 
 
 def _assignment(partitions: range) -> bytes:
-    numbers = np.array(partitions, ">i4").tobytes()
-    return (
-        struct.pack(">hi", 0, 1)
-        + _text(TOPIC)
-        + struct.pack(">i", len(partitions))
-        + numbers
-        + struct.pack(">i", -1)
-    )
+    held = struct.pack(">i", len(partitions)) + np.array(partitions, ">i4").tobytes()
+    return struct.pack(">hi", 0, 1) + _text(TOPIC) + held + struct.pack(">i", -1)
 
 
 class _Connection:
@@ -196,12 +182,6 @@ class _Connection:
         self._socket = socket.create_connection((host, int(port)), timeout=120)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._answers = self._socket.makefile("rb")
-
-    def __enter__(self) -> _Connection:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def send(self, api: int, version: int, body: bytes) -> None:
         """Sends a request without waiting."""

@@ -18,6 +18,7 @@ from groupreplay.codecs.primitives import (
     length_reader,
     length_writer,
     null,
+    write_null,
 )
 from groupreplay.codecs.schema import Struct, plan, read_fields, wires, write_fields
 
@@ -133,9 +134,7 @@ class Array:
 
         def write(out: bytearray, values: tuple[Any, ...] | None) -> None:
             if values is None:
-                if not nullable:
-                    raise EncodeError("is None, which this field may not be")
-                write_count(out, -1)
+                write_null(out, write_count, nullable)
                 return
             write_count(out, len(values))
             for index, value in enumerate(values):

@@ -2,6 +2,7 @@
 
 These are the protocols ``default`` (version 0), ``compatible`` (1) and ``sessioned`` (2, the same bytes as 1), of
 Kafka's `ConnectProtocol` and `IncrementalCooperativeConnectProtocol`; always in the classic encoding.
+`decode_blob` and `encode_blob` read and write them; no blob of Connect has zero bytes.
 """
 
 from __future__ import annotations
@@ -10,10 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from groupreplay.codecs.composites import Array, Nested
-from groupreplay.codecs.errors import Malformed
 from groupreplay.codecs.primitives import BYTES, INT16, INT32, INT64, STRING
 from groupreplay.codecs.schema import Struct, Versioned, wire
-from groupreplay.codecs.subscription import decode_blob, encode_blob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,23 +56,3 @@ class ConnectAssignment(Versioned):
         Array(Nested(ConnectorTasks)), since=1, nullable=True, default=None
     )
     delay_ms: int = wire(INT32, since=1, default=0)
-
-
-def decode_connect_metadata(data: bytes) -> ConnectMetadata | Malformed:
-    """Read a worker's subscription; never raises."""
-    return decode_blob(ConnectMetadata, data)
-
-
-def decode_connect_assignment(data: bytes) -> ConnectAssignment | Malformed:
-    """Read a worker's assignment or its present one, which are never zero bytes; never raises."""
-    return decode_blob(ConnectAssignment, data)
-
-
-def encode_connect_metadata(metadata: ConnectMetadata) -> bytes:
-    """The inverse of `decode_connect_metadata`; raises `EncodeError`."""
-    return encode_blob(metadata)
-
-
-def encode_connect_assignment(assignment: ConnectAssignment) -> bytes:
-    """The inverse of `decode_connect_assignment`; raises `EncodeError`."""
-    return encode_blob(assignment)

@@ -35,8 +35,6 @@ class ConsumerGroupMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 3
 
-    group: str = wire(STRING, kafka="groupId")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMetadataValue(Value):
@@ -44,8 +42,6 @@ class ConsumerGroupMetadataValue(Value):
 
     4.1 added the hash of the subscribed topics' metadata (KIP-1101).
     """
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     epoch: int = wire(INT32)
     metadata_hash: int = wire(INT64, tag=0, default=0)
@@ -56,8 +52,6 @@ class ConsumerGroupPartitionMetadataKey(Key):
     """Key of the topics that a consumer group had subscribed to."""
 
     KEY_TYPE: ClassVar[int] = 4
-
-    group: str = wire(STRING, kafka="groupId")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +79,6 @@ class ConsumerGroupPartitionMetadataValue(Value):
     3.7 put the group epoch in front.
     """
 
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
     EARLY_RELEASES: ClassVar[str] = "3.7"
 
     epoch: int = wire(INT32, until=EARLY, default=0)
@@ -98,7 +91,6 @@ class ConsumerGroupMemberMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 5
 
-    group: str = wire(STRING, kafka="groupId")
     member_id: str = wire(STRING)
 
 
@@ -138,7 +130,6 @@ class ConsumerGroupMemberMetadataValue(Value):
     group that is being upgraded.
     """
 
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
     EARLY_RELEASES: ClassVar[str] = "3.7"
 
     instance_id: str | None = wire(STRING, nullable=True)
@@ -167,8 +158,6 @@ class ConsumerGroupTargetAssignmentMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 6
 
-    group: str = wire(STRING, kafka="groupId")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupTargetAssignmentMetadataValue(Value):
@@ -176,8 +165,6 @@ class ConsumerGroupTargetAssignmentMetadataValue(Value):
 
     4.3 added when the assignment was made (KIP-1263).
     """
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     assignment_epoch: int = wire(INT32)
     assignment_timestamp_ms: int = wire(INT64, tag=0, default=0, kafka="assignmentTimestamp")
@@ -189,7 +176,6 @@ class ConsumerGroupTargetAssignmentMemberKey(Key):
 
     KEY_TYPE: ClassVar[int] = 7
 
-    group: str = wire(STRING, kafka="groupId")
     member_id: str = wire(STRING)
 
 
@@ -200,7 +186,6 @@ class ConsumerGroupTargetAssignmentMemberValue(Value):
     3.7 wrapped it into an error and the assignor's metadata.
     """
 
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
     EARLY_RELEASES: ClassVar[str] = "3.7"
 
     error: int = wire(INT8, until=EARLY, default=0)
@@ -215,7 +200,6 @@ class ConsumerGroupCurrentMemberAssignmentKey(Key):
 
     KEY_TYPE: ClassVar[int] = 8
 
-    group: str = wire(STRING, kafka="groupId")
     member_id: str = wire(STRING)
 
 
@@ -227,7 +211,6 @@ class ConsumerGroupCurrentMemberAssignmentValue(Value):
     the partitions.
     """
 
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
     EARLY_RELEASES: ClassVar[str] = "3.7"
 
     member_epoch: int = wire(INT32)
@@ -253,15 +236,12 @@ class ConsumerGroupRegularExpressionKey(Key):
 
     KEY_TYPE: ClassVar[int] = 16
 
-    group: str = wire(STRING, kafka="groupId")
     regular_expression: str = wire(STRING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupRegularExpressionValue(Value):
     """The topics that match a regular expression; written when resolved, tombstoned when unused."""
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     topics: tuple[str, ...] = wire(Array(STRING))
     #: Version of the metadata image it was resolved with; not the version of this message.

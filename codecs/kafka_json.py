@@ -22,13 +22,10 @@ def to_json(key: Key, value: Value | None) -> dict[str, Any]:
     """
     return {
         "key": {"type": key.KEY_TYPE, "data": _fields(key, 0)},
-        "value": None if value is None else {"version": value.version, "data": value_data(value)},
+        "value": None
+        if value is None
+        else {"version": value.version, "data": _fields(value, EARLY if value.early else value.version)},
     }
-
-
-def value_data(value: Value) -> dict[str, Any]:
-    """The fields of a value under Kafka's names."""
-    return _fields(value, EARLY if value.early else value.version)
 
 
 def _fields(message: Struct, version: int) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from groupreplay.codecs.schema import Key, Value, wire
 class LegacyOffsetCommitKey(Key):
     """Key of an offset committed by a broker older than 0.9; no longer written.
 
-    Its values were of version 0; brokers up to 4.0 also read later versions under it.
+    Its values were of version 0, for which Kafka 4.1 has a message of its own, equal to `OffsetCommitValue` v0;
+    brokers up to 4.0 also read later versions under it.
     """
 
     KEY_TYPE: ClassVar[int] = 0
@@ -51,8 +52,3 @@ class OffsetCommitValue(Value):
     commit_timestamp_ms: int = wire(INT64, kafka="commitTimestamp")
     expire_timestamp_ms: int = wire(INT64, since=1, until=1, default=-1, kafka="expireTimestamp")
     topic_id: bytes = wire(UUID, since=4, tag=0, default=ZERO_UUID)
-
-
-#: Kafka 4.1 has a separate message for type 0, of version 0 only and equal to `OffsetCommitValue` v0.
-#: Brokers up to 4.0 read any version under type 0; so does this class.
-LegacyOffsetCommitValue = OffsetCommitValue

@@ -162,24 +162,23 @@ INT32 = Number("int32", "i")
 INT64 = Number("int64", "q")
 UINT16 = Number("uint16", "H")
 
-_read_int16 = INT16.reader(Form(0, False), False)
-_read_int32 = INT32.reader(Form(0, False), False)
-_write_int16 = INT16.writer(Form(0, False), False)
-_write_int32 = INT32.writer(Form(0, False), False)
+_CLASSIC = Form(0, False)
 
 
-def _int16_length(data: bytes, at: int) -> tuple[int, int]:
-    length, start = _read_int16(data, at, NO_LIMIT)
-    if length < -1:
-        raise DecodeError(at, f"has the negative length {length}")
-    return length, start
+def _classic_length(number: Number) -> LengthReader:
+    read = number.reader(_CLASSIC, False)
+
+    def length_of(data: bytes, at: int) -> tuple[int, int]:
+        length, start = read(data, at, NO_LIMIT)
+        if length < -1:
+            raise DecodeError(at, f"has the negative length {length}")
+        return length, start
+
+    return length_of
 
 
-def _int32_length(data: bytes, at: int) -> tuple[int, int]:
-    length, start = _read_int32(data, at, NO_LIMIT)
-    if length < -1:
-        raise DecodeError(at, f"has the negative length {length}")
-    return length, start
+_int16_length, _int32_length = _classic_length(INT16), _classic_length(INT32)
+_write_int16, _write_int32 = INT16.writer(_CLASSIC, False), INT32.writer(_CLASSIC, False)
 
 
 def _compact_length(data: bytes, at: int) -> tuple[int, int]:
@@ -248,7 +247,7 @@ class Text:
 
         def write(out: bytearray, value: str | None) -> None:
             if value is None:
-                _write_null(out, write_length, nullable)
+                write_null(out, write_length, nullable)
                 return
             try:
                 encoded = value.encode()
@@ -297,7 +296,7 @@ class Blob:
 
         def write(out: bytearray, value: bytes | None) -> None:
             if value is None:
-                _write_null(out, write_length, nullable)
+                write_null(out, write_length, nullable)
                 return
             write_length(out, len(value))
             out += value
@@ -344,7 +343,8 @@ BYTES = Blob()
 UUID = Uuid()
 
 
-def _write_null(out: bytearray, write_length: LengthWriter, nullable: bool) -> None:
+def write_null(out: bytearray, write_length: LengthWriter, nullable: bool) -> None:
+    """Write the length that stands for null; raises `EncodeError` where the schema allows none."""
     if not nullable:
         raise EncodeError("is None, which this field may not be")
     write_length(out, -1)

@@ -47,7 +47,6 @@ REGISTRY: Final[Mapping[int, tuple[type[Key], type[Value]]]] = {
         (streams.StreamsGroupTopologyKey, streams.StreamsGroupTopologyValue),
     )
 }
-KEY_TYPES: Final = tuple(REGISTRY)
 
 _INT16 = struct.Struct(">h")
 #: Each key type has one layout; the type id is not a version.

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 from groupreplay.codecs.budget import TAG_COST, Budget
 from groupreplay.codecs.errors import CodecError, DecodeError, EncodeError
 from groupreplay.codecs.primitives import (
+    STRING,
     Form,
     Reader,
     WireType,
@@ -136,8 +137,8 @@ class Key(Struct):
 
     KEY_TYPE: ClassVar[int]
 
-    #: The group id; every key starts with it.
-    group: str
+    #: The group id; every key starts with it. Keys of classic groups and offsets name it "group" in Kafka's schemas.
+    group: str = wire(STRING, kafka="groupId")
     #: Bytes behind the last known field.
     leftover: bytes = field(default=b"", repr=False, compare=False)
 
@@ -162,6 +163,7 @@ class Value(Versioned):
 
     #: The preview releases whose version 0 differs from today's, or "".
     EARLY_RELEASES: ClassVar[str] = ""
+    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     #: Whether the bytes have the layout of those releases; fields they lack then hold their defaults.
     early: bool = field(default=False, repr=False)

@@ -34,8 +34,6 @@ class ShareGroupPartitionMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 9
 
-    group: str = wire(STRING, kafka="groupId")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupPartitionMetadataValue(Value):
@@ -44,7 +42,6 @@ class ShareGroupPartitionMetadataValue(Value):
     In 3.9 this type held what type 15 held in 4.0.
     """
 
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
     EARLY_RELEASES: ClassVar[str] = "3.9"
 
     initialized_topics: tuple[TopicPartitionsInfo, ...] = wire(
@@ -60,15 +57,12 @@ class ShareGroupMemberMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 10
 
-    group: str = wire(STRING, kafka="groupId")
     member_id: str = wire(STRING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupMemberMetadataValue(Value):
     """A member's description of itself; written when it joins or changes, tombstoned when it has left."""
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     rack_id: str | None = wire(STRING, nullable=True)
     client_id: str = wire(STRING)
@@ -82,8 +76,6 @@ class ShareGroupMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 11
 
-    group: str = wire(STRING, kafka="groupId")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupMetadataValue(Value):
@@ -92,7 +84,6 @@ class ShareGroupMetadataValue(Value):
     The previews had no metadata hash.
     """
 
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
     EARLY_RELEASES: ClassVar[str] = "3.9 and 4.0"
 
     epoch: int = wire(INT32)
@@ -105,8 +96,6 @@ class ShareGroupTargetAssignmentMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 12
 
-    group: str = wire(STRING, kafka="groupId")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupTargetAssignmentMetadataValue(Value):
@@ -114,8 +103,6 @@ class ShareGroupTargetAssignmentMetadataValue(Value):
 
     4.3 added when the assignment was made (KIP-1263).
     """
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     assignment_epoch: int = wire(INT32)
     assignment_timestamp_ms: int = wire(INT64, tag=0, default=0, kafka="assignmentTimestamp")
@@ -127,15 +114,12 @@ class ShareGroupTargetAssignmentMemberKey(Key):
 
     KEY_TYPE: ClassVar[int] = 13
 
-    group: str = wire(STRING, kafka="groupId")
     member_id: str = wire(STRING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupTargetAssignmentMemberValue(Value):
     """The partitions that a member is to read; written when the assignor changed it, tombstoned with the member."""
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     topic_partitions: tuple[TopicIdPartitions, ...] = wire(Array(Nested(TopicIdPartitions)))
 
@@ -146,15 +130,12 @@ class ShareGroupCurrentMemberAssignmentKey(Key):
 
     KEY_TYPE: ClassVar[int] = 14
 
-    group: str = wire(STRING, kafka="groupId")
     member_id: str = wire(STRING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupCurrentMemberAssignmentValue(Value):
     """The partitions that a member reads; written when it took a new target, tombstoned with the member."""
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     member_epoch: int = wire(INT32)
     previous_member_epoch: int = wire(INT32)
@@ -168,8 +149,6 @@ class ShareGroupStatePartitionMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 15
 
-    group: str = wire(STRING, kafka="groupId")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupStatePartitionMetadataValue(Value):
@@ -178,7 +157,6 @@ class ShareGroupStatePartitionMetadataValue(Value):
     4.0 had no list of topics being set up.
     """
 
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
     EARLY_RELEASES: ClassVar[str] = "4.0"
 
     initializing_topics: tuple[TopicPartitionsInfo, ...] = wire(

@@ -24,8 +24,6 @@ class StreamsGroupMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 17
 
-    group: str = wire(STRING, kafka="groupId")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupMetadataValue(Value):
@@ -33,8 +31,6 @@ class StreamsGroupMetadataValue(Value):
 
     4.2 added the validated topology and the assignment's settings, 4.4 the state of the topology description.
     """
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     epoch: int = wire(INT32)
     metadata_hash: int = wire(INT64)
@@ -53,7 +49,6 @@ class StreamsGroupMemberMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 19
 
-    group: str = wire(STRING, kafka="groupId")
     member_id: str = wire(STRING)
 
 
@@ -77,8 +72,6 @@ class KeyValue(Struct):
 class StreamsGroupMemberMetadataValue(Value):
     """A member's description of itself; written when it joins or changes, tombstoned when it has left."""
 
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
-
     instance_id: str | None = wire(STRING, nullable=True)
     rack_id: str | None = wire(STRING, nullable=True)
     client_id: str = wire(STRING)
@@ -98,8 +91,6 @@ class StreamsGroupTargetAssignmentMetadataKey(Key):
 
     KEY_TYPE: ClassVar[int] = 20
 
-    group: str = wire(STRING, kafka="groupId")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupTargetAssignmentMetadataValue(Value):
@@ -107,8 +98,6 @@ class StreamsGroupTargetAssignmentMetadataValue(Value):
 
     4.3 added when the assignment was made (KIP-1263).
     """
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     assignment_epoch: int = wire(INT32)
     assignment_timestamp_ms: int = wire(INT64, tag=0, default=0, kafka="assignmentTimestamp")
@@ -139,15 +128,12 @@ class StreamsGroupTargetAssignmentMemberKey(Key):
 
     KEY_TYPE: ClassVar[int] = 21
 
-    group: str = wire(STRING, kafka="groupId")
     member_id: str = wire(STRING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupTargetAssignmentMemberValue(Value):
     """The tasks that a member is to run in the end; written when the assignor changed it, tombstoned with it."""
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     active_tasks: tuple[TaskIds, ...] = wire(Array(Nested(TaskIds)))
     standby_tasks: tuple[TaskIds, ...] = wire(Array(Nested(TaskIds)))
@@ -160,7 +146,6 @@ class StreamsGroupCurrentMemberAssignmentKey(Key):
 
     KEY_TYPE: ClassVar[int] = 22
 
-    group: str = wire(STRING, kafka="groupId")
     member_id: str = wire(STRING)
 
 
@@ -170,8 +155,6 @@ class StreamsGroupCurrentMemberAssignmentValue(Value):
 
     4.2 added the epochs of the tasks.
     """
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     member_epoch: int = wire(INT32)
     previous_member_epoch: int = wire(INT32)
@@ -190,8 +173,6 @@ class StreamsGroupTopologyKey(Key):
     """Key of a streams group's topology."""
 
     KEY_TYPE: ClassVar[int] = 23
-
-    group: str = wire(STRING, kafka="groupId")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,8 +218,6 @@ class Subtopology(Struct):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsGroupTopologyValue(Value):
     """The topology; written when the group is made or a newer one arrives, tombstoned with the group."""
-
-    FLEXIBLE_SINCE: ClassVar[int | None] = 0
 
     epoch: int = wire(INT32)
     subtopologies: tuple[Subtopology, ...] = wire(Array(Nested(Subtopology)))

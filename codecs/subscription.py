@@ -71,16 +71,6 @@ def decode_assignment(data: bytes) -> Assignment | Malformed:
     return decode_blob(Assignment, data) if data else NO_ASSIGNMENT
 
 
-def encode_subscription(subscription: Subscription) -> bytes:
-    """The inverse of `decode_subscription`; raises `EncodeError`."""
-    return encode_blob(subscription)
-
-
-def encode_assignment(assignment: Assignment) -> bytes:
-    """The inverse of `decode_assignment`, but `NO_ASSIGNMENT` is written in full; raises `EncodeError`."""
-    return encode_blob(assignment)
-
-
 def subscribed_topics(data: bytes) -> tuple[str, ...] | Malformed:
     """The topic names of a subscription, read as version 0 whatever its version says.
 
@@ -92,7 +82,7 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | Malformed:
 
 
 def decode_blob(message: type[Blob], data: bytes, as_version: int | None = None) -> Blob | Malformed:
-    """Read a blob that starts with its version.
+    """Read a blob that starts with its version; never raises.
 
     A later version is read as the newest known one (`ConsumerProtocol.checkSubscriptionVersion`): the new fields
     go to `leftover`, and `version` stays as it was read. A negative version is malformed.
@@ -110,7 +100,7 @@ def decode_blob(message: type[Blob], data: bytes, as_version: int | None = None)
 
 
 def encode_blob(blob: Versioned) -> bytes:
-    """The inverse of `decode_blob`."""
+    """The inverse of `decode_blob`, but `NO_ASSIGNMENT` is written in full; raises `EncodeError`."""
     out = bytearray()
     _write_version(out, blob.version)
     write_fields(plan_of(type(blob), min(blob.version, blob.VERSIONS[-1])), out, blob)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-from generators.events_page import events_table
+from generators import configuration_page, events_page, records_page, rules_page, states_page
 from groupreplay.streaming.exporter.metric_catalog import metrics_table
 
 DOCS = Path(__file__).parent
-#: Page -> the module that prints it.
+#: Page -> the module that makes it.
 PAGES = {
-    "records.md": "generators.records_page",
-    "events.md": "generators.events_page",
-    "states.md": "generators.states_page",
-    "configuration.md": "generators.configuration_page",
-    "../deploy/rules.toml": "generators.rules_page",
+    "records.md": records_page,
+    "events.md": events_page,
+    "states.md": states_page,
+    "configuration.md": configuration_page,
+    "../deploy/rules.toml": rules_page,
 }
 
 
@@ -31,9 +29,8 @@ def replace_part(page: Path, before: str, part: str, after: str) -> None:
 def main() -> None:
     """All pages, then the generated parts of others."""
     for page, module in PAGES.items():
-        printed = subprocess.run([sys.executable, "-m", module], cwd=DOCS, capture_output=True, check=True)
-        (DOCS / page).write_bytes(printed.stdout)
-    replace_part(DOCS / "../README.md", r"\n## Events\n\n", events_table(), r"\n\n")
+        (DOCS / page).write_text(module.page(), encoding="utf-8")
+    replace_part(DOCS / "../README.md", r"\n## Events\n\n", events_page.events_table(), r"\n\n")
     replace_part(DOCS / "monitoring.md", r"## Metrics\n\n", metrics_table(), r"\n\n## Good to know")
 
 

@@ -19,7 +19,6 @@ from groupreplay.state.job.observations import (
     ObservationPlace,
     RoundObservation,
 )
-from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import Context
 
 
@@ -110,9 +109,6 @@ def _event(fact: Fact, evidence: Evidence, severity: Severity, seen: JobObservat
     place = seen.place
     return Event(
         fact=fact,
-        group_id=None,
-        group_type=GroupType.CLASSIC,
-        simple=False,
         time_ms=seen.taken_ms,
         evidence=evidence,
         history=History.FULL,

@@ -1,11 +1,7 @@
-"""``docs/configuration.md``, every setting of every command, made by ``python -m`` this module from the flags.
-
-Knows how a flag is told to a reader; must not describe one by itself.
-"""
+"""``docs/configuration.md``, every setting of every command, from the flags."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,8 +13,7 @@ from groupreplay.streaming.config.config_file import SHARED
 _INTRO: Final = """\
 # Settings
 
-This page is made from the program's flags (`python -m generators.configuration_page`); a test fails when it
-is out of date.
+This page is made from the program's flags by `make docs`; a test fails when it is out of date.
 
 A setting can be given as a flag, as an environment variable, or in the configuration file, and the first of them that
 is there wins ([cli.md](cli.md#settings-from-elsewhere)). In the file a setting has the name of its flag without the
@@ -84,7 +79,3 @@ def _default(one: click.Option) -> str:
     if one.is_flag:
         return "yes" if one.default else "no"
     return f"`{one.default}`"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -1,9 +1,8 @@
-"""``docs/events.md``, made from the declarations by ``python -m generators.events_page``, and the README's table."""
+"""``docs/events.md``, from the declarations, and the README's table."""
 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from groupreplay.state.output.schemas import event_schema
 _INTRO: Final = """\
 # The sink: topics, envelope, events
 
-This page is generated from the code (`python -m generators.events_page`); a test fails when it is out of date.
+This page is made from the code by `make docs`; a test fails when it is out of date.
 `groupreplay schema` prints the same contract as JSON Schemas.
 
 ## Topics
@@ -97,9 +96,7 @@ def _meaning(schema: dict[str, Any]) -> str:
 
 def _fields(fact: type[Fact], without: Collection[str] = ()) -> dict[str, Any]:
     properties = event_schema(fact)["properties"]["data"]["properties"]
-    return {
-        name: schema for name, schema in properties.items() if name not in without and name != "truncated"
-    }
+    return {name: schema for name, schema in properties.items() if name not in {*without, "truncated"}}
 
 
 def _common(kinds: Sequence[type[Fact]], without: Collection[str] = ()) -> dict[str, Any]:
@@ -159,7 +156,3 @@ def page() -> str:
         lines += [f"### `{kind.NAME}`", "", kind.DOC, "", *_detection(detector)]
         lines += [*_table(_fields(kind, {*everywhere, *conditional})), "", *_on_the_terminal(kind)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

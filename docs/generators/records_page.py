@@ -1,14 +1,8 @@
-"""The page docs/records.md, from the declarations.
-
-``python -m generators.records_page > docs/records.md`` makes it anew.
-
-Knows Markdown and the declarations; must not know a record by name, so that the page cannot fall behind.
-"""
+"""``docs/records.md``, from the declarations; no record has its name here, so that the page cannot fall behind."""
 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterator
 
 from groupreplay.codecs.composites import Array, Nested
@@ -21,7 +15,7 @@ from groupreplay.codecs.subscription import Assignment, Subscription
 _INTRODUCTION = """\
 # The records of `__consumer_offsets`
 
-Made from the declarations in `codecs/` by `python -m generators.records_page`; do not edit.
+Made from the declarations in `codecs/` by `make docs`; do not edit.
 
 Every record is written by the group coordinator: the broker that leads the partition to which the group's
 id hashes. A key is an int16 type and the key's fields; a value is an int16 version and the value's fields; a
@@ -146,7 +140,3 @@ def _absent(each: Wire, early: str) -> str:
     if isinstance(value, bytes) and value.strip(b"\x00") == b"" and len(value) == 16:
         return "zero"
     return "empty" if value in ((), b"", "") else "null" if value is None else str(value)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -1,10 +1,9 @@
-"""``deploy/rules.toml``, the default rules as a file to start from, made by ``python -m generators.rules_page``."""
+"""``deploy/rules.toml``, the default rules as a file to start from."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +15,7 @@ from groupreplay.state.policy.rules import EPHEMERAL, Policy
 _WIDTH: Final = 110
 
 _INTRO: Final = """\
-# The default rules, made from the code by `python -m generators.rules_page`.
+# The default rules, made from the code by `make docs`.
 # `groupreplay run --rules rules.toml` takes a file like this one; the lines that differ are enough. The running job
 # reads the file again when it changes; a file with a mistake is refused with a log line, and the former rules stay.
 # `--rule rebalance.stuck.threshold_ms=3000` wins over the file. Times are in milliseconds.
@@ -74,7 +73,3 @@ def page() -> str:
     globs = "".join(f"    {json.dumps(rule.groups)},\n" for rule in EPHEMERAL)
     lines += [f"{_GROUPS}[[group]]\nmatch = [\n{globs}]\nmatters = false\n", _EXAMPLE]
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -1,11 +1,7 @@
-"""``docs/states.md``, made from the tables by ``python -m generators.states_page``.
-
-Knows how tables are drawn; must not know a transition by itself.
-"""
+"""``docs/states.md``, from the tables of transitions."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from inspect import getdoc
 from typing import Any, Final
@@ -17,8 +13,7 @@ from groupreplay.state.snapshot.modern import MEMBER_STATES, STABLE_STATE, STATE
 _INTRO: Final = """\
 # The states of groups
 
-This page is made from the code (`python -m generators.states_page`); a test fails when it is out of
-date.
+This page is made from the code by `make docs`; a test fails when it is out of date.
 States are spelled as Kafka spells them.
 
 ## Classic groups
@@ -103,7 +98,3 @@ def page() -> str:
     lines = [_INTRO, *_transitions(), "", "Drawn, without live answers and what changes nothing:", ""]
     lines += [*_diagram(), "", _MODERN, *_rules(), *_members()]
     return "\n".join(lines).rstrip() + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

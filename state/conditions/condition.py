@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -76,23 +76,3 @@ class MemberCondition(Condition):
     client_id: str
     client_host: str
     instance_id: str | None
-
-
-class Client(Protocol):
-    """A member, or a slot, as the snapshot keeps it."""
-
-    @property
-    def client_id(self) -> str: ...  # noqa: D102
-    @property
-    def client_host(self) -> str: ...  # noqa: D102
-    @property
-    def instance_id(self) -> str | None: ...  # noqa: D102
-
-
-def client_fields(member: Client) -> dict[str, Any]:
-    """The fields that identify the client of a member."""
-    return {
-        "client_id": member.client_id,
-        "client_host": member.client_host,
-        "instance_id": member.instance_id,
-    }

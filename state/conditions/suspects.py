@@ -11,11 +11,10 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.conditions.condition import client_fields
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.events.event import MemberIdentity
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.members import Member, client_fields
 from groupreplay.state.snapshot.partitions import each
 
 SuspectReason = Literal["no_commit_since_start", "leader_has_not_synced", "static_member_absent"]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from groupreplay.state.conditions.condition import client_fields
 from groupreplay.state.conditions.detection import QUIET, Evaluation, GroupDetector, GroupView
 from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES
+from groupreplay.state.snapshot.members import client_fields
 from groupreplay.state.snapshot.slot_history import Slot
 
 MINUTE_MS: Final = 60_000

@@ -1,7 +1,4 @@
-"""Text from records made safe to show: group ids, hosts and metadata are written by strangers.
-
-Knows characters; must not know where the text is shown.
-"""
+"""Text from records made safe to show: group ids, hosts and metadata are written by strangers."""
 
 from __future__ import annotations
 

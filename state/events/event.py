@@ -107,14 +107,14 @@ class Event:
     """
 
     fact: Fact
-    group_id: str | None
-    group_type: GroupType
-    simple: bool
+    group_id: str | None = None
+    group_type: GroupType = GroupType.CLASSIC
+    simple: bool = False
     time_ms: int
-    evidence: Evidence
-    history: History
-    cause: Cause | None
-    ordinal: int
+    evidence: Evidence = Evidence.LOG
+    history: History = History.PARTIAL
+    cause: Cause | None = None
+    ordinal: int = 0
     severity: Severity | None = None
     place: tuple[int, int] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)

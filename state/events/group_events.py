@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta
 
-from groupreplay.state.events.event import Fact, LeaveReason, MemberPicture, Severity, Trigger
+from groupreplay.state.events.event import Fact, LeaveReason, MemberIdentity, MemberPicture, Severity, Trigger
 from groupreplay.state.kafka_terms import GroupType
 
 #: Whose state: that of a group, of the conditions of the job, of the counts of bad records.
@@ -128,14 +128,10 @@ class RebalanceCompleted(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberFact(Fact):
+class MemberFact(Fact, MemberIdentity):
     """A fact about a member, as it was last known."""
 
     ABOUT_MEMBER: ClassVar[bool] = True
-    member_id: str
-    client_id: str
-    client_host: str
-    instance_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""What happens once to the job itself: facts about no group.
-
-Knows how they are told; must not know how they were found out.
-"""
+"""The facts about the job itself, which belong to no group."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta
 
-from groupreplay.state.events.event import Event, Evidence, Fact, History, Severity
-from groupreplay.state.kafka_terms import GroupType
+from groupreplay.state.events.event import Event, Fact, Severity
 
 #: ``removed``: retention, or somebody who deletes records, was faster than the job. ``truncated``: brokers have
 #: lost the end of the log, by an election of a replica that did not have it.
@@ -49,14 +45,4 @@ class JobGap(Fact):
 
 def gap_event(gap: JobGap, at_ms: int) -> Event:
     """The gap as the job's own event; ``at_ms`` is when the state was begun anew, and names the event."""
-    return Event(
-        fact=gap,
-        group_id=None,
-        group_type=GroupType.CLASSIC,
-        simple=False,
-        time_ms=at_ms,
-        evidence=Evidence.LOG,
-        history=History.PARTIAL,
-        cause=None,
-        ordinal=0,
-    )
+    return Event(fact=gap, time_ms=at_ms)

@@ -12,9 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from groupreplay.state.events.event import Cause, Event, Evidence, History
+from groupreplay.state.events.event import Cause, Event
 from groupreplay.state.events.group_events import RecordFact, RecordMalformed, RecordSkipped
-from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.storage import SnapshotError
 
@@ -158,16 +157,11 @@ def _event(record: BadRecord, suppressed: int) -> Event:
     return Event(
         fact=fact,
         group_id=record.group,
-        group_type=GroupType.CLASSIC,
-        simple=False,
         time_ms=record.timestamp_ms,
-        evidence=Evidence.LOG,
-        history=History.PARTIAL,
         cause=Cause(
             topic=OFFSETS_TOPIC,
             partition=record.partition,
             offset=record.offset,
             timestamp_ms=record.timestamp_ms,
         ),
-        ordinal=0,
     )

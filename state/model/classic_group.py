@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from groupreplay.codecs import GroupMetadataValue, MemberMetadata, subscribed_topics
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, MemberMetadata, subscribed_topics
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase
 from groupreplay.state.model.requests import (
     DescribedGroup,
@@ -19,11 +19,11 @@ from groupreplay.state.model.requests import (
     JoinGroup,
     OffsetCommit,
     Protocol,
+    Record,
     Refused,
     StateChange,
     SyncGroup,
 )
-from groupreplay.state.model.votes import select_protocol
 
 #: State -> the states it may be reached from (``ClassicGroupState``).
 VALID_PREVIOUS_STATES: Final[Mapping[Phase, frozenset[Phase]]] = {
@@ -237,9 +237,19 @@ class ClassicGroup:
         return True
 
     def selected_protocol(self) -> str:
-        """The protocol that the members would choose now."""
-        supported = {name: [one.name for one in member.protocols] for name, member in self.members.items()}
-        return select_protocol(supported)
+        """The protocol that the members would choose now (``selectProtocol``).
+
+        Each member votes for the first of its protocols that all members support; among protocols with equal votes the
+        first member's first one wins. Raises ValueError without members or without a common protocol.
+        """
+        candidates = [name for name, count in self.supported_protocols.items() if count == len(self.members)]
+        if not candidates:
+            raise ValueError("no protocol is supported by every member")
+        votes = Counter(
+            next(one.name for one in member.protocols if one.name in candidates)
+            for member in self.members.values()
+        )
+        return max(candidates, key=lambda name: votes[name])
 
     def next_generation(self, now_ms: int) -> None:
         """Start the next generation at the end of the join phase."""
@@ -271,9 +281,9 @@ class ClassicGroup:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in self.subscribed_topics
 
-    def record(self) -> GroupMetadataValue:
+    def record(self) -> Record:
         """The group's record, with the members' assignments."""
-        return GroupMetadataValue(
+        value = GroupMetadataValue(
             version=_VERSION,
             protocol_type=self.protocol_type or "",
             generation=self.generation,
@@ -282,6 +292,7 @@ class ClassicGroup:
             current_state_timestamp_ms=self.current_state_timestamp_ms,
             members=tuple(self._member_record(member) for member in self.members.values()),
         )
+        return GroupMetadataKey(group=self.group_id), value
 
     def _member_record(self, member: GroupMember) -> MemberMetadata:
         return MemberMetadata(
@@ -293,18 +304,6 @@ class ClassicGroup:
             session_timeout_ms=member.session_timeout_ms,
             subscription=member.metadata(self.protocol),
             assignment=member.assignment,
-        )
-
-    def first_record(self) -> GroupMetadataValue:
-        """The record that is written at the first JoinGroup for a group, whatever the group's state is by then."""
-        return GroupMetadataValue(
-            version=_VERSION,
-            protocol_type="",
-            generation=0,
-            protocol=None,
-            leader=None,
-            current_state_timestamp_ms=self.current_state_timestamp_ms,
-            members=(),
         )
 
     def reloaded(self, written: GroupMetadataValue | None) -> ClassicGroup:
@@ -347,6 +346,11 @@ class ClassicGroup:
                 for member in self.members.values()
             ),
         )
+
+
+def group_tombstone(group_id: str) -> Record:
+    """The record that ends a classic group."""
+    return GroupMetadataKey(group=group_id), None
 
 
 def _loaded(record: MemberMetadata, protocol: str) -> GroupMember:

@@ -6,21 +6,20 @@ Makes the decisions of Kafka's ``GroupMetadataManager``; `rebalance` has the pha
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from groupreplay.codecs import GroupMetadataKey
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic_group import ClassicGroup, GroupMember
-from groupreplay.state.model.consumer_records import Record
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import replace_empty
-from groupreplay.state.model.rebalance import Rebalance, check_protocol, static_rejoin_answer
+from groupreplay.state.model.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,
     Error,
     JoinGroup,
     LeaveGroup,
+    Record,
     Refused,
     StateChange,
     SyncGroup,
@@ -49,7 +48,7 @@ class ClassicHandler:
             group.transition_to(Phase.EMPTY, now_ms)
         classic = self.coordinator.begin_classic(now_ms, new=group is None)
         if not self.coordinator.settings.scala:
-            written.append((GroupMetadataKey(group=self.coordinator.group_id), classic.first_record()))
+            written.append(classic.record())
             self.coordinator.journal.write(now_ms, *written)
         return self._join_group(classic, request, now_ms)
 
@@ -130,9 +129,12 @@ class ClassicHandler:
         rebalance.keep_alive(member, now_ms)
         if group.state is Phase.STABLE and group.selected_protocol() == group.protocol:
             # No rebalance: the new member id is written under the same generation.
-            self.coordinator.journal.write(now_ms, (GroupMetadataKey(group=group.group_id), group.record()))
+            self.coordinator.journal.write(now_ms, group.record())
             answer = rebalance.join_answer(member, skips_assignment=True)
-            return static_rejoin_answer(answer, request, former_leader)
+            if request.skips_assignment:
+                return answer
+            # To an old client the answer must not name its new member id as leader.
+            return replace(answer, leader=former_leader or "", members=(), skip_assignment=False)
         member.joining = request
         if group.state is Phase.COMPLETING_REBALANCE:
             rebalance.prepare(now_ms)
@@ -177,10 +179,10 @@ class ClassicHandler:
         member_id = request.member_id
         if not member_id:
             member_id = group.static_members.get(request.instance_id or "", "")
-        if member_id not in group.pending_joins:
+        pending = member_id in group.pending_joins
+        if not pending:
             group.validate_member(member_id, request.instance_id)
         rebalance = Rebalance(self.coordinator, group)
-        pending = member_id in group.pending_joins
         rebalance.remove_member(member_id)
         if not (pending and group.state is Phase.EMPTY):
             rebalance.prepare_or_complete(now_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -19,43 +19,26 @@ from groupreplay.state.model.requests import (
     TopicIdPartition,
 )
 
+#: States of a classic group with members.
+_WITH_MEMBERS: Final = (Phase.STABLE, Phase.PREPARING_REBALANCE, Phase.COMPLETING_REBALANCE)
 #: State -> the states before it at the end of an operation; they include the states of the classic group that a
 #: consumer group replaces. Kafka has no such table: the state follows from epochs and members. A first member gets its
 #: target assignment at once, which makes the group Stable, unless the assignment interval delays the assignment.
-VALID_PREVIOUS: Final[Mapping[ConsumerPhase | Phase, frozenset[ConsumerPhase | Phase]]] = {
-    ConsumerPhase.EMPTY: frozenset(
-        {ConsumerPhase.STABLE, ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING}
-    ),
-    ConsumerPhase.ASSIGNING: frozenset(
-        {ConsumerPhase.EMPTY, ConsumerPhase.STABLE, ConsumerPhase.RECONCILING}
-    ),
-    ConsumerPhase.RECONCILING: frozenset(
-        {
-            ConsumerPhase.STABLE,
-            ConsumerPhase.ASSIGNING,
-            # Members of the classic group are at its generation; the member that upgrades it is one epoch above.
-            Phase.STABLE,
-            Phase.PREPARING_REBALANCE,
-            Phase.COMPLETING_REBALANCE,
-        }
-    ),
-    ConsumerPhase.STABLE: frozenset(
-        {
-            ConsumerPhase.DEAD,
-            ConsumerPhase.EMPTY,
-            ConsumerPhase.ASSIGNING,
-            ConsumerPhase.RECONCILING,
-            Phase.EMPTY,
-            # The only member was static and has rejoined with the consumer protocol.
-            Phase.STABLE,
-            Phase.PREPARING_REBALANCE,
-            Phase.COMPLETING_REBALANCE,
-        }
-    ),
-    ConsumerPhase.DEAD: frozenset({ConsumerPhase.EMPTY}),
+VALID_PREVIOUS: Final[Mapping[ConsumerPhase | Phase, Collection[ConsumerPhase | Phase]]] = {
+    ConsumerPhase.EMPTY: {ConsumerPhase.STABLE, ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING},
+    ConsumerPhase.ASSIGNING: {ConsumerPhase.EMPTY, ConsumerPhase.STABLE, ConsumerPhase.RECONCILING},
+    # Members of the classic group are at its generation; the member that upgrades it is one epoch above.
+    ConsumerPhase.RECONCILING: {ConsumerPhase.STABLE, ConsumerPhase.ASSIGNING, *_WITH_MEMBERS},
+    ConsumerPhase.STABLE: {
+        *(ConsumerPhase.DEAD, ConsumerPhase.EMPTY, ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING),
+        Phase.EMPTY,
+        # The only member was static and has rejoined with the consumer protocol.
+        *_WITH_MEMBERS,
+    },
+    ConsumerPhase.DEAD: {ConsumerPhase.EMPTY},
     # The state of the classic group that replaces a consumer group.
-    Phase.EMPTY: frozenset({ConsumerPhase.EMPTY}),
-    Phase.STABLE: frozenset({ConsumerPhase.STABLE, ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING}),
+    Phase.EMPTY: {ConsumerPhase.EMPTY},
+    Phase.STABLE: {ConsumerPhase.STABLE, ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING},
 }
 #: The epoch with which a member leaves, and the one with which a static member leaves for a while.
 LEFT: Final = -1

@@ -19,12 +19,18 @@ from groupreplay.state.model.consumer_group import (
     metadata_hash,
     topic_ids,
 )
-from groupreplay.state.model.consumer_records import Record
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import downgrade, new_consumer_group, replace_empty, upgrade
 from groupreplay.state.model.rebalance import Rebalance
 from groupreplay.state.model.reconciliation import Reconciliation
-from groupreplay.state.model.requests import Answer, ConsumerGroupHeartbeat, Error, Refused, TopicIdPartition
+from groupreplay.state.model.requests import (
+    Answer,
+    ConsumerGroupHeartbeat,
+    Error,
+    Record,
+    Refused,
+    TopicIdPartition,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +67,9 @@ class ConsumerHandler:
         update = self._update(group, request, written)
         self._adopt(group, now_ms)
         member = self.apply(group, update, request.owned, written, now_ms)
-        self.await_session(member.member_id, now_ms + self.coordinator.settings.consumer_session_timeout_ms)
+        self.await_request(
+            "session", member.member_id, now_ms + self.coordinator.settings.consumer_session_timeout_ms
+        )
         self.finish(group, written, now_ms)
         complete = (
             request.rebalance_timeout_ms != -1 and request.topics is not None and request.owned is not None
@@ -93,7 +101,7 @@ class ConsumerHandler:
         self.coordinator.timers.clear()
         for member in group.members.values():
             if member.classic is not None:
-                self.await_session(member.member_id, now_ms + member.classic.session_timeout_ms)
+                self.await_request("session", member.member_id, now_ms + member.classic.session_timeout_ms)
 
     def _update(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeat, written: list[Record]
@@ -199,10 +207,6 @@ class ConsumerHandler:
 
     # -- time
 
-    def await_session(self, member_id: str, until_ms: int) -> None:
-        """Fence the member at this time unless its session is extended before."""
-        self.await_request("session", member_id, until_ms)
-
     def await_request(self, kind: str, member_id: str, until_ms: int) -> None:
         """Fence the member at this time unless the timer of this kind is cancelled or set again before."""
         self.coordinator.timers.schedule(
@@ -234,8 +238,8 @@ class ConsumerHandler:
         """Load the group in another broker. The log has all of it; only the timers restart."""
         self.coordinator.timers.clear()
         for member in group.members.values():
-            self.await_session(
-                member.member_id, now_ms + self.coordinator.settings.consumer_session_timeout_ms
+            self.await_request(
+                "session", member.member_id, now_ms + self.coordinator.settings.consumer_session_timeout_ms
             )
             self._await_revocation(member, now_ms)
 

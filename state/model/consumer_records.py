@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
-from groupreplay.codecs import Key, Value
 from groupreplay.codecs.consumer import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -25,9 +24,8 @@ from groupreplay.codecs.consumer import (
 )
 from groupreplay.state.kafka_terms import MemberPhase
 from groupreplay.state.model.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.state.model.requests import TopicIdPartition
+from groupreplay.state.model.requests import Record, TopicIdPartition
 
-Record: TypeAlias = tuple[Key, Value | None]
 _VERSION: Final = 0
 _STATES: Final[Mapping[MemberPhase, int]] = {
     MemberPhase.STABLE: 0,
@@ -68,7 +66,7 @@ def target_assignment(group_id: str, member_id: str, partitions: Iterable[TopicI
     """Type 7: a member's target assignment."""
     topics = tuple(
         TopicIdPartitions(topic_id=topic, partitions=tuple(numbers))
-        for topic, numbers in _by_topic(partitions)
+        for topic, numbers in by_topic(partitions)
     )
     value = ConsumerGroupTargetAssignmentMemberValue(version=_VERSION, topic_partitions=topics)
     return ConsumerGroupTargetAssignmentMemberKey(group=group_id, member_id=member_id), value
@@ -102,11 +100,12 @@ def _owned(held: Mapping[TopicIdPartition, int]) -> tuple[OwnedTopicPartitions, 
             partitions=tuple(numbers),
             assignment_epochs=tuple(held[topic, number] for number in numbers),
         )
-        for topic, numbers in _by_topic(held)
+        for topic, numbers in by_topic(held)
     )
 
 
-def _by_topic(partitions: Iterable[TopicIdPartition]) -> list[tuple[bytes, list[int]]]:
+def by_topic(partitions: Iterable[TopicIdPartition]) -> list[tuple[bytes, list[int]]]:
+    """Partition numbers by topic id, in order."""
     topics: dict[bytes, list[int]] = {}
     for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)

@@ -8,21 +8,17 @@ argument that never decreases, and ids come from the given random numbers. Reque
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from groupreplay.codecs import GroupMetadataKey
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
 from groupreplay.state.model import consumer_records
-from groupreplay.state.model.classic_group import ClassicGroup
+from groupreplay.state.model.classic_group import ClassicGroup, group_tombstone
 from groupreplay.state.model.classic_protocol import ClassicHandler
-from groupreplay.state.model.consumer_group import ConsumerGroup, Topics
+from groupreplay.state.model.consumer_group import ConsumerGroup
 from groupreplay.state.model.consumer_protocol import ConsumerHandler
-from groupreplay.state.model.consumer_records import Record
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.mixed import MixedHandler
-from groupreplay.state.model.offsets import CommittedOffsets
 from groupreplay.state.model.rebalance import Rebalance
 from groupreplay.state.model.requests import (
     Answer,
@@ -38,9 +34,9 @@ from groupreplay.state.model.requests import (
     OffsetCommit,
     OffsetDelete,
     Outcome,
+    Record,
     Refused,
     Request,
-    Settings,
     SyncGroup,
 )
 
@@ -51,36 +47,8 @@ MIXED_COMMITS: Final = (
 )
 
 
-class Coordinator:
-    """The coordinator of one group id.
-
-    ``topics`` are the cluster's, which only consumer groups (KIP-848) need; the caller may change them.
-    """
-
-    def __init__(
-        self, group_id: str, settings: Settings, numbers: random.Random, topics: Topics | None = None
-    ) -> None:
-        self.group_id = group_id
-        self.settings = settings
-        self._state = CoordinatorState(
-            group_id=group_id, settings=settings, numbers=numbers, topics={} if topics is None else topics
-        )
-        self._journal = self._state.journal
-
-    @property
-    def topics(self) -> Topics:
-        """The cluster's topics."""
-        return self._state.topics
-
-    @property
-    def group(self) -> ClassicGroup | ConsumerGroup | None:
-        """The group; None when it does not exist."""
-        return self._state.group
-
-    @property
-    def offsets(self) -> CommittedOffsets:
-        """The committed offsets and those pending in transactions."""
-        return self._state.offsets
+class Coordinator(CoordinatorState):
+    """The coordinator of one group id."""
 
     @property
     def state(self) -> Phase | ConsumerPhase:
@@ -102,17 +70,17 @@ class Coordinator:
         except Refused as refused:
             answer = Answer(error=refused.error, member_id=_echoed(request, refused.error))
         if answer is not None:
-            self._journal.reply(request, answer)
-        return self._journal.take()
+            self.journal.reply(request, answer)
+        return self.journal.take()
 
     def advance(self, now_ms: int) -> Outcome:
         """Let time pass: run all timers that are due by now, each at its own time."""
         self._serve(now_ms)
-        return self._journal.take()
+        return self.journal.take()
 
     def next_deadline_ms(self) -> int | None:
         """When the next timer is due; None without timers."""
-        return self._state.timers.next_deadline_ms()
+        return self.timers.next_deadline_ms()
 
     def clean_up(self, now_ms: int) -> Outcome:
         """The expiry check that the broker runs every ``offsets.retention.check.interval.ms``."""
@@ -122,35 +90,32 @@ class Coordinator:
             records = self.offsets.remove(self.group_id, expired)
             if self.group.is_empty and not self.offsets:
                 records += self._end(self.group, now_ms)
-            if records:
-                self._journal.write(now_ms, *records)
-        return self._journal.take()
+            self.journal.write(now_ms, *records)
+        return self.journal.take()
 
     def delete_topic(self, topic: str, now_ms: int) -> Outcome:
         """A topic is deleted: remove its offsets."""
         self._serve(now_ms)
         partitions = [partition for partition in self.offsets.partitions() if partition[0] == topic]
-        if partitions:
-            self._journal.write(now_ms, *self.offsets.remove(self.group_id, partitions))
-        return self._journal.take()
+        self.journal.write(now_ms, *self.offsets.remove(self.group_id, partitions))
+        return self.journal.take()
 
     def move(self, now_ms: int) -> Outcome:
         """Another broker becomes the coordinator: it loads the group from the log; open requests are lost."""
         self._serve(now_ms)
         if isinstance(self.group, ConsumerGroup):
-            ConsumerHandler(self._state).reload(self.group, now_ms)
+            ConsumerHandler(self).reload(self.group, now_ms)
         elif self.group is not None:
-            ClassicHandler(self._state).reload(self.group, now_ms)
-        return self._journal.take()
+            ClassicHandler(self).reload(self.group, now_ms)
+        return self.journal.take()
 
     def summary(self) -> DescribedGroup:
         """The group as DescribeGroups reports it; DescribeGroups finds classic groups only."""
-        return (
-            self.group.summary() if isinstance(self.group, ClassicGroup) else DescribedGroup(state=Phase.DEAD)
-        )
+        group = self.group
+        return group.summary() if isinstance(group, ClassicGroup) else DescribedGroup(state=Phase.DEAD)
 
     def _serve(self, now_ms: int) -> None:
-        while (due := self._state.timers.take(now_ms)) is not None:
+        while (due := self.timers.take(now_ms)) is not None:
             at_ms, action = due
             action(at_ms)
 
@@ -160,34 +125,19 @@ class Coordinator:
     def _protocol(self) -> ClassicHandler | MixedHandler:
         """The handler for members of the classic protocol."""
         group = self.group
-        return MixedHandler(self._state) if isinstance(group, ConsumerGroup) else ClassicHandler(self._state)
+        return MixedHandler(self) if isinstance(group, ConsumerGroup) else ClassicHandler(self)
 
     def _join(self, request: JoinGroup, now_ms: int) -> Answer | None:
         settings = self.settings
         if not self.group_id:
             raise Refused(Error.INVALID_GROUP_ID)
-        if (
-            not settings.min_session_timeout_ms
-            <= request.session_timeout_ms
-            <= settings.max_session_timeout_ms
-        ):
+        least_ms, most_ms = settings.min_session_timeout_ms, settings.max_session_timeout_ms
+        if not least_ms <= request.session_timeout_ms <= most_ms:
             raise Refused(Error.INVALID_SESSION_TIMEOUT)
         if isinstance(self.group, ConsumerGroup) and not self.group.is_empty:
-            return MixedHandler(self._state).join(request, now_ms)
+            return MixedHandler(self).join(request, now_ms)
         # A classic group replaces an empty consumer group.
-        return ClassicHandler(self._state).join(request, now_ms)
-
-    def _sync(self, request: SyncGroup, now_ms: int) -> Answer | None:
-        return self._protocol.sync(request, now_ms)
-
-    def _heartbeat(self, request: ClassicHeartbeat, now_ms: int) -> Answer:
-        return self._protocol.heartbeat(request, now_ms)
-
-    def _leave(self, request: LeaveGroup, now_ms: int) -> Answer:
-        return self._protocol.leave(request, now_ms)
-
-    def _consumer_heartbeat(self, request: ConsumerGroupHeartbeat, now_ms: int) -> Answer:
-        return ConsumerHandler(self._state).heartbeat(request, now_ms)
+        return ClassicHandler(self).join(request, now_ms)
 
     # -- offsets
 
@@ -195,23 +145,21 @@ class Coordinator:
         if self.group is None and request.generation >= 0:
             raise Refused(Error.ILLEGAL_GENERATION)
         # Committed offsets alone make a simple group.
-        group = self.group or self._state.begin_classic(now_ms)
+        group = self.group or self.begin_classic(now_ms)
         if isinstance(group, ConsumerGroup):
-            group.validate_commit(request, self._state.topics)
+            group.validate_commit(request, self.topics)
         else:
             group.validate_commit(request)
             member = group.members.get(request.member_id)
             if member is not None and group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE):
-                Rebalance(self._state, group).keep_alive(member, now_ms)
+                Rebalance(self, group).keep_alive(member, now_ms)
         if self.offsets.begins_to_mix(request):
-            self._journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
+            self.journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
-        topic_ids = {name: topic.topic_id for name, topic in self._state.topics.items()}
-        records = self.offsets.commit(self.group_id, request, fits, now_ms, topic_ids)
-        if records:
-            self._journal.write(now_ms, *records, producer_id=request.producer_id)
+        records = self.offsets.commit(self.group_id, request, fits, now_ms, self.topics)
+        self.journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
             refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)
         )
@@ -219,35 +167,34 @@ class Coordinator:
     def _end_transaction(self, request: EndTransaction, now_ms: int) -> Answer:
         if self.offsets.end_transaction(request.producer_id, committed=request.committed):
             marker = Marker.COMMIT if request.committed else Marker.ABORT
-            self._journal.write(now_ms, producer_id=request.producer_id, marker=marker)
+            self.journal.write(now_ms, producer_id=request.producer_id, marker=marker)
         return Answer()
 
     # -- administrators
 
     def _delete(self, _request: DeleteGroup, now_ms: int) -> Answer:
-        group = self._state.existing(Error.GROUP_ID_NOT_FOUND)
+        group = self.existing(Error.GROUP_ID_NOT_FOUND)
         if not group.is_empty:
             raise Refused(Error.NON_EMPTY_GROUP)
         records = self.offsets.remove(self.group_id, self.offsets.partitions()) + self._end(group, now_ms)
-        if records:
-            self._journal.write(now_ms, *records)
+        self.journal.write(now_ms, *records)
         return Answer()
 
     def _end(self, group: ClassicGroup | ConsumerGroup, now_ms: int) -> list[Record]:
         """Remove the group and return its tombstones."""
-        self._state.group = None
+        self.group = None
         self.offsets.committed_by.clear()
-        self._state.timers.clear()
+        self.timers.clear()
         if isinstance(group, ConsumerGroup):
             group.transition_to(ConsumerPhase.DEAD, now_ms)
             return consumer_records.group_tombstones(self.group_id)
         group.transition_to(Phase.DEAD, now_ms)
         if self.settings.scala and group.generation == 0:
             return []
-        return [(GroupMetadataKey(group=self.group_id), None)]
+        return [group_tombstone(self.group_id)]
 
     def _delete_offsets(self, request: OffsetDelete, now_ms: int) -> Answer:
-        group = self._state.existing(Error.GROUP_ID_NOT_FOUND)
+        group = self.existing(Error.GROUP_ID_NOT_FOUND)
         others = isinstance(group, ClassicGroup) and group.protocol_type != CONSUMER_PROTOCOL_TYPE
         if others and not group.is_empty:
             raise Refused(Error.NON_EMPTY_GROUP)
@@ -258,8 +205,7 @@ class Coordinator:
         ]
         known = set(self.offsets.partitions()) - set(refused)
         records = self.offsets.remove(self.group_id, [one for one in request.partitions if one in known])
-        if records:
-            self._journal.write(now_ms, *records)
+        self.journal.write(now_ms, *records)
         return Answer(refused=tuple((*partition, Error.GROUP_SUBSCRIBED_TO_TOPIC) for partition in refused))
 
 
@@ -272,10 +218,10 @@ def _echoed(request: Request, error: Error) -> str:
 
 _HANDLERS: Final[Mapping[type[Request], Callable[[Coordinator, Any, int], Answer | None]]] = {
     JoinGroup: Coordinator._join,
-    SyncGroup: Coordinator._sync,
-    ClassicHeartbeat: Coordinator._heartbeat,
-    LeaveGroup: Coordinator._leave,
-    ConsumerGroupHeartbeat: Coordinator._consumer_heartbeat,
+    SyncGroup: lambda self, request, now_ms: self._protocol.sync(request, now_ms),
+    ClassicHeartbeat: lambda self, request, now_ms: self._protocol.heartbeat(request, now_ms),
+    LeaveGroup: lambda self, request, now_ms: self._protocol.leave(request, now_ms),
+    ConsumerGroupHeartbeat: lambda self, request, now_ms: ConsumerHandler(self).heartbeat(request, now_ms),
     OffsetCommit: Coordinator._commit,
     EndTransaction: Coordinator._end_transaction,
     DeleteGroup: Coordinator._delete,

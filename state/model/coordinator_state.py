@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, Key, Value
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic_group import ClassicGroup, GroupMember
 from groupreplay.state.model.consumer_group import ConsumerGroup, Topics
@@ -21,6 +21,7 @@ from groupreplay.state.model.requests import (
     Marker,
     Operation,
     Outcome,
+    Record,
     Refused,
     Reply,
     Request,
@@ -108,11 +109,13 @@ class Journal:
     def write(
         self,
         now_ms: int,
-        *records: tuple[Key, Value | None],
+        *records: Record,
         producer_id: int | None = None,
         marker: Marker | None = None,
     ) -> None:
-        """Write records as one operation."""
+        """Write records as one operation, unless there is nothing to write."""
+        if not records and marker is None:
+            return
         for key, value in records:
             if isinstance(key, GroupMetadataKey):
                 assert value is None or isinstance(value, GroupMetadataValue)
@@ -131,14 +134,17 @@ class Journal:
         return outcome
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class CoordinatorState:
-    """Everything that the coordinator keeps for one group id."""
+    """Everything that the coordinator keeps for one group id.
+
+    ``topics`` are the cluster's, which only consumer groups (KIP-848) need; their owner may change them.
+    """
 
     group_id: str
     settings: Settings
     numbers: random.Random
-    topics: Topics
+    topics: Topics = field(default_factory=dict)
     group: ClassicGroup | ConsumerGroup | None = None
     offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
     timers: Timers = field(default_factory=Timers)

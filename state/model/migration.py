@@ -9,17 +9,16 @@ from collections.abc import Iterable
 
 from groupreplay.codecs import (
     Assignment,
-    GroupMetadataKey,
     Subscription,
     TopicPartitions,
     decode_assignment,
     decode_subscription,
-    encode_assignment,
+    encode_blob,
 )
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
 from groupreplay.state.model import consumer_records as records
 from groupreplay.state.model.assignors import Target
-from groupreplay.state.model.classic_group import ClassicGroup, GroupMember
+from groupreplay.state.model.classic_group import ClassicGroup, GroupMember, group_tombstone
 from groupreplay.state.model.consumer_group import (
     ClassicPart,
     ConsumerGroup,
@@ -27,10 +26,9 @@ from groupreplay.state.model.consumer_group import (
     Topics,
     metadata_hash,
 )
-from groupreplay.state.model.consumer_records import Record
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.rebalance import Rebalance
-from groupreplay.state.model.requests import Error, Refused, TopicIdPartition
+from groupreplay.state.model.requests import Error, Record, Refused, TopicIdPartition
 
 
 def upgrade(coordinator: CoordinatorState, old: ClassicGroup, written: list[Record]) -> ConsumerGroup:
@@ -63,7 +61,7 @@ def upgrade(coordinator: CoordinatorState, old: ClassicGroup, written: list[Reco
         new.targets[member.member_id] = target
         new.members[member.member_id] = _consumer_member(old, member, target)
     new.metadata_hash = metadata_hash(new.members.values(), coordinator.topics)
-    written.append((GroupMetadataKey(group=old.group_id), None))
+    written.append(group_tombstone(old.group_id))
     written += records.whole_group(new)
     return new
 
@@ -76,9 +74,14 @@ def _assigned(assignment: bytes, topics: Topics) -> Target:
     if not isinstance(decoded, Assignment) or decoded.user_data:
         # The user data of a custom assignor would be lost.
         raise Refused(Error.GROUP_ID_NOT_FOUND)
+    return partition_ids(decoded.assigned_partitions, topics)
+
+
+def partition_ids(named: Iterable[TopicPartitions], topics: Topics) -> Target:
+    """Partitions by topic id, of topics that exist."""
     return frozenset(
         (topics[one.topic].topic_id, number)
-        for one in decoded.assigned_partitions
+        for one in named
         if one.topic in topics
         for number in one.partitions
     )
@@ -140,7 +143,7 @@ def downgrade(
         classic.assignment = encode_classic_assignment(
             partitions, classic.metadata(group.protocol), coordinator.topics
         )
-    written.append((GroupMetadataKey(group=group.group_id), group.record()))
+    written.append(group.record())
     old.transition_to(Phase.STABLE, now_ms)
     coordinator.group = group
     coordinator.timers.clear()
@@ -167,15 +170,13 @@ def encode_classic_assignment(
 ) -> bytes:
     """A classic member's assignment, in the version of its subscription."""
     names = {topic.topic_id: name for name, topic in topics.items()}
-    by_name: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        if topic in names:
-            by_name.setdefault(names[topic], []).append(number)
-    return encode_assignment(
+    return encode_blob(
         Assignment(
             version=decode_member_subscription(subscription).version,
             assigned_partitions=tuple(
-                TopicPartitions(topic=name, partitions=tuple(numbers)) for name, numbers in by_name.items()
+                TopicPartitions(topic=names[topic], partitions=tuple(numbers))
+                for topic, numbers in records.by_topic(partitions)
+                if topic in names
             ),
         )
     )
@@ -188,7 +189,7 @@ def replace_empty(
     if isinstance(old, ConsumerGroup):
         written += records.group_tombstones(old.group_id)
     else:
-        written.append((GroupMetadataKey(group=old.group_id), None))
+        written.append(group_tombstone(old.group_id))
     coordinator.timers.clear()
 
 

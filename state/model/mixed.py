@@ -12,9 +12,13 @@ from dataclasses import dataclass, replace
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, MemberPhase
 from groupreplay.state.model.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
 from groupreplay.state.model.consumer_protocol import ConsumerHandler, MemberUpdate, find_member
-from groupreplay.state.model.consumer_records import Record
 from groupreplay.state.model.coordinator_state import CoordinatorState
-from groupreplay.state.model.migration import decode_member_subscription, downgrade, encode_classic_assignment
+from groupreplay.state.model.migration import (
+    decode_member_subscription,
+    downgrade,
+    encode_classic_assignment,
+    partition_ids,
+)
 from groupreplay.state.model.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.requests import (
     Answer,
@@ -22,6 +26,7 @@ from groupreplay.state.model.requests import (
     Error,
     JoinGroup,
     LeaveGroup,
+    Record,
     Refused,
     SyncGroup,
     TopicIdPartition,
@@ -55,13 +60,16 @@ class MixedHandler:
         written: list[Record] = []
         update = self._update(group, request, member_id, written)
         holder = group.static_member(request.instance_id)
-        if holder is not None and holder.classic is None and self._all_others_classic(group, holder):
+        only_classic_others = holder is not None and (
+            len(group.members) == 1 or group.all_classic_but(holder)
+        )
+        if holder is not None and holder.classic is None and only_classic_others:
             return self._downgraded(group, update, holder, request, written, now_ms)
         protocol = ConsumerHandler(self.coordinator)
         member = protocol.apply(group, update, self._owned(request), written, now_ms)
         protocol.finish(group, written, now_ms)
         self.coordinator.timers.cancel(("join", member_id))
-        protocol.await_session(member_id, now_ms + request.session_timeout_ms)
+        protocol.await_request("session", member_id, now_ms + request.session_timeout_ms)
         protocol.await_request("sync", member_id, now_ms + request.rebalance_timeout_ms)
         return _joined(member)
 
@@ -69,9 +77,6 @@ class MixedHandler:
         """A random id in the text form of Kafka's ``Uuid``."""
         number = self.coordinator.numbers.getrandbits(128).to_bytes(16, "big")
         return base64.urlsafe_b64encode(number).decode().rstrip("=")
-
-    def _all_others_classic(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
-        return len(group.members) == 1 or group.all_classic_but(holder)
 
     def _update(
         self, group: ConsumerGroup, request: JoinGroup, member_id: str, written: list[Record]
@@ -94,13 +99,8 @@ class MixedHandler:
         return MemberUpdate(before=before, after=after, replaces=replaces)
 
     def _owned(self, request: JoinGroup) -> frozenset[TopicIdPartition]:
-        topics = self.coordinator.topics
-        return frozenset(
-            (topics[one.topic].topic_id, number)
-            for one in decode_member_subscription(request.protocols[0].metadata).owned_partitions
-            if one.topic in topics
-            for number in one.partitions
-        )
+        subscription = decode_member_subscription(request.protocols[0].metadata)
+        return partition_ids(subscription.owned_partitions, self.coordinator.topics)
 
     def _downgraded(
         self,
@@ -130,7 +130,7 @@ class MixedHandler:
     def sync(self, request: SyncGroup, now_ms: int) -> Answer:
         """Handle a SyncGroup: the answer is the current assignment. Raises ``Refused``."""
         group = self._group
-        member = self._classic_member(group, request.member_id, request.instance_id, request.generation)
+        member = self._classic_member(group, request)
         assert member.classic is not None
         check_protocol(request, CONSUMER_PROTOCOL_TYPE, member.classic.protocols[0].name)
         if group.target_epoch > member.epoch and member.phase is not MemberPhase.UNREVOKED:
@@ -149,7 +149,7 @@ class MixedHandler:
     def heartbeat(self, request: ClassicHeartbeat, now_ms: int) -> Answer:
         """Handle a Heartbeat: the answer tells whether the member has to rejoin. Raises ``Refused``."""
         group = self._group
-        member = self._classic_member(group, request.member_id, request.instance_id, request.generation)
+        member = self._classic_member(group, request)
         self._keep_alive(member, now_ms)
         released = member.phase is MemberPhase.UNRELEASED and not self._waits(group, member)
         if member.epoch >= group.target_epoch and member.phase is not MemberPhase.UNREVOKED and not released:
@@ -168,21 +168,18 @@ class MixedHandler:
         ConsumerHandler(self.coordinator).fence(group, member, now_ms)
         return Answer()
 
-    def _classic_member(
-        self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
-    ) -> ConsumerMember:
-        member = group.validate_member(member_id, instance_id)
+    def _classic_member(self, group: ConsumerGroup, request: SyncGroup | ClassicHeartbeat) -> ConsumerMember:
+        member = group.validate_member(request.member_id, request.instance_id)
         if member.classic is None:
             raise Refused(Error.UNKNOWN_MEMBER_ID)
-        if generation != member.epoch:
+        if request.generation != member.epoch:
             raise Refused(Error.ILLEGAL_GENERATION)
         return member
 
     def _keep_alive(self, member: ConsumerMember, now_ms: int) -> None:
         assert member.classic is not None
-        ConsumerHandler(self.coordinator).await_session(
-            member.member_id, now_ms + member.classic.session_timeout_ms
-        )
+        until_ms = now_ms + member.classic.session_timeout_ms
+        ConsumerHandler(self.coordinator).await_request("session", member.member_id, until_ms)
 
     def _await_join(self, member: ConsumerMember, now_ms: int) -> None:
         """The member was told to rejoin: its rebalance timeout starts with the first such answer."""

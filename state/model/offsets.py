@@ -5,19 +5,17 @@ The rules of expiry are also in `groupreplay.state.replay.retention`; a test com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupreplay.codecs import ZERO_UUID, Key, OffsetCommitKey, OffsetCommitValue, Value
+from groupreplay.codecs import ZERO_UUID, OffsetCommitKey, OffsetCommitValue
 from groupreplay.state.model.classic_group import ClassicGroup
-from groupreplay.state.model.consumer_group import ConsumerGroup
-from groupreplay.state.model.requests import Commit, OffsetCommit
+from groupreplay.state.model.consumer_group import ConsumerGroup, Topics
+from groupreplay.state.model.requests import Commit, OffsetCommit, Record
 
 #: (topic name, partition)
 TopicPartition = tuple[str, int]
-#: No topic ids are known.
-NO_TOPICS: Final[Mapping[str, bytes]] = {}
 _VERSION: Final = 4
 #: Written for clients that request a retention time: the only version with an expiry.
 _VERSION_WITH_EXPIRY: Final = 1
@@ -60,22 +58,20 @@ class CommittedOffsets:
         request: OffsetCommit,
         commits: Iterable[Commit],
         now_ms: int,
-        topic_ids: Mapping[str, bytes] = NO_TOPICS,
-    ) -> list[tuple[Key, Value | None]]:
+        topics: Topics,
+    ) -> list[Record]:
         """Store offsets and return their records; offsets of a transaction are pending until its end.
 
         The broker adds the id of a known topic, but not in a transaction (before 4.4).
         """
-        table = (
-            self.committed
-            if request.producer_id is None
-            else self.pending.setdefault(request.producer_id, {})
-        )
-        records: list[tuple[Key, Value | None]] = []
+        table = self.committed
+        if request.producer_id is not None:
+            table = self.pending.setdefault(request.producer_id, {})
+        records: list[Record] = []
         for one in commits:
             self._written += 1
-            known = request.producer_id is None and request.retention_ms is None
-            topic_id = topic_ids.get(one.topic, ZERO_UUID) if known else ZERO_UUID
+            with_id = request.producer_id is None and request.retention_ms is None and one.topic in topics
+            topic_id = topics[one.topic].topic_id if with_id else ZERO_UUID
             value = _value(one, request.retention_ms, now_ms, topic_id)
             table[one.topic, one.partition] = Committed(self._written, value)
             records.append((_key(group_id, (one.topic, one.partition)), value))
@@ -93,9 +89,9 @@ class CommittedOffsets:
                 self.committed[partition] = one
         return pending is not None
 
-    def remove(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[tuple[Key, Value | None]]:
+    def remove(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[Record]:
         """Remove offsets, also pending ones, and return their tombstones."""
-        records: list[tuple[Key, Value | None]] = []
+        records: list[Record] = []
         for partition in partitions:
             self.committed.pop(partition, None)
             for pending in self.pending.values():

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groupreplay.codecs import GroupMetadataKey
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic_group import ClassicGroup, GroupMember
 from groupreplay.state.model.coordinator_state import CoordinatorState
-from groupreplay.state.model.requests import Answer, Error, JoinGroup, Refused, SyncGroup
+from groupreplay.state.model.requests import Answer, Error, Refused, SyncGroup
 
 _JOIN = ("join", "")
 _SYNC = ("sync", "")
@@ -107,7 +106,7 @@ class Rebalance:
             return
         group.next_generation(now_ms)
         if group.state is Phase.EMPTY:
-            self.coordinator.journal.write(now_ms, (GroupMetadataKey(group=group.group_id), group.record()))
+            self.coordinator.journal.write(now_ms, group.record())
             return
         for member in group.members.values():
             if member.joining is not None:
@@ -161,7 +160,7 @@ class Rebalance:
         group = self.group
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-        self.coordinator.journal.write(now_ms, (GroupMetadataKey(group=group.group_id), group.record()))
+        self.coordinator.journal.write(now_ms, group.record())
         self._propagate(Error.NONE, now_ms)
         group.transition_to(Phase.STABLE, now_ms)
 
@@ -189,16 +188,3 @@ def check_protocol(request: SyncGroup, protocol_type: str | None, protocol: str 
     named = ((request.protocol_type, protocol_type), (request.protocol, protocol))
     if any(asked is not None and asked != known for asked, known in named):
         raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
-
-
-def static_rejoin_answer(answer: Answer, request: JoinGroup, former_leader: str | None) -> Answer:
-    """The answer to a static member with a new member id; to an old client it must not name that id as leader."""
-    if request.skips_assignment:
-        return answer
-    return Answer(
-        member_id=answer.member_id,
-        generation=answer.generation,
-        protocol_type=answer.protocol_type,
-        protocol=answer.protocol,
-        leader=former_leader or "",
-    )

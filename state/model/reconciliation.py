@@ -27,9 +27,8 @@ class Reconciliation:
 
     def step(self, member: ConsumerMember) -> ConsumerMember:
         """The member after this step; the same member when no step is possible."""
-        if member.phase is MemberPhase.UNREVOKED and self._still_has(member.revoking):
-            return self._without_unsubscribed(member) if self.subscription_changed else member
-        if member.phase is MemberPhase.STABLE and member.epoch == self.target_epoch:
+        revokes = member.phase is MemberPhase.UNREVOKED and self._still_has(member.revoking)
+        if revokes or member.is_reconciled_to(self.target_epoch):
             return self._without_unsubscribed(member) if self.subscription_changed else member
         return self._next(member)
 

@@ -15,6 +15,8 @@ from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 
 #: (topic id, partition)
 TopicIdPartition: TypeAlias = tuple[bytes, int]
+#: A key and its value; None is a tombstone.
+Record: TypeAlias = tuple[Key, Value | None]
 
 
 class Error(str, Enum):
@@ -257,7 +259,7 @@ class Operation:
     """
 
     timestamp_ms: int
-    records: tuple[tuple[Key, Value | None], ...] = ()
+    records: tuple[Record, ...] = ()
     producer_id: int | None = None
     marker: Marker | None = None
 

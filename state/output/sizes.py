@@ -14,9 +14,7 @@ def _cut(value: Any, entries: int, characters: int) -> Any:
     if isinstance(value, str):
         return value if len(value) <= characters else value[: characters - 1] + "…"
     if isinstance(value, dict):
-        kept = list(value.items())
-        if len(kept) > entries:
-            kept = kept[:entries]
+        kept = list(value.items())[:entries]
         return {_cut(key, entries, characters): _cut(item, entries, characters) for key, item in kept}
     if isinstance(value, list | tuple):
         return [_cut(item, entries, characters) for item in value[:entries]]

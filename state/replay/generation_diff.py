@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.state.events.event import LeaveReason, MemberPicture, Trigger
-from groupreplay.state.snapshot.members import Member, Pairing, group_topics, rebalance_timeout_ms
+from groupreplay.state.snapshot.members import (
+    Member,
+    Pairing,
+    client_fields,
+    group_topics,
+    rebalance_timeout_ms,
+)
 from groupreplay.state.snapshot.partitions import by_topic, each
 
 #: Last owners of partitions without an owner: member id -> ranges by topic.
@@ -42,14 +48,9 @@ def _metadata_changed(diff: GenerationDiff) -> bool:
     return diff.owners_known and any(owned not in diff.last_owners for owned in owners(diff.new, {}))
 
 
-def _static_replaced(diff: GenerationDiff) -> bool:
-    return any(
-        new.instance_id is not None and old.member_id != new.member_id for old, new in diff.pairing.kept
-    )
-
-
-def _dynamic_replaced(diff: GenerationDiff) -> bool:
-    return any(new.instance_id is None and old.member_id != new.member_id for old, new in diff.pairing.kept)
+def _replaced(diff: GenerationDiff, *, static: bool) -> bool:
+    replaced = [new for old, new in diff.pairing.kept if old.member_id != new.member_id]
+    return any((new.instance_id is not None) is static for new in replaced)
 
 
 #: The first that holds is the trigger. A rebalance in which one slot left and another one joined has no single
@@ -59,8 +60,8 @@ _TRIGGERS: Final[Sequence[tuple[Trigger, Callable[[GenerationDiff], bool]]]] = (
     ("unknown", lambda diff: bool(diff.pairing.joined and diff.pairing.left)),
     ("member_joined", lambda diff: bool(diff.pairing.joined)),
     ("member_left", lambda diff: bool(diff.pairing.left)),
-    ("static_member_replaced", _static_replaced),
-    ("member_joined", _dynamic_replaced),
+    ("static_member_replaced", lambda diff: _replaced(diff, static=True)),
+    ("member_joined", lambda diff: _replaced(diff, static=False)),
     ("subscription_changed", _subscription_changed),
     ("metadata_changed", _metadata_changed),
 )
@@ -135,8 +136,6 @@ def member_picture(member: Member) -> MemberPicture:
     """A member as events show it."""
     return MemberPicture(
         member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        instance_id=member.instance_id,
+        **client_fields(member),
         partitions=member.partitions,
     )

@@ -12,19 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from groupreplay.state.events import offset_events
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.events.offset_events import (
-    Direction,
-    LossReason,
-    OffsetRewound,
-    OffsetsDeleted,
-    OffsetsExpired,
-    OffsetsReset,
-    PartitionOffset,
-    ResetOffset,
-    RewindKind,
-    RewoundOffset,
-)
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.replay.group_activity import has_members, is_significant
 from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
@@ -64,15 +53,15 @@ def report_tombstones(
     first = int(due.min())
     mattered = is_significant(snapshot, report.rules, at_ms)
     lost = tuple(
-        PartitionOffset(topic=topic, partition=partition, offset=offset)
+        offset_events.PartitionOffset(topic=topic, partition=partition, offset=offset)
         for (topic, partition), offset in sorted(zip(named, values, strict=True))
     )
-    reason: LossReason = "retention"
+    reason: offset_events.LossReason = "retention"
     evidence = context.retention_evidence
-    fact: OffsetsExpired | OffsetsDeleted
+    fact: offset_events.OffsetsExpired | offset_events.OffsetsDeleted
     if (due <= at_ms + TOLERANCE_MS).all():
         since_ms = max(first, snapshot.group.record_timestamp_ms or first)
-        fact = OffsetsExpired(
+        fact = offset_events.OffsetsExpired(
             partitions=lost,
             partition_count=len(lost),
             reason=reason,
@@ -83,7 +72,7 @@ def report_tombstones(
     else:
         reason, evidence = _deleted_why(snapshot.group, offsets, named, with_group, report)
         deadline_ms = None if first == NEVER else first
-        fact = OffsetsDeleted(
+        fact = offset_events.OffsetsDeleted(
             partitions=lost, partition_count=len(lost), reason=reason, deadline_ms=deadline_ms
         )
     report.emit(
@@ -99,7 +88,7 @@ def report_tombstones(
 
 def _deleted_why(
     group: GroupState, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool, report: Report
-) -> tuple[LossReason, Evidence]:
+) -> tuple[offset_events.LossReason, Evidence]:
     """Why they were deleted: the log shows the deletion of the group; that of a topic is inferred."""
     if with_group:
         return "group_deleted", Evidence.LOG
@@ -161,7 +150,7 @@ def hold_changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> N
     snapshot.losses.changes = latest_first([*snapshot.losses.changes, *found, *again])
 
 
-def _kind(snapshot: GroupSnapshot, records: int, recreated: bool) -> RewindKind:
+def _kind(snapshot: GroupSnapshot, records: int, recreated: bool) -> offset_events.RewindKind:
     if recreated:
         return "topic_recreated"
     if snapshot.activity.peopled and not has_members(snapshot.group):
@@ -207,11 +196,11 @@ def report_changes(snapshot: GroupSnapshot, same: Sequence[Change], report: Repo
     )
 
 
-def _rewound(same: Sequence[Change]) -> OffsetRewound:
-    return OffsetRewound(
+def _rewound(same: Sequence[Change]) -> offset_events.OffsetRewound:
+    return offset_events.OffsetRewound(
         kind=same[0].kind or "other",
         partitions=tuple(
-            RewoundOffset(
+            offset_events.RewoundOffset(
                 topic=one.topic,
                 partition=one.partition,
                 old_offset=one.old_offset,
@@ -223,11 +212,11 @@ def _rewound(same: Sequence[Change]) -> OffsetRewound:
     )
 
 
-def _reset(same: Sequence[Change], lost: Sequence[Lost]) -> OffsetsReset:
+def _reset(same: Sequence[Change], lost: Sequence[Lost]) -> offset_events.OffsetsReset:
     directions = {_direction(one) for one in same}
-    return OffsetsReset(
+    return offset_events.OffsetsReset(
         partitions=tuple(
-            ResetOffset(
+            offset_events.ResetOffset(
                 topic=one.topic,
                 partition=one.partition,
                 lost_offset=one.old_offset,
@@ -242,7 +231,7 @@ def _reset(same: Sequence[Change], lost: Sequence[Lost]) -> OffsetsReset:
     )
 
 
-def _direction(change: Change) -> Direction:
+def _direction(change: Change) -> offset_events.Direction:
     if change.new_offset == change.old_offset:
         return "unchanged"
     return "forward" if change.new_offset > change.old_offset else "backward"

@@ -8,7 +8,7 @@ from typing import Final
 
 from groupreplay.state.events.event import Evidence, Fact, LeaveReason
 from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
-from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.members import Member, client_fields
 
 #: Fields whose change is reported. A static member's new member id and host are ``static.replaced``.
 _REPORTED_FIELDS: Final = (
@@ -50,7 +50,7 @@ class MembershipChange:
         for one in self.departures:
             yield _left(one), one.evidence
         for member in self.joined:
-            yield _joined(member), Evidence.LOG
+            yield MemberJoined(member_id=member.member_id, **client_fields(member)), Evidence.LOG
         for old, new in self.kept:
             for fact in _changed(old, new):
                 yield fact, Evidence.LOG
@@ -61,22 +61,11 @@ def is_replaced(old: Member, new: Member) -> bool:
     return old.member_id != new.member_id
 
 
-def _joined(member: Member) -> MemberJoined:
-    return MemberJoined(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        instance_id=member.instance_id,
-    )
-
-
 def _left(departure: Departure) -> MemberLeft:
     member = departure.member
     return MemberLeft(
         member_id=member.member_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        instance_id=member.instance_id,
+        **client_fields(member),
         reason=departure.reason,
         elapsed_ms=departure.elapsed_ms,
     )
@@ -96,8 +85,6 @@ def _changed(old: Member, new: Member) -> Iterator[Fact]:
     if changed:
         yield MemberUpdated(
             member_id=new.member_id,
-            client_id=new.client_id,
-            client_host=new.client_host,
-            instance_id=new.instance_id,
+            **client_fields(new),
             changed=tuple(changed),
         )

@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Fact, Trigger
-from groupreplay.state.events.group_events import (
-    GroupConverted,
-    GroupCreated,
-    GroupDeleted,
-    GroupEmptied,
-    RebalanceCompleted,
-    RebalanceStarted,
-)
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, MemberPhase
 from groupreplay.state.replay import generation_diff
 from groupreplay.state.replay.group_summary import GroupSummary, LastSign
@@ -58,7 +51,9 @@ class ModernDiff:
         self._open_rebalance()
         change = self._membership_change()
         if change.emptied:
-            self._emit(GroupEmptied(generation=self.after.epoch or 0, since_ms=self.report.timestamp_ms))
+            self._emit(
+                group_events.GroupEmptied(generation=self.after.epoch or 0, since_ms=self.report.timestamp_ms)
+            )
         for fact, _ in change.facts():
             self._emit(fact)
         if self.before.members and not self.after.members:
@@ -78,7 +73,7 @@ class ModernDiff:
         before, after, at_ms = self.before, self.after, self.report.timestamp_ms
         if before.proven and after.exists and before.kind is not after.kind:
             self._emit(
-                GroupConverted(
+                group_events.GroupConverted(
                     from_type=before.kind, to_type=after.kind, generation=after.epoch, since_ms=at_ms
                 )
             )
@@ -86,9 +81,9 @@ class ModernDiff:
                 # A classic generation is written when it is complete: a higher epoch begins another rebalance.
                 self.group.completed_epoch = before.epoch
         elif before.exists and not after.exists:
-            self._emit(GroupDeleted(generation=before.epoch, since_ms=at_ms), before.kind)
+            self._emit(group_events.GroupDeleted(generation=before.epoch, since_ms=at_ms), before.kind)
         elif not before.exists and after.exists and self.comparable:
-            self._emit(GroupCreated(generation=after.epoch, since_ms=at_ms))
+            self._emit(group_events.GroupCreated(generation=after.epoch, since_ms=at_ms))
 
     def _open_rebalance(self) -> None:
         if not self._epoch_rose() or not self.after.members or self.group.open_rebalance is not None:
@@ -104,7 +99,7 @@ class ModernDiff:
             place, self.report.timestamp_ms, self._trigger(), base, owners_known
         )
         self._emit(
-            RebalanceStarted(
+            group_events.RebalanceStarted(
                 rebalance_id=place,
                 generation=self.after.epoch or 0,
                 trigger=self.group.open_rebalance.trigger,
@@ -202,7 +197,7 @@ class ModernDiff:
         present = bool(self.before.members) or open_rebalance.trigger != "first_join"
         old = pairing if present else Pairing((), (), members)
         self._emit(
-            RebalanceCompleted(
+            group_events.RebalanceCompleted(
                 rebalance_id=open_rebalance.rebalance_id,
                 generation=epoch,
                 previous_generation=previous,

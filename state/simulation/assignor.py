@@ -11,8 +11,7 @@ from groupreplay.codecs import (
     TopicPartitions,
     decode_assignment,
     decode_subscription,
-    encode_assignment,
-    encode_subscription,
+    encode_blob,
 )
 from groupreplay.state.model.requests import Protocol
 
@@ -25,9 +24,9 @@ Members: TypeAlias = Sequence[tuple[str, str | None, bytes]]
 def supported(topic: str, owned: Sequence[int], *, cooperative: bool) -> tuple[Protocol, ...]:
     """The protocols with which a member joins; an eager member has revoked all partitions before."""
     if not cooperative:
-        return (Protocol(_RANGE, encode_subscription(Subscription(version=1, topics=(topic,)))),)
+        return (Protocol(_RANGE, encode_blob(Subscription(version=1, topics=(topic,)))),)
     subscription = Subscription(version=1, topics=(topic,), owned_partitions=_partitions(topic, owned))
-    return (Protocol(_COOPERATIVE, encode_subscription(subscription)),)
+    return (Protocol(_COOPERATIVE, encode_blob(subscription)),)
 
 
 def assigned(
@@ -40,7 +39,7 @@ def assigned(
         names = sorted(member for member, _, _ in members)
         shares = {name: list(range(place, partitions, len(names))) for place, name in enumerate(names)}
     return tuple(
-        (member, encode_assignment(Assignment(version=1, assigned_partitions=_partitions(topic, share))))
+        (member, encode_blob(Assignment(version=1, assigned_partitions=_partitions(topic, share))))
         for member, share in shares.items()
     )
 

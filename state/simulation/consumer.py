@@ -67,6 +67,10 @@ class SimulatedClient:
     incarnation: int = 0
     starts: int = 0
 
+    def forget_membership(self) -> None:
+        """The client has left its group, or has not joined yet."""
+        self.member_id, self.generation, self.owned = "", -1, ()
+
     def classic_heartbeat(self) -> ClassicHeartbeat:
         """The client's Heartbeat request in the classic protocol."""
         return ClassicHeartbeat(
@@ -110,29 +114,22 @@ class ConsumerProtocolClients:
         if not client.member_id:
             client.member_id = f"{client.name}-{client.incarnation}-{self.numbers.getrandbits(32):08x}"
         client.generation, client.owned = 0, ()
-        request = ConsumerGroupHeartbeat(
-            member_id=client.member_id,
-            member_epoch=0,
-            instance_id=client.instance_id,
-            client_id=client.name,
-            client_host=client.host,
-            rebalance_timeout_ms=self.rebalance_timeout_ms,
-            topics=(self.topic,),
-            owned=frozenset(),
-        )
-        self.send(client, request, now_ms)
+        self._send_all_fields(client, now_ms)
 
     def leave(self, client: SimulatedClient, now_ms: int) -> None:
         """Leave the group; a static member leaves for a while."""
         if client.member_id and client.generation > 0:
             self.send(client, self._request(client, LEFT if client.instance_id is None else AWAY), now_ms)
-            client.member_id, client.generation, client.owned = "", -1, ()
+            client.forget_membership()
 
     def resume(self, client: SimulatedClient, now_ms: int) -> None:
         """A client polls again: a member requests its whole assignment, a client without membership joins."""
         if client.generation <= 0:
             self.join(client, now_ms)
-            return
+        else:
+            self._send_all_fields(client, now_ms)
+
+    def _send_all_fields(self, client: SimulatedClient, now_ms: int) -> None:
         heartbeat = self._request(client, client.generation)
         whole = replace(heartbeat, rebalance_timeout_ms=self.rebalance_timeout_ms, topics=(self.topic,))
         self.send(client, whole, now_ms)

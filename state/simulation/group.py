@@ -136,8 +136,8 @@ class SimulatedGroup:
                 host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
                 instance_id=f"{self.group_id}-i{instance}" if self._script.static else None,
             )
-        client.running, client.hanging, client.member_id, client.generation = True, False, "", -1
-        client.owned = ()
+        client.running, client.hanging = True, False
+        client.forget_membership()
         client.incarnation += 1
         client.starts += 1
         client.kip848 = client.starts in self._script.consumer_starts
@@ -157,7 +157,7 @@ class SimulatedGroup:
             self._consumers.leave(client, now_ms)
         elif client.member_id and client.instance_id is None:
             self._send(client, LeaveGroup(member_id=client.member_id), now_ms)
-            client.member_id, client.generation, client.owned = "", -1, ()
+            client.forget_membership()
 
     def _crash(self, number: int, _now_ms: int) -> None:
         client = self._clients[number]
@@ -237,10 +237,7 @@ class SimulatedGroup:
         if self._numbers.random() >= self._script.repeats:
             self._consume(owned, now_ms)
         producer_id = self._producer()
-        commits = tuple(
-            Commit(topic=self._topic, partition=partition, offset=self._read[partition])
-            for partition in owned
-        )
+        commits = tuple(Commit(topic=self._topic, partition=one, offset=self._read[one]) for one in owned)
         request = OffsetCommit(
             member_id=client.member_id,
             instance_id=client.instance_id,
@@ -262,10 +259,11 @@ class SimulatedGroup:
     def _producer(self) -> int | None:
         """The id of the producer that commits; None when the consumer commits."""
         committer = self._script.committer
-        consumer = committer is Committer.CONSUMERS or (
+        if committer is Committer.CONSUMERS or (
             committer is Committer.BOTH and self._numbers.random() < 1 / 2
-        )
-        return None if consumer else self._numbers.getrandbits(40)
+        ):
+            return None
+        return self._numbers.getrandbits(40)
 
     def _schedule_transaction_end(
         self, client: SimulatedClient, producer_id: int, before: Mapping[int, int], now_ms: int

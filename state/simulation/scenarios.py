@@ -53,20 +53,34 @@ def _script(numbers: random.Random, steps: list[ClientStep], **fields: Any) -> S
     return replace(script, **fields)
 
 
-def _restart(numbers: random.Random, at_ms: int, client: int) -> list[ClientStep]:
-    """A client is stopped and starts again after a few seconds."""
-    return [
-        ClientStep(at_ms, STOP, client),
-        ClientStep(at_ms + numbers.randrange(5_000, 15_000), START, client),
-    ]
+#: A range of the time between the end and the start of a client's process.
+_QUICK: Final = (2_000, 8_000)
+
+
+def _restart(
+    numbers: random.Random,
+    at_ms: int,
+    client: int,
+    action: ClientAction = STOP,
+    down_ms: tuple[int, int] = (5_000, 15_000),
+) -> list[ClientStep]:
+    """A client is stopped or crashes, and starts again after a few seconds."""
+    return [ClientStep(at_ms, action, client), ClientStep(at_ms + numbers.randrange(*down_ms), START, client)]
 
 
 def _times(numbers: random.Random, begin: int, end: int, interval_ms: int) -> Iterator[int]:
     """Times until the end, on average ``interval_ms`` apart."""
+    return _times_between(numbers, begin, end, interval_ms // 2, interval_ms * 3 // 2)
+
+
+def _times_between(
+    numbers: random.Random, begin: int, end: int, least_ms: int, most_ms: int
+) -> Iterator[int]:
+    """Times until the end, with distances from ``least_ms`` to ``most_ms`` (exclusive)."""
     at_ms = begin
     while at_ms < end:
         yield at_ms
-        at_ms += numbers.randrange(interval_ms // 2, interval_ms * 3 // 2)
+        at_ms += numbers.randrange(least_ms, most_ms)
 
 
 # -- healthy groups
@@ -172,11 +186,9 @@ def stuck(numbers: random.Random, duration_ms: int) -> Script:
     for at_ms in _times(numbers, _ready(steps), duration_ms, _HOUR_MS):
         steps += [ClientStep(at_ms, HANG, 1), ClientStep(at_ms + 5_000, START, 3)]
         # An operator ends both.
-        steps += [
-            ClientStep(at_ms + 10 * _MINUTE_MS, CRASH, 1),
-            ClientStep(at_ms + 11 * _MINUTE_MS, START, 1),
-        ]
-        steps.append(ClientStep(at_ms + 12 * _MINUTE_MS, STOP, 3))
+        ends_ms = at_ms + 10 * _MINUTE_MS
+        steps += [ClientStep(ends_ms, CRASH, 1), ClientStep(ends_ms + _MINUTE_MS, START, 1)]
+        steps.append(ClientStep(ends_ms + 2 * _MINUTE_MS, STOP, 3))
     return _script(numbers, steps, repeats=0.2)
 
 
@@ -184,24 +196,15 @@ def storm(numbers: random.Random, duration_ms: int) -> Script:
     """A member is restarted again and again."""
     steps = _deployed(numbers, 3, duration_ms)
     for at_ms in _times(numbers, _ready(steps), duration_ms, 25 * _SECOND_MS):
-        action = STOP if numbers.random() < _ORDERLY else CRASH
-        steps += [
-            ClientStep(at_ms, action, 1),
-            ClientStep(at_ms + numbers.randrange(2_000, 8_000), START, 1),
-        ]
+        steps += _restart(numbers, at_ms, 1, STOP if numbers.random() < _ORDERLY else CRASH, _QUICK)
     return _script(numbers, steps)
 
 
 def _crashing(numbers: random.Random, duration_ms: int, least_ms: int, most_ms: int) -> list[ClientStep]:
     """One of three members crashes again and again, and starts again after a few seconds."""
     steps = _deployed(numbers, 3, duration_ms)
-    at_ms = _ready(steps)
-    while at_ms < duration_ms:
-        steps += [
-            ClientStep(at_ms, CRASH, 1),
-            ClientStep(at_ms + numbers.randrange(2_000, 8_000), START, 1),
-        ]
-        at_ms += numbers.randrange(least_ms, most_ms)
+    for at_ms in _times_between(numbers, _ready(steps), duration_ms, least_ms, most_ms):
+        steps += _restart(numbers, at_ms, 1, CRASH, _QUICK)
     return steps
 
 
@@ -230,14 +233,10 @@ def conflict(numbers: random.Random, duration_ms: int) -> Script:
 def timeouts(numbers: random.Random, duration_ms: int) -> Script:
     """Four times an hour a member exceeds a short rebalance timeout: it is removed and joins again."""
     steps = _deployed(numbers, 3, duration_ms)
-    at_ms = _ready(steps)
-    while at_ms < duration_ms:
+    ready_ms = _ready(steps)
+    for at_ms in _times_between(numbers, ready_ms, duration_ms, 12 * _MINUTE_MS, 15 * _MINUTE_MS):
         steps += [ClientStep(at_ms, HANG, 1), ClientStep(at_ms + 2_000, START, 3)]
-        steps += [
-            ClientStep(at_ms + 90_000, RESUME, 1),
-            ClientStep(at_ms + 3 * _MINUTE_MS, STOP, 3),
-        ]
-        at_ms += numbers.randrange(12 * _MINUTE_MS, 15 * _MINUTE_MS)
+        steps += [ClientStep(at_ms + 90_000, RESUME, 1), ClientStep(at_ms + 3 * _MINUTE_MS, STOP, 3)]
     return _script(numbers, steps, rebalance_timeout_ms=30_000)
 
 
@@ -253,10 +252,7 @@ def silent(numbers: random.Random, duration_ms: int) -> Script:
     """A member of a group with regular commits hangs, and no rebalance begins."""
     steps = _deployed(numbers, 3, duration_ms)
     for at_ms in _times(numbers, _ready(steps) + 9 * _MINUTE_MS, duration_ms, _HOUR_MS):
-        steps += [
-            ClientStep(at_ms, HANG, 1),
-            ClientStep(at_ms + 10 * _MINUTE_MS, CRASH, 1),
-        ]
+        steps += [ClientStep(at_ms, HANG, 1), ClientStep(at_ms + 10 * _MINUTE_MS, CRASH, 1)]
         steps.append(ClientStep(at_ms + 11 * _MINUTE_MS, START, 1))
     return _script(numbers, steps, commit_interval_ms=5_000, repeats=0.2)
 

@@ -7,13 +7,7 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.codecs import (
-    ConnectMetadata,
-    ConnectorTasks,
-    Malformed,
-    decode_connect_assignment,
-    decode_connect_metadata,
-)
+from groupreplay.codecs import ConnectAssignment, ConnectMetadata, ConnectorTasks, Malformed, decode_blob
 from groupreplay.state.snapshot.partitions import by_topic
 
 CONNECT_PROTOCOL_TYPE: Final = "connect"
@@ -38,7 +32,7 @@ class Worker(msgspec.Struct, frozen=True, array_like=True):
 
 def read_worker(metadata_blob: bytes, assignment_blob: bytes) -> Worker | None:
     """The worker of a member's subscription and assignment; None when the subscription cannot be read."""
-    metadata = decode_connect_metadata(metadata_blob)
+    metadata = decode_blob(ConnectMetadata, metadata_blob)
     if isinstance(metadata, Malformed):
         return None
     allocation = _allocation(metadata, assignment_blob)
@@ -54,12 +48,12 @@ def _allocation(metadata: ConnectMetadata, assignment_blob: bytes) -> Set[_Place
 
     Protocol 0 has neither of the first two: it assigns everything again.
     """
-    assignment = decode_connect_assignment(assignment_blob)
+    assignment = decode_blob(ConnectAssignment, assignment_blob)
     if isinstance(assignment, Malformed):
         return None
     before: set[_Place] = set()
     if metadata.allocation is not None:
-        former = decode_connect_assignment(metadata.allocation)
+        former = decode_blob(ConnectAssignment, metadata.allocation)
         if isinstance(former, Malformed):
             return None
         before = set(_places(former.assigned))

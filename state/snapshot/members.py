@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -17,7 +18,9 @@ from groupreplay.codecs import (
 )
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE
 from groupreplay.state.snapshot.connect import CONNECT_PROTOCOL_TYPE, Worker, read_worker
+from groupreplay.state.snapshot.modern import ModernMember
 from groupreplay.state.snapshot.partitions import by_topic
+from groupreplay.state.snapshot.slot_history import Slot
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -36,6 +39,15 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     topics: tuple[str, ...] | None
     partitions: dict[str, str] | None
     worker: Worker | None = None
+
+
+def client_fields(member: Member | ModernMember | Slot) -> dict[str, Any]:
+    """The fields of an event that identify the client of a member."""
+    return {
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "instance_id": member.instance_id,
+    }
 
 
 def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:

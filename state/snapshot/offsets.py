@@ -205,10 +205,14 @@ class Offsets:
                 if text := run.metadata.get(place):
                     self.metadata[key] = text
 
+    def _known_keys(self, wanted: Iterable[tuple[str, int]]) -> list[int]:
+        """The keys of topic partitions whose topic is in the table."""
+        index = {topic: place for place, topic in enumerate(self.topics)}
+        return [(index[topic] << 32) | partition for topic, partition in wanted if topic in index]
+
     def remove(self, removed: Iterable[tuple[str, int]]) -> None:
         """Remove topic partitions; unknown ones are ignored (compaction may have removed the value of a tombstone)."""
-        index = {topic: place for place, topic in enumerate(self.topics)}
-        keys = [(index[topic] << 32) | partition for topic, partition in removed if topic in index]
+        keys = self._known_keys(removed)
         if not keys:
             return
         self._oldest_ms = None
@@ -222,10 +226,8 @@ class Offsets:
 
     def last_commit_ms(self, owned: Iterable[tuple[str, int]]) -> int | None:
         """Time of the newest commit of these topic partitions; None when there is none."""
-        index = {topic: place for place, topic in enumerate(self.topics)}
-        keys = [(index[topic] << 32) | partition for topic, partition in owned if topic in index]
-        mine = np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
-        return int(self.rows["commit_timestamp_ms"][mine].max()) if mine.any() else None
+        times = self.rows["commit_timestamp_ms"][self.places(owned)]
+        return int(times.max()) if len(times) else None
 
     def row_of(self) -> dict[tuple[str, int], int]:
         """The row of each topic partition."""
@@ -265,10 +267,8 @@ class Offsets:
 
     def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
         """The rows of these topic partitions, in the table's order, without unknown ones."""
-        index = {topic: place for place, topic in enumerate(self.topics)}
-        keys = [(index[topic] << 32) | partition for topic, partition in wanted if topic in index]
         known = _keys(self.rows["topic"], self.rows["partition"])
-        return np.flatnonzero(np.isin(known, np.array(keys, np.int64)))
+        return np.flatnonzero(np.isin(known, np.array(self._known_keys(wanted), np.int64)))
 
     def names(self, places: npt.NDArray[np.intp]) -> list[tuple[str, int]]:
         """Topic and partition of some rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -61,7 +61,7 @@ class _FlatSnapshot(msgspec.Struct, array_like=True):
     document: bytes = b""
     offsets: OffsetsSnapshot | None = None
     modern: Modern | None = None
-    round: OpenRebalance | None = None
+    open_rebalance: OpenRebalance | None = None
     completed_epoch: int | None = None
     clock_ms: int = -1
     alarm_ms: int | None = None
@@ -78,17 +78,16 @@ class _FlatSnapshot(msgspec.Struct, array_like=True):
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(_FlatSnapshot)
+_Part = TypeVar("_Part", bound=msgspec.Struct)
 
 
 def read(body: bytes | memoryview) -> GroupSnapshot:
     """The snapshot behind the version byte, in today's parts. Raises ``msgspec.DecodeError``."""
     flat = _DECODER.decode(body)
     return GroupSnapshot(
-        log=LogPosition(
-            flat.era, flat.partition, flat.last_offset, flat.last_timestamp_ms, flat.clock_ms, flat.pending
-        ),
+        log=_part(LogPosition, flat),
         probes=ProbeQueue(flat.probes, flat.probed_ms, flat.probe_interval_ms),
-        group=_group(flat),
+        group=_part(GroupState, flat, classic=_part(ClassicGeneration, flat)),
         offsets=flat.offsets,
         losses=Losses(flat.lost, latest_first(flat.changes)),
         activity=flat.life,
@@ -116,26 +115,7 @@ def active_conditions(firing: dict[str, TextKeyCondition]) -> dict[ConditionKey,
     return found
 
 
-def _group(flat: _FlatSnapshot) -> GroupState:
-    return GroupState(
-        phase=flat.phase,
-        group_type=flat.group_type,
-        history=flat.history,
-        since_ms=flat.since_ms,
-        record_offset=flat.record_offset,
-        record_timestamp_ms=flat.record_timestamp_ms,
-        classic=ClassicGeneration(
-            generation=flat.generation,
-            protocol_type=flat.protocol_type,
-            protocol=flat.protocol,
-            leader=flat.leader,
-            members=flat.members,
-            emptied_ms=flat.emptied_ms,
-        ),
-        modern=flat.modern,
-        former=flat.former,
-        orphans=flat.orphans,
-        in_progress=flat.in_progress,
-        open_rebalance=flat.round,
-        completed_epoch=flat.completed_epoch,
-    )
+def _part(kind: type[_Part], flat: _FlatSnapshot, **others: Any) -> _Part:
+    """A part of today's snapshot from the fields of the same names."""
+    same = {name: getattr(flat, name) for name in kind.__struct_fields__ if name not in others}
+    return kind(**same, **others)

@@ -42,3 +42,9 @@ class GroupReplayError(Exception):
         """One line: what (where): fix."""
         text = f"{self.what} ({self.where})" if self.where else self.what
         return f"{text}: {self.fix}" if self.fix else text
+
+
+def unusable(what: str, where: object, fix: str) -> GroupReplayError:
+    """The error for a flag, a setting or a file that cannot be used."""
+    place = None if where is None else str(where)
+    return GroupReplayError(what, where=place, fix=fix, exit_code=ExitCode.USAGE)

@@ -10,7 +10,7 @@ from typing import Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check import cluster_checks, machine_checks
-from groupreplay.streaming.check.result import CheckResult, CheckSettings, Status, Subject, failed, skipped
+from groupreplay.streaming.check.result import CheckResult, CheckSettings, Status, Subject, failed, unknown
 
 log = logging.getLogger(__name__)
 
@@ -25,19 +25,15 @@ class _Check:
     when: Callable[[CheckSettings], bool] = field(default=lambda _: True)
 
 
-def _two_clusters(settings: CheckSettings) -> bool:
-    return settings.sink is not None and settings.sink != settings.source
-
-
-def _has_checkpoint(settings: CheckSettings) -> bool:
-    return settings.checkpoint is not None
-
-
 _CHECKS: Final = (
     _Check("java", machine_checks.java),
     _Check("versions", machine_checks.versions),
-    _Check("cluster", cluster_checks.source_cluster),
-    _Check("sink cluster", cluster_checks.sink_cluster, when=_two_clusters),
+    _Check("cluster", lambda of: cluster_checks.cluster("cluster", of.source)),
+    _Check(
+        "sink cluster",
+        lambda of: cluster_checks.cluster("sink cluster", of.sink),
+        when=lambda of: of.sink not in (None, of.source),
+    ),
     _Check("rights", cluster_checks.source_rights, needs=("cluster",)),
     _Check("sink rights", cluster_checks.sink_rights, needs=("cluster", "sink cluster")),
     _Check("offsets topic", cluster_checks.offsets_topic, needs=("cluster",)),
@@ -46,7 +42,10 @@ _CHECKS: Final = (
     _Check("retention", cluster_checks.retention, needs=("cluster",)),
     _Check("output topics", cluster_checks.output_topics, needs=("cluster", "sink cluster")),
     _Check(
-        "checkpoint", machine_checks.checkpoint, needs=("offsets topic", "sink cluster"), when=_has_checkpoint
+        "checkpoint",
+        machine_checks.checkpoint,
+        needs=("offsets topic", "sink cluster"),
+        when=lambda of: of.checkpoint is not None,
     ),
 )
 
@@ -60,7 +59,9 @@ def run_checks(settings: CheckSettings) -> Iterator[CheckResult]:
             continue
         missing = [name for name in one.needs if name in blocked]
         results = (
-            [skipped(one.name, missing[0])] if missing else _within(one, subject, settings.timeout_seconds)
+            [unknown(one.name, f"needs this check to be ok first: {missing[0]}")]
+            if missing
+            else _within(one, subject, settings.timeout_seconds)
         )
         if any(result.status in (Status.FAILED, Status.SKIPPED) for result in results):
             blocked.add(one.name)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final
+
+from confluent_kafka import KafkaException
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
@@ -17,9 +19,14 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.kafka import rights as all_rights
-from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
-from groupreplay.streaming.kafka.output_topics import change_line, describe_topics, topic_problems, try_create
+from groupreplay.streaming.kafka.output_topics import (
+    change_line,
+    create_topics,
+    describe_topics,
+    topic_problems,
+)
 from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.rights import Right, grant_line
 
@@ -34,14 +41,12 @@ _CLOCK_SECONDS: Final = 6.0
 _CLOCK_POLL_SECONDS: Final = 0.5
 
 
-def source_cluster(subject: Subject) -> Sequence[CheckResult]:
-    """The source cluster."""
-    return [_cluster("cluster", subject.source)]
-
-
-def sink_cluster(subject: Subject) -> Sequence[CheckResult]:
-    """The cluster of the job's topics, if it is another cluster."""
-    return [_cluster("sink cluster", subject.sink)]
+def cluster(name: str, connection: Connection) -> Sequence[CheckResult]:
+    """Whether the cluster answers; its id, address, brokers and release."""
+    metadata = connection.metadata("cluster")
+    address, brokers = connection.cluster.bootstrap_servers, len(metadata.brokers)
+    found = f"{metadata.cluster_id or 'unknown'} at {address}, brokers: {brokers}, {_release(connection)}"
+    return [ok(name, found)]
 
 
 def source_rights(subject: Subject) -> Sequence[CheckResult]:
@@ -50,7 +55,7 @@ def source_rights(subject: Subject) -> Sequence[CheckResult]:
     wanted = all_rights.source_rights(
         probe=settings.probe, ask_retention=settings.retention.retention_minutes is None
     )
-    return _rights(subject.source, wanted)
+    return list(_rights(subject.source, wanted))
 
 
 def sink_rights(subject: Subject) -> Sequence[CheckResult]:
@@ -58,7 +63,7 @@ def sink_rights(subject: Subject) -> Sequence[CheckResult]:
     wanted = all_rights.sink_rights(subject.settings.topics)
     if subject.sink is subject.source:
         wanted = [one for one in wanted if one.kind == "topic"]
-    return _rights(subject.sink, wanted)
+    return list(_rights(subject.sink, wanted))
 
 
 def offsets_topic(subject: Subject) -> Sequence[CheckResult]:
@@ -104,8 +109,6 @@ def transactions(subject: Subject) -> Sequence[CheckResult]:
 
 def clock(subject: Subject) -> Sequence[CheckResult]:
     """Difference between the brokers' clocks and this machine's, from records written during the check."""
-    from confluent_kafka import KafkaException
-
     try:
         found = _skew(subject)
     except KafkaException as error:
@@ -127,12 +130,9 @@ def retention(subject: Subject) -> Sequence[CheckResult]:
     flags = subject.settings.retention
     known = effective_retention(flags, subject.source)
     if known.retention_ms is None:
-        fix = "\n".join(
-            [
-                *(grant_line(one, subject.settings.source) for one in _retention_rights()),
-                "or give it: --retention-minutes",
-            ]
-        )
+        rights = all_rights.source_rights(probe=False, ask_retention=True)
+        grant = next(grant_line(one, subject.settings.source) for one in rights if one.kind == "cluster")
+        fix = f"{grant}\nor give it: --retention-minutes"
         found = "offsets.retention.minutes is unknown; 7 days are assumed, events about expiry are inferred"
         return [warning("retention", found, fix)]
     source = "--retention-minutes" if flags.retention_minutes is not None else "a broker"
@@ -145,23 +145,21 @@ def retention(subject: Subject) -> Sequence[CheckResult]:
 
 def output_topics(subject: Subject) -> Sequence[CheckResult]:
     """Each topic of the job: its settings, or that it will be created."""
-    names, there = subject.settings.topics, {}
-    for topic in describe_topics(subject.sink, names):
-        there[topic.kind] = topic
+    names = subject.settings.topics
+    there = {topic.kind: topic for topic in describe_topics(subject.sink, names)}
     missing = [item.name for item in fields(names) if item.name not in there]
     results = [ok(f"topic {getattr(names, kind)}", "is missing and will be created") for kind in missing]
     if missing:
         try:
-            try_create(subject.sink, names, missing)
+            create_topics(subject.sink, names, missing, only_try=True)
         except GroupReplayError as error:
             results = [failed("output topics", error)]
     for topic in there.values():
-        found = topic_problems(topic)
-        seen = _settings_text(topic.settings)
+        found = list(topic_problems(topic))
         about = f"topic {topic.name}"
         if not found:
-            text = f"{topic.partitions} partitions, {topic.replicas} replicas, {seen}"
-            results.append(ok(about, text))
+            seen = _settings_text(topic.settings)
+            results.append(ok(about, f"{topic.partitions} partitions, {topic.replicas} replicas, {seen}"))
             continue
         what = "; ".join(one.what for one in found)
         fix = "\n".join(
@@ -177,24 +175,8 @@ def output_topics(subject: Subject) -> Sequence[CheckResult]:
     return results
 
 
-def _cluster(name: str, connection: Connection) -> CheckResult:
-    from confluent_kafka import KafkaException
-
-    try:
-        metadata = connection.admin().list_topics(timeout=REQUEST_SECONDS)
-    except KafkaException as error:
-        raise connection.explain(error, "cluster") from None
-    brokers = len(metadata.brokers)
-    found = (
-        f"{metadata.cluster_id or 'unknown'} at {connection.cluster.bootstrap_servers}, brokers: {brokers}"
-    )
-    return ok(name, f"{found}, {_release(connection)}")
-
-
 def _release(connection: Connection) -> str:
     """The broker's release from its settings; Kafka 4.0 removed the setting that names it."""
-    from confluent_kafka import KafkaException
-
     try:
         settings = connection.broker_settings(("inter.broker.protocol.version", "broker.id", "node.id"))
     except KafkaException:
@@ -203,11 +185,7 @@ def _release(connection: Connection) -> str:
     return f"Kafka {version.partition('-')[0]}" if version else "Kafka 4.0 or later"
 
 
-def _rights(connection: Connection, wanted: Sequence[Right]) -> list[CheckResult]:
-    return list(_right_results(connection, wanted))
-
-
-def _right_results(connection: Connection, wanted: Sequence[Right]) -> Iterator[CheckResult]:
+def _rights(connection: Connection, wanted: Sequence[Right]) -> Iterator[CheckResult]:
     for right, has in all_rights.held(connection, wanted).items():
         line = grant_line(right, connection.cluster)
         if has is False and right.needed:
@@ -219,10 +197,6 @@ def _right_results(connection: Connection, wanted: Sequence[Right]) -> Iterator[
             yield ok(str(right), "held")
         else:
             yield unknown(str(right), "unknown until the topic exists")
-
-
-def _retention_rights() -> list[Right]:
-    return [one for one in all_rights.source_rights(probe=False, ask_retention=True) if one.kind == "cluster"]
 
 
 def _age_ms(connection: Connection, partition: int, offset: int) -> int:
@@ -265,8 +239,8 @@ def _span(least_ms: int, most_ms: int) -> str:
     return f"{near / 1000:.1f} s {side}"
 
 
-def _settings_text(settings: object) -> str:
-    if not isinstance(settings, dict):
+def _settings_text(settings: Mapping[str, str] | None) -> str:
+    if settings is None:
         return "settings hidden from this login"
     shown = ("cleanup.policy", "retention.ms", "max.message.bytes", "min.insync.replicas")
     return ", ".join(f"{name}={settings[name]}" for name in shown if name in settings)

@@ -101,8 +101,3 @@ def failed(check: str, error: GroupReplayError) -> CheckResult:
 def unknown(check: str, found: str) -> CheckResult:
     """The check has no answer, which is not a failure."""
     return CheckResult(check=check, status=Status.SKIPPED, found=found)
-
-
-def skipped(check: str, needs: str) -> CheckResult:
-    """Another check must succeed first."""
-    return unknown(check, f"needs this check to be ok first: {needs}")

@@ -5,21 +5,18 @@ Imports nothing heavy: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
-from groupreplay.streaming.cli.options import file_option, option, option_group
+from groupreplay.streaming.cli.options import file_flag, flag, group
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
     from groupreplay.streaming.prober.probes_topic import ProbesPlace
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 _TOPIC_HELP: Final = {
     "events": "Topic of the events.",
@@ -63,66 +60,46 @@ class ClusterFlags:
         return cluster
 
 
-cluster_options: Final = option_group(
-    "source",
-    ClusterFlags,
-    option("--bootstrap-server", metavar="HOST:PORT", help="Cluster to connect to."),
-    file_option("--command-config", help="Kafka client properties for the connection (security, timeouts)."),
-)
+def cluster_flags() -> Any:
+    """A field with the cluster to connect to."""
+    return group(
+        ClusterFlags,
+        bootstrap_server=flag("Cluster to connect to.", metavar="HOST:PORT"),
+        command_config=file_flag("Kafka client properties for the connection (security, timeouts)."),
+    )
 
 
-def _sink(sink_bootstrap_server: str | None, sink_command_config: Path | None) -> ClusterFlags:
-    return ClusterFlags(sink_bootstrap_server, sink_command_config)
-
-
-sink_options: Final = option_group(
-    "sink",
-    _sink,
-    option(
-        "--sink-bootstrap-server",
-        metavar="HOST:PORT",
-        help="Cluster of the job's topics, if it is not the source cluster.",
-    ),
-    file_option("--sink-command-config", help="Kafka client properties for the cluster of the job's topics."),
-)
-
-
-def topic_options(*kinds: str) -> Callable[[_F], _F]:
-    """Flags that name these of the job's topics (all by default), as one ``TopicNames`` named ``topics``."""
-    return option_group(
-        "topics",
-        _topic_names,
-        *(
-            option(
-                f"--{kind.replace('_', '-')}-topic",
-                default=f"group-{kind.replace('_', '-')}",
-                show_default=True,
-                metavar="NAME",
-                help=_TOPIC_HELP[kind],
-            )
-            for kind in kinds or _TOPIC_HELP
+def sink_flags() -> Any:
+    """A field with the cluster of the job's topics."""
+    return group(
+        ClusterFlags,
+        bootstrap_server=flag(
+            "Cluster of the job's topics, if it is not the source cluster.",
+            "--sink-bootstrap-server",
+            metavar="HOST:PORT",
+        ),
+        command_config=file_flag(
+            "Kafka client properties for the cluster of the job's topics.", "--sink-command-config"
         ),
     )
 
 
-def _topic_names(
-    *,
-    events_topic: str | None = None,
-    states_topic: str | None = None,
-    dead_letters_topic: str | None = None,
-    job_topic: str | None = None,
-    probes_topic: str | None = None,
-) -> TopicNames:
+def _topic_flag(kind: str, text: str) -> Any:
+    name = kind.replace("_", "-")
+    return flag(text, f"--{name}-topic", default=f"group-{name}", metavar="NAME")
+
+
+def topic_flags(*kinds: str) -> Any:
+    """A field with the ``TopicNames``; flags for these of the job's topics, by default for all."""
+    return group(
+        _topic_names, **{kind: _topic_flag(kind, _TOPIC_HELP[kind]) for kind in kinds or _TOPIC_HELP}
+    )
+
+
+def _topic_names(**names: str) -> TopicNames:
     from groupreplay.streaming.config.settings import TopicNames
 
-    names = {
-        "events": events_topic,
-        "states": states_topic,
-        "dead_letters": dead_letters_topic,
-        "job": job_topic,
-        "probes": probes_topic,
-    }
-    return TopicNames(**{kind: name for kind, name in names.items() if name is not None})
+    return TopicNames(**names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,44 +117,36 @@ class ProbesFlags:
         return ProbesPlace(self.sink.find() or source, self.topic, self.asked_for)
 
 
-def _probes(probes_topic: str, sink: ClusterFlags) -> ProbesFlags:
+def _probes(topic: str, sink: ClusterFlags) -> ProbesFlags:
     ctx = click.get_current_context()
     flags = ("probes_topic", "sink_bootstrap_server", "sink_command_config")
     asked_for = any(ctx.get_parameter_source(name) is not ParameterSource.DEFAULT for name in flags)
-    return ProbesFlags(probes_topic, sink, asked_for)
+    return ProbesFlags(topic, sink, asked_for)
 
 
-probes_options: Final = option_group(
-    "probes",
-    _probes,
-    option(
-        "--probes-topic",
-        default="group-probes",
-        show_default=True,
-        metavar="NAME",
-        help="Topic of the prober's answers; read together with the offsets topic.",
-    ),
-    sink_options,
-)
+def probes_flags() -> Any:
+    """A field with the ``ProbesFlags``."""
+    text = "Topic of the prober's answers; read together with the offsets topic."
+    return group(_probes, topic=_topic_flag("probes", text), sink=sink_flags())
 
 
-def _retention(retention_minutes: int | None, retention_check_interval_ms: int | None) -> RetentionFlags:
+def _retention(**values: int | None) -> RetentionFlags:
     from groupreplay.streaming.config.settings import RetentionFlags
 
-    return RetentionFlags(retention_minutes=retention_minutes, check_interval_ms=retention_check_interval_ms)
+    return RetentionFlags(**values)
 
 
-retention_options: Final = option_group(
-    "retention",
-    _retention,
-    option(
-        "--retention-minutes",
-        type=click.IntRange(min=1),
-        help="offsets.retention.minutes of the brokers; by default a broker is asked, else 7 days.",
-    ),
-    option(
-        "--retention-check-interval-ms",
-        type=click.IntRange(min=1),
-        help="offsets.retention.check.interval.ms of the brokers; by default a broker is asked.",
-    ),
-)
+def retention_flags() -> Any:
+    """A field with the ``RetentionFlags``."""
+    return group(
+        _retention,
+        retention_minutes=flag(
+            "offsets.retention.minutes of the brokers; by default a broker is asked, else 7 days.",
+            type=click.IntRange(min=1),
+        ),
+        check_interval_ms=flag(
+            "offsets.retention.check.interval.ms of the brokers; by default a broker is asked.",
+            "--retention-check-interval-ms",
+            type=click.IntRange(min=1),
+        ),
+    )

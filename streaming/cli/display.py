@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 import click
 from click.core import ParameterSource
 
-from groupreplay.streaming.cli.options import option, options
+from groupreplay.streaming.cli.options import option
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -41,17 +41,24 @@ class Display:
         return is_colour_terminal(sys.stdout, no_color=self.no_color)
 
 
+def display() -> Display:
+    """The values of the display flags of the running command."""
+    return click.get_current_context().ensure_object(Display)
+
+
 def display_options(command: _F) -> _F:
     """The display flags; their values go to the ``Display`` in click's context."""
     hidden: dict[str, Any] = {"callback": _remember, "expose_value": False}
     levels = click.Choice(LOG_LEVELS, case_sensitive=False)
     formats = click.Choice(("text", "json"))
-    return options(
-        option("--debug", is_flag=True, default=None, help="Show tracebacks and debug log lines.", **hidden),
-        option("--no-color", is_flag=True, default=None, help="Plain output, also on a terminal.", **hidden),
-        option("--log-level", type=levels, help="Lowest level of log lines on stderr (WARNING).", **hidden),
-        option("--log-format", type=formats, help="Format of log lines on stderr (text).", **hidden),
-    )(command)
+    for name, text, attributes in (
+        ("--log-format", "Format of log lines on stderr (text).", {"type": formats}),
+        ("--log-level", "Lowest level of log lines on stderr (WARNING).", {"type": levels}),
+        ("--no-color", "Plain output, also on a terminal.", {"is_flag": True, "default": None}),
+        ("--debug", "Show tracebacks and debug log lines.", {"is_flag": True, "default": None}),
+    ):
+        command = option(name, help=text, **attributes, **hidden)(command)
+    return command
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:

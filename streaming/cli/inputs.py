@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,26 +18,26 @@ from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.cluster_flags import (
     ClusterFlags,
     ProbesFlags,
-    cluster_options,
-    probes_options,
+    cluster_flags,
+    probes_flags,
+    retention_flags,
 )
-from groupreplay.streaming.cli.flag_values import moment, names
 from groupreplay.streaming.cli.options import (
     TABLE_FORMATS,
-    file_option,
-    option,
-    option_group,
-    options,
-    output_option,
+    file_flag,
+    group,
+    names_flag,
+    output_flag,
+    switch,
+    time_flag,
 )
-from groupreplay.streaming.cli.policy_flags import rules_file_option
+from groupreplay.streaming.cli.policy_flags import rules_file_flag
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.replay import Replay
-    from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.kafka.clients import Connection
     from groupreplay.streaming.kafka.topic_reader import ProgressCallback, Rows
     from groupreplay.streaming.text.terminal import OutputFormat
@@ -52,48 +52,31 @@ class LogInput:
     probes: ProbesFlags | None = None
 
 
-_FROM_FILE: Final = file_option(
-    "--from-file", multiple=True, help="Capture file, or a folder of them; may be repeated."
-)
-log_options: Final = option_group("log", LogInput, _FROM_FILE, cluster_options)
-log_and_probes_options: Final = option_group("log", LogInput, _FROM_FILE, cluster_options, probes_options)
+def log_flags(**more: Any) -> Any:
+    """A field with a ``LogInput`` of these flags and of ``more``."""
+    from_file = file_flag("Capture file, or a folder of them; may be repeated.", multiple=True)
+    return group(LogInput, from_file=from_file, source=cluster_flags(), **more)
+
+
+def log_and_probes_flags() -> Any:
+    """A field with a ``LogInput`` that includes the probes."""
+    return log_flags(probes=probes_flags())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsQuery:
     """The flags that ``list`` and ``describe`` share; ``at`` is the point in time, in milliseconds."""
 
-    log: LogInput
-    retention: RetentionFlags
-    types: Sequence[str]
-    with_lag: bool
-    at: int | None
-    fail_on: Sequence[str]
-    rules: RulesSource
-    output: OutputFormat
-
-
-group_type_option: Final = option(
-    "--type",
-    "types",
-    type=names,
-    default="",
-    metavar="NAMES",
-    help="Only groups of these types: classic,consumer,share,streams.",
-)
-groups_query_options: Final = options(
-    option("--with-lag", is_flag=True, help="Also ask the cluster for the log end offsets of partitions."),
-    option("--at", type=moment, metavar="TIME", help="State at this time: later records are ignored."),
-    option(
-        "--fail-on",
-        type=names,
-        default="",
-        metavar="NAMES",
-        help="Exit with 6 when one of these conditions is active, for example stuck,storm,expired.",
-    ),
-    rules_file_option,
-    output_option(*TABLE_FORMATS),
-)
+    log: LogInput = log_and_probes_flags()
+    retention: RetentionFlags = retention_flags()
+    types: Sequence[str] = names_flag("Only groups of these types: classic,consumer,share,streams.", "--type")
+    with_lag: bool = switch("Also ask the cluster for the log end offsets of partitions.")
+    at: int | None = time_flag("State at this time: later records are ignored.")
+    fail_on: Sequence[str] = names_flag(
+        "Exit with 6 when one of these conditions is active, for example stuck,storm,expired."
+    )
+    rules: RulesSource = rules_file_flag()
+    output: OutputFormat = output_flag(*TABLE_FORMATS)
 
 
 @contextmanager
@@ -190,22 +173,10 @@ def warn_of_losses(replay: Replay) -> None:
         )
 
 
-def open_findings(fail_on: Sequence[str]) -> Findings:
-    """The collector of what ``--fail-on`` names.
-
-    Raises:
-        GroupReplayError: there is no condition of such a name.
-    """
-    from groupreplay.streaming.inspection.fail_on import Findings, wanted_names
-
-    return Findings(wanted_names(fail_on))
-
-
-def exit_if_found(ctx: click.Context, found: Mapping[str, Sequence[str]]) -> None:
-    """Print the findings by group on stderr, and exit with 6 if there are any."""
+def exit_code(found: Mapping[str, Sequence[str]]) -> int:
+    """Print the findings by group on stderr; 6 if there are any."""
     from groupreplay.streaming.text.terminal import safe_line
 
     for group_id, lines in sorted(found.items()):
         click.echo(safe_line(f"found: {group_id}: {'; '.join(lines)}"), err=True)
-    if found:
-        ctx.exit(ExitCode.FOUND)
+    return ExitCode.FOUND if found else ExitCode.OK

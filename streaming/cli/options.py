@@ -1,19 +1,19 @@
-"""Click options that also read an environment variable, and groups of options that become one value.
+"""Declarations of flags: click options that also read an environment variable, as fields of a command's settings.
 
 Imports nothing heavy: ``--help`` loads this module.
 """
 
 from __future__ import annotations
 
-import inspect
+import dataclasses
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from groupreplay.streaming.cli.flag_values import pair
+from groupreplay.streaming.cli.flag_values import moment, pair
+from groupreplay.streaming.cli.flag_values import names as comma_separated
 
 if TYPE_CHECKING:
     from groupreplay.streaming.text.terminal import OutputFormat
@@ -23,69 +23,110 @@ Decorator = Callable[[_F], _F]
 
 ENVIRONMENT_PREFIX: Final = "GROUPREPLAY_"
 TABLE_FORMATS: Final[tuple[OutputFormat, ...]] = ("table", "json", "jsonl", "csv")
+#: Key in the metadata of a field: the function from the field's name to its ``Declared``.
+_DECLARE: Final = "declare"
 
 
 def option(*names: str, **attributes: Any) -> Callable[[_F], _F]:
     """A click option that is also read from the environment variable ``GROUPREPLAY_`` plus its name."""
+    return click.option(*names, envvar=ENVIRONMENT_PREFIX + parameter_name(*names).upper(), **attributes)
+
+
+def parameter_name(*names: str) -> str:
+    """``probe_interval`` for the flag ``--probe-interval``."""
     long = next(name for name in names if name.startswith("--"))
-    variable = ENVIRONMENT_PREFIX + long.split("/")[0].lstrip("-").replace("-", "_").upper()
-    return click.option(*names, envvar=variable, **attributes)
+    return long.split("/")[0].lstrip("-").replace("-", "_")
 
 
-def options(*decorators: Decorator[Any]) -> Callable[[_F], _F]:
-    """All of these options, in this order in ``--help``."""
+class Declared(NamedTuple):
+    """The options of one field in the order of ``--help``; ``take`` removes their values and makes the field's."""
 
-    def decorate(command: _F) -> _F:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
+    options: tuple[Decorator[Any], ...]
+    take: Callable[[dict[str, Any]], Any]
 
 
-def option_group(name: str, make: Callable[..., Any], *decorators: Decorator[Any]) -> Callable[[_F], _F]:
-    """Options that the command receives as one argument: ``name``, built by ``make``.
+def flag(text: str, *names: str, **attributes: Any) -> Any:
+    """A field with the value of one flag, ``--`` plus the field's name unless ``names`` contains another.
 
-    Each parameter of ``make`` receives the option (or the inner group) of the same name. A parameter without
-    such an option keeps its default.
+    ``attributes`` are those of click's options; a default is shown in the help.
     """
-    takes = tuple(inspect.signature(make).parameters)
+    attributes = {"show_default": "default" in attributes, **attributes}
 
-    def decorate(command: _F) -> _F:
-        @wraps(command)
-        def grouped(*args: Any, **values: Any) -> Any:
-            own = {parameter: values.pop(parameter) for parameter in takes if parameter in values}
-            return command(*args, **values, **{name: make(**own)})
+    def declare(field: str) -> Declared:
+        is_named = any(name.startswith("--") for name in names)
+        flags = names if is_named else (*names, f"--{field.replace('_', '-')}")
+        parameter = parameter_name(*flags)
+        declared = option(*flags, parameter, help=text, **attributes)
+        return Declared((declared,), lambda values: values.pop(parameter))
 
-        return options(*decorators)(cast("_F", grouped))
-
-    return decorate
+    return dataclasses.field(metadata={_DECLARE: declare})
 
 
-def pairs_option(*names: str, **attributes: Any) -> Callable[[_F], _F]:
-    """An option that may be repeated, with values ``KEY=VALUE``; the command receives a dict."""
-    return option(
+def switch(text: str) -> Any:
+    """A field that is true if its flag is given."""
+    return flag(text, is_flag=True)
+
+
+def file_flag(text: str, *names: str, **attributes: Any) -> Any:
+    """A field with the path of a file."""
+    return flag(text, *names, type=click.Path(path_type=Path), metavar="FILE", **attributes)
+
+
+def time_flag(text: str) -> Any:
+    """A field with a point in time, in milliseconds since 1970."""
+    return flag(text, type=moment, metavar="TIME")
+
+
+def names_flag(text: str, *names: str) -> Any:
+    """A field with names that are given separated by commas."""
+    return flag(text, *names, type=comma_separated, default="", show_default=False, metavar="NAMES")
+
+
+def repeated_flag(text: str, name: str, metavar: str) -> Any:
+    """A field with the values of a flag that may be repeated."""
+    return flag(text, name, multiple=True, metavar=metavar)
+
+
+def pairs_flag(text: str, *names: str) -> Any:
+    """A field with a dict; its flag may be repeated, with values ``KEY=VALUE``."""
+    return flag(
+        text,
         *names,
         type=pair,
         multiple=True,
         metavar="KEY=VALUE",
         callback=lambda _context, _parameter, pairs: dict(pairs),
-        **attributes,
     )
 
 
-def file_option(*names: str, **attributes: Any) -> Callable[[_F], _F]:
-    """An option that names a file; the command receives a Path."""
-    return option(*names, type=click.Path(path_type=Path), metavar="FILE", **attributes)
+def output_flag(*formats: OutputFormat) -> Any:
+    """A field with the value of ``-o``, by default the first format."""
+    choice = click.Choice(formats)
+    return flag("Output format.", "-o", type=choice, default=formats[0])
 
 
-def output_option(*formats: OutputFormat) -> Callable[[_F], _F]:
-    """``-o``, with the first format as default."""
-    return option(
-        "-o",
-        "--output",
-        type=click.Choice(formats),
-        default=formats[0],
-        show_default=True,
-        help="Output format.",
+def declared_as(*options: Decorator[Any]) -> Any:
+    """A field with the value of click parameters that all have the field's name."""
+    return dataclasses.field(
+        metadata={_DECLARE: lambda field: Declared(options, lambda values: values.pop(field))}
     )
+
+
+def group(make: Callable[..., Any], **parts: Any) -> Any:
+    """A field with the value of ``make``, which receives each of these fields as an argument."""
+
+    def declare(_: str) -> Declared:
+        declared = {name: part.metadata[_DECLARE](name) for name, part in parts.items()}
+        return Declared(
+            tuple(one for part in declared.values() for one in part.options),
+            lambda values: make(**{name: part.take(values) for name, part in declared.items()}),
+        )
+
+    return dataclasses.field(metadata={_DECLARE: declare})
+
+
+def declared_by(make: Callable[..., Any], **parts: Any) -> Declared:
+    """The options of these fields, or of all fields of the dataclass ``make``; their value is that of ``make``."""
+    parts = parts or {part.name: part for part in dataclasses.fields(make)}  # type: ignore[arg-type]
+    declared: Declared = group(make, **parts).metadata[_DECLARE]("")
+    return declared

@@ -1,4 +1,4 @@
-"""Flags that decide which events are emitted and what they contain: rules, redaction, event types.
+"""Flags that decide which events are emitted and what they contain: rules, redaction, labels, event types.
 
 Imports nothing heavy: ``--help`` loads this module.
 """
@@ -7,42 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from groupreplay.streaming.cli.flag_values import pair
-from groupreplay.streaming.cli.options import file_option, option, option_group
+from groupreplay.streaming.cli.options import file_flag, flag, group, pairs_flag, switch
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
 
 
-def _rules(rules: Path | None, rule_numbers: Sequence[tuple[str, str]] = ()) -> RulesSource:
+def _rules(**values: Any) -> RulesSource:
     from groupreplay.streaming.config.rules_file import RulesSource
 
-    return RulesSource(path=rules, numbers=rule_numbers)
+    return RulesSource(**values)
 
 
-_RULES: Final = file_option(
-    "--rules", help="Rules for groups: thresholds, labels, groups to ignore (docs/cli.md)."
-)
-rules_file_option: Final = option_group("rules", _rules, _RULES)
-rules_options: Final = option_group(
-    "rules",
-    _rules,
-    _RULES,
-    option(
-        "--rule",
-        "rule_numbers",
-        type=pair,
-        multiple=True,
-        metavar="NUMBER=VALUE",
-        help="Set one number of the rules for all groups, for example rebalance.stuck.threshold_ms=3000; "
-        "overrides the file; may be repeated.",
-    ),
-)
+def rules_file_flag(**more: Any) -> Any:
+    """A field with the rules of a file, and of these other fields."""
+    text = "Rules for groups: thresholds, labels, groups to ignore (docs/cli.md)."
+    return group(_rules, path=file_flag(text, "--rules"), **more)
+
+
+def rules_flags() -> Any:
+    """A field with the rules of a file and single thresholds."""
+    return rules_file_flag(
+        numbers=flag(
+            "Set one number of the rules for all groups, for example rebalance.stuck.threshold_ms=3000; "
+            "overrides the file; may be repeated.",
+            "--rule",
+            type=pair,
+            multiple=True,
+            metavar="NUMBER=VALUE",
+        )
+    )
 
 
 def _redaction(redact: str | None, redact_key_file: Path | None) -> Redaction | None:
@@ -53,16 +53,24 @@ def _redaction(redact: str | None, redact_key_file: Path | None) -> Redaction | 
     return need_redaction(redact, redact_key_file)
 
 
-redact_options: Final = option_group(
-    "redaction",
-    _redaction,
-    option(
-        "--redact",
-        metavar="WHAT",
-        help="Replace these by a keyed hash (comma-separated): hosts, client-id, member-id, instance-id.",
-    ),
-    file_option("--redact-key-file", help="Secret key of the hashes, at least 16 bytes."),
-)
+def redaction_flags() -> Any:
+    """A field with the ``Redaction``, None without its flags."""
+    text = "Replace these by a keyed hash (comma-separated): hosts, client-id, member-id, instance-id."
+    return group(
+        _redaction,
+        redact=flag(text, metavar="WHAT"),
+        redact_key_file=file_flag("Secret key of the hashes, at least 16 bytes."),
+    )
+
+
+def member_events_flag() -> Any:
+    """A field that is true if events about members are asked for."""
+    return switch("Also emit member.joined, member.left and member.updated.")
+
+
+def labels_flag() -> Any:
+    """A field with the labels of all events."""
+    return pairs_flag("Label to add to every event; may be repeated.", "--label")
 
 
 def need_event_types(names: Sequence[str]) -> frozenset[str] | None:

@@ -19,7 +19,7 @@ import click
 from groupreplay import __version__
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.cli.display import Display, display_options
-from groupreplay.streaming.cli.options import file_option
+from groupreplay.streaming.cli.options import option
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -144,8 +144,10 @@ def _settings(ctx: click.Context, program: click.Group, name: str) -> dict[str, 
 
 
 @click.command(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
-@file_option(
+@option(
     "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     is_eager=True,
     expose_value=False,
     callback=_load_config,

@@ -7,17 +7,11 @@ default.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from groupreplay.streaming.base.errors import unusable
 
 #: Settings that may be at the top of the file; they apply to every command that has them.
 SHARED: Final = frozenset(
@@ -57,13 +51,14 @@ def load_defaults(path: Path, commands: Mapping[str, Mapping[str, str]]) -> dict
 
 
 def _parse(path: Path) -> dict[str, Any]:
+    import msgspec
+
     try:
-        values: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return msgspec.toml.decode(path.read_bytes(), type=dict[str, Any])
     except OSError as error:
-        raise _unusable(f"cannot read the configuration, {error.strerror}", path, "check --config") from None
+        raise unusable(f"cannot read the configuration, {error.strerror}", path, "check --config") from None
     except ValueError as error:
-        raise _unusable(f"the configuration is not TOML: {error}", path, _EXAMPLE) from None
-    return values
+        raise unusable(f"the configuration is not TOML: {error}", path, _EXAMPLE) from None
 
 
 def _names(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,8 +69,4 @@ def _require_known(path: Path, where: str, given: Mapping[str, Any], known: Coll
     for name in given:
         if name not in known:
             names = ", ".join(sorted(known))
-            raise _unusable(f"unknown setting {name!r}, {where}", path, f"known there: {names}")
-
-
-def _unusable(what: str, path: Path, fix: str) -> GroupReplayError:
-    return GroupReplayError(what, where=str(path), fix=fix, exit_code=ExitCode.USAGE)
+            raise unusable(f"unknown setting {name!r}, {where}", path, f"known there: {names}")

@@ -13,7 +13,6 @@ import click
 
 from groupreplay.streaming.config.properties import MASK
 
-LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 LogFormat = Literal["text", "json"]
 
 _ROOT: Final = "groupreplay"

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import unusable
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,24 @@ _PEM_HINTS: Final[Mapping[str, str]] = {
     "-deststoretype PKCS12; openssl pkcs12 -in client.p12 -out client.pem), then set ssl.keystore.type=PEM "
     "and ssl.keystore.location=client.pem",
 }
+#: Beginnings of names of settings that librdkafka receives in another form.
+_TRANSLATED: Final = (
+    *("ssl.truststore.", "ssl.keystore.", "ssl.endpoint.identification.algorithm"),
+    *("sasl.jaas.config", "sasl.oauthbearer.token."),
+)
+_PASSWORD_LOGIN: Final = {"username": "sasl.username", "password": "sasl.password"}
+#: SASL mechanism -> option of Java's login module -> librdkafka name.
+_LOGINS: Final[Mapping[str, Mapping[str, str]]] = {
+    "PLAIN": _PASSWORD_LOGIN,
+    "SCRAM-SHA-256": _PASSWORD_LOGIN,
+    "SCRAM-SHA-512": _PASSWORD_LOGIN,
+    "GSSAPI": {"keyTab": "sasl.kerberos.keytab", "principal": "sasl.kerberos.principal"},
+    "OAUTHBEARER": {
+        "clientId": "sasl.oauthbearer.client.id",
+        "clientSecret": "sasl.oauthbearer.client.secret",
+        "scope": "sasl.oauthbearer.scope",
+    },
+}
 _REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]*)\}")
 
 
@@ -114,7 +132,7 @@ class ClientProperties:
             algorithm = self.settings["ssl.endpoint.identification.algorithm"].strip()
             mapped["ssl.endpoint.identification.algorithm"] = algorithm.lower() or "none"
         for key in sorted(self.settings):
-            if key not in RENAMED and not _translated(key):
+            if key not in RENAMED and not key.startswith(_TRANSLATED):
                 log.debug("setting %s of %s is not used by the Python client", key, self.origin)
         return mapped
 
@@ -188,7 +206,7 @@ def _resolve(key: str, value: str, path: str | Path) -> str:
         if provider == "env":
             name = reference.removeprefix(":")
             if name not in os.environ:
-                raise _unusable(
+                raise unusable(
                     f"setting {key} refers to an environment variable that is not set",
                     str(path),
                     f"export {name}, or write the value in another way",
@@ -206,7 +224,7 @@ def _from_file(key: str, reference: str) -> str:
         return text.strip()
     values = parse_properties(text)
     if name not in values:
-        raise _unusable(f"setting {key} refers to the key {name}, which is missing", location, "add the key")
+        raise unusable(f"setting {key} refers to the key {name}, which is missing", location, "add the key")
     return values[name]
 
 
@@ -216,13 +234,7 @@ def _read(path: Path, kind: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         what = f"cannot read the {kind}, {reason}"
-        raise _unusable(what, str(path), "check the path and its permissions") from None
-
-
-def _translated(key: str) -> bool:
-    return key in {"sasl.jaas.config", "ssl.endpoint.identification.algorithm"} or key.startswith(
-        ("ssl.truststore.", "ssl.keystore.", "sasl.oauthbearer.token.")
-    )
+        raise unusable(what, str(path), "check the path and its permissions") from None
 
 
 def _trust_store(settings: Mapping[str, str]) -> dict[str, str]:
@@ -232,7 +244,7 @@ def _trust_store(settings: Mapping[str, str]) -> dict[str, str]:
     kind = settings.get("ssl.truststore.type", "JKS").upper()
     if kind != "PEM":
         what = f"a {kind} trust store cannot be read by the Python client"
-        raise _unusable(what, location, _PEM_HINTS["ssl.truststore"])
+        raise unusable(what, location, _PEM_HINTS["ssl.truststore"])
     return {"ssl.ca.location": location}
 
 
@@ -247,7 +259,7 @@ def _key_store(settings: Mapping[str, str]) -> dict[str, str]:
         password = settings.get("ssl.keystore.password")
         return {"ssl.keystore.location": location} | ({"ssl.keystore.password": password} if password else {})
     what = f"a {kind} key store cannot be read by the Python client"
-    raise _unusable(what, location, _PEM_HINTS["ssl.keystore"])
+    raise unusable(what, location, _PEM_HINTS["ssl.keystore"])
 
 
 def _login(settings: Mapping[str, str]) -> dict[str, str]:
@@ -255,54 +267,25 @@ def _login(settings: Mapping[str, str]) -> dict[str, str]:
     if not jaas:
         return {}
     mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
-    reader = _LOGINS.get(mechanism)
-    if reader is None:
+    if mechanism not in _LOGINS:
         what = f"the Python client does not support the SASL mechanism {mechanism}"
-        raise _unusable(what, "sasl.mechanism", "use one of " + ", ".join(_LOGINS))
-    return {name: value for name, value in reader(_jaas_options(jaas), settings).items() if value}
+        raise unusable(what, "sasl.mechanism", "use one of " + ", ".join(_LOGINS))
+    options, names = _jaas_options(jaas), _LOGINS[mechanism]
+    if names is _PASSWORD_LOGIN and not options.keys() >= names.keys():
+        raise unusable(
+            "the login module has no username and password",
+            "sasl.jaas.config",
+            'write: …LoginModule required username="…" password="…";',
+        )
+    login = {name: options[option] for option, name in names.items() if options.get(option)}
+    if mechanism == "OAUTHBEARER":
+        login["sasl.oauthbearer.method"] = "oidc"
+        endpoint = "sasl.oauthbearer.token.endpoint.url"
+        login |= {endpoint: settings[endpoint]} if settings.get(endpoint) else {}
+    return login
 
 
 def _jaas_options(jaas: str) -> dict[str, str]:
     """The options of one JAAS login module: ``Module required name="value" …;``."""
     pairs = re.findall(r"""([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""", jaas)
     return {name: re.sub(r"\\(.)", r"\1", double or single or bare) for name, double, single, bare in pairs}
-
-
-def _password_login(options: Mapping[str, str], _: Mapping[str, str]) -> dict[str, str]:
-    if "username" not in options or "password" not in options:
-        raise _unusable(
-            "the login module has no username and password",
-            "sasl.jaas.config",
-            'write: …LoginModule required username="…" password="…";',
-        )
-    return {"sasl.username": options["username"], "sasl.password": options["password"]}
-
-
-def _kerberos_login(options: Mapping[str, str], _: Mapping[str, str]) -> dict[str, str]:
-    return {
-        "sasl.kerberos.keytab": options.get("keyTab", ""),
-        "sasl.kerberos.principal": options.get("principal", ""),
-    }
-
-
-def _oauth_login(options: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
-    return {
-        "sasl.oauthbearer.method": "oidc",
-        "sasl.oauthbearer.client.id": options.get("clientId", ""),
-        "sasl.oauthbearer.client.secret": options.get("clientSecret", ""),
-        "sasl.oauthbearer.scope": options.get("scope", ""),
-        "sasl.oauthbearer.token.endpoint.url": settings.get("sasl.oauthbearer.token.endpoint.url", ""),
-    }
-
-
-_LOGINS: Final[Mapping[str, Callable[[Mapping[str, str], Mapping[str, str]], dict[str, str]]]] = {
-    "PLAIN": _password_login,
-    "SCRAM-SHA-256": _password_login,
-    "SCRAM-SHA-512": _password_login,
-    "GSSAPI": _kerberos_login,
-    "OAUTHBEARER": _oauth_login,
-}
-
-
-def _unusable(what: str, where: str, fix: str) -> GroupReplayError:
-    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.USAGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from groupreplay.state.policy.redaction import FIELDS, LEAST_KEY_BYTES, Redaction
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import unusable
 
 
 def need_redaction(what: str | None, key_file: Path | None) -> Redaction:
@@ -17,13 +17,11 @@ def need_redaction(what: str | None, key_file: Path | None) -> Redaction:
     names = frozenset(filter(None, (name.strip() for name in (what or "").split(","))))
     if not names or names - FIELDS.keys():
         unknown = ", ".join(sorted(names - FIELDS.keys()))
-        raise _unusable(
-            f"--redact cannot replace {unknown}" if unknown else "--redact has no names",
-            f"give one or more of: {', '.join(FIELDS)}",
-        )
+        what = f"--redact cannot replace {unknown}" if unknown else "--redact has no names"
+        raise unusable(what, None, f"give one or more of: {', '.join(FIELDS)}")
     if key_file is None:
         # There are few hosts: without a secret key somebody could try out all hashes within a minute.
-        raise _unusable("--redact needs --redact-key-file", f"create a key: {_make('redact.key')}")
+        raise unusable("--redact needs --redact-key-file", None, f"create a key: {_make('redact.key')}")
     return Redaction(names, _read(key_file))
 
 
@@ -31,21 +29,12 @@ def _read(file: Path) -> bytes:
     try:
         key = file.read_bytes().strip()
     except OSError as error:
-        raise _unusable(
-            f"cannot read the key, {error.strerror}", "check the path and its permissions", file
-        ) from None
+        what = f"cannot read the key, {error.strerror}"
+        raise unusable(what, file, "check the path and its permissions") from None
     if len(key) < LEAST_KEY_BYTES:
-        raise _unusable(
-            f"the key is too short: {len(key)} bytes", f"create another: {_make(str(file))}", file
-        )
+        raise unusable(f"the key is too short: {len(key)} bytes", file, f"create another: {_make(str(file))}")
     return key
 
 
 def _make(file: str) -> str:
     return f"openssl rand -hex 32 > {file}"
-
-
-def _unusable(what: str, fix: str, where: Path | None = None) -> GroupReplayError:
-    return GroupReplayError(
-        what, where=None if where is None else str(where), fix=fix, exit_code=ExitCode.USAGE
-    )

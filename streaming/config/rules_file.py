@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -18,12 +17,7 @@ from groupreplay.state.conditions.detection import Detector
 from groupreplay.state.conditions.registry import DETECTORS, OF_THE_JOB, with_numbers
 from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Numbers, Policy, merged
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from groupreplay.streaming.base.errors import GroupReplayError, unusable
 
 log = logging.getLogger(__name__)
 
@@ -156,9 +150,9 @@ def parse_rules(text: str, where: str) -> Policy:
         GroupReplayError: as for ``RulesSource.load``.
     """
     try:
-        values: dict[str, Any] = tomllib.loads(text)
+        values = msgspec.toml.decode(text, type=dict[str, Any])
     except ValueError as error:
-        raise _wrong(f"the rules are not TOML: {error}", where, _EXAMPLE) from None
+        raise unusable(f"the rules are not TOML: {error}", where, _EXAMPLE) from None
     file = _converted(values, where)
     numbers = _checked(_numbers(file), where)
     return Policy(
@@ -194,11 +188,11 @@ def _group_rules(group: dict[str, Any], numbers: Numbers, where: str) -> Iterato
 def _globs(match: str | list[str], where: str) -> list[str]:
     globs = [match] if isinstance(match, str) else match
     if not globs:
-        raise _wrong("match is missing", where, 'it names the groups: match = "payments-*"')
+        raise unusable("match is missing", where, 'it names the groups: match = "payments-*"')
     for glob in globs:
         if not glob or "[" in glob.replace("[[]", "").rpartition("]")[2]:
             fix = "use *, ?, [abc] or [!abc]; [[] stands for a bracket itself"
-            raise _wrong(f"match = {glob!r} is not a glob", where, fix)
+            raise unusable(f"match = {glob!r} is not a glob", where, fix)
     return globs
 
 
@@ -206,7 +200,7 @@ def _given(name: str, text: str) -> Numbers:
     """The threshold of a ``--rule`` flag."""
     where, words = f"--rule {name}={text}", name.split(".")
     if len(words) != 3:
-        raise _wrong(
+        raise unusable(
             f"{name!r} is not the name of a threshold", where, "such as rebalance.stuck.threshold_ms"
         )
     family, word, threshold = words
@@ -234,7 +228,7 @@ def _checked(numbers: Numbers, where: str) -> Numbers:
     try:
         with_numbers(DETECTORS, numbers)
     except ValueError as error:
-        raise _wrong(str(error), where, _EXAMPLE) from None
+        raise unusable(str(error), where, _EXAMPLE) from None
     return numbers
 
 
@@ -247,9 +241,9 @@ def _translated(message: str, where: str) -> GroupReplayError:
     _, unknown, name = what.partition("Object contains unknown field ")
     if not unknown:
         what = re.sub(r"\b\w+\b", lambda word: _TOML_TYPES.get(word[0], word[0]), what)
-        return _wrong(f"{place or 'group'}: {what}", where, _EXAMPLE)
+        return unusable(f"{place or 'group'}: {what}", where, _EXAMPLE)
     if number and any(one.startswith(f"{name}.") for one in OF_THE_JOB):
-        return _wrong(
+        return unusable(
             f"{name} is about the job, not about groups", where, f"write [{name}...] above [[group]]"
         )
     kind = _GROUP if number else _FILE
@@ -258,7 +252,7 @@ def _translated(message: str, where: str) -> GroupReplayError:
     known = kind.__struct_fields__
     near = "".join(f"did you mean {one}? " for one in get_close_matches(name, known, 1))
     full = f"{place}.{name}" if place else name
-    return _wrong(f"unknown setting {full!r}", where, f"{near}known here: {', '.join(known)}")
+    return unusable(f"unknown setting {full!r}", where, f"{near}known here: {', '.join(known)}")
 
 
 def differences(before: Policy, after: Policy) -> list[str]:
@@ -296,10 +290,6 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise _wrong(f"cannot read the rules, {error.strerror}", str(path), "check --rules") from None
+        raise unusable(f"cannot read the rules, {error.strerror}", str(path), "check --rules") from None
     except ValueError:
-        raise _wrong("the rules are not UTF-8", str(path), "save the file as UTF-8") from None
-
-
-def _wrong(what: str, where: str, fix: str) -> GroupReplayError:
-    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.USAGE)
+        raise unusable("the rules are not UTF-8", str(path), "save the file as UTF-8") from None

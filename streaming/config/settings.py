@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from groupreplay.state.policy.redaction import Redaction
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.config.rules_file import RulesSource
 
 #: What Kafka accepts as the name of a topic (org.apache.kafka.common.internals.Topic).
@@ -36,7 +36,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if not self.bootstrap_servers.strip():
-            raise _unusable("the bootstrap server is empty", "give --bootstrap-server host:port")
+            raise unusable("the bootstrap server is empty", None, "give --bootstrap-server host:port")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +53,15 @@ class TopicNames:
         names = [getattr(self, item.name) for item in fields(self)]
         for name in names:
             if not _TOPIC_NAME.fullmatch(name) or name in {".", ".."}:
-                raise _unusable(
+                raise unusable(
                     f"{name!r} is not a valid topic name",
+                    None,
                     "use up to 249 letters, digits, dots, underscores and hyphens",
                 )
         if len(set(names)) < len(names):
-            raise _unusable("two output topics have the same name", "give each of the five a different name")
+            raise unusable(
+                "two output topics have the same name", None, "give each of the five a different name"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,26 +107,28 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         if not self.checkpoint.strip():
-            raise _unusable("the checkpoint is empty", "give --checkpoint FOLDER, on persistent storage")
+            raise unusable("the checkpoint is empty", None, "give --checkpoint FOLDER, on persistent storage")
         # Without a pause batches would follow each other at once: with timers, Spark also runs empty batches.
         if self.trigger_seconds < 0.1:
-            raise _unusable("the trigger is too short", "use --trigger 0.1 or more; 10 seconds are usual")
+            raise unusable(
+                "the trigger is too short", None, "use --trigger 0.1 or more; 10 seconds are usual"
+            )
         if self.probe_interval_seconds < 1:
-            raise _unusable(
-                "the probe interval is too short", "use --probe-interval 1 or more; 10 seconds are usual"
+            raise unusable(
+                "the probe interval is too short",
+                None,
+                "use --probe-interval 1 or more; 10 seconds are usual",
             )
         if self.shuffle_partitions < 1:
-            raise _unusable("the number of shuffle partitions is too small", "use --shuffle-partitions 4")
+            raise unusable(
+                "the number of shuffle partitions is too small", None, "use --shuffle-partitions 4"
+            )
         if self.max_offsets_per_trigger < 1:
-            raise _unusable(
-                "the maximum number of offsets is too small", "use --max-offsets-per-trigger 2000000"
+            raise unusable(
+                "the maximum number of offsets is too small", None, "use --max-offsets-per-trigger 2000000"
             )
 
     @property
     def sink_cluster(self) -> Cluster:
         """The cluster of the five topics."""
         return self.sink or self.source
-
-
-def _unusable(what: str, fix: str) -> GroupReplayError:
-    return GroupReplayError(what, fix=fix, exit_code=ExitCode.USAGE)

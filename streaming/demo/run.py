@@ -41,19 +41,6 @@ class DemoStoppedError(BaseException):
         self.number = number
 
 
-def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool) -> None:
-    """Run the broker, the consumers of ``story`` and the job, and print the job's events.
-
-    ``seconds`` None: as long as the story needs. ``keep`` leaves the broker running.
-
-    Raises:
-        DemoStoppedError: a signal ended the demo; everything it started has ended.
-        GroupReplayError: the broker or the job could not be started, or ended early.
-    """
-    with _stoppable():
-        _run(story, seconds or story.seconds, keep, screen)
-
-
 @contextlib.contextmanager
 def _stoppable() -> Iterator[None]:
     """Turn the first signal into an exception; further signals do not interrupt the cleanup."""
@@ -71,7 +58,16 @@ def _stoppable() -> Iterator[None]:
             signal.signal(sign, handler)
 
 
-def _run(story: Story, seconds: int, keep: bool, screen: Screen) -> None:
+@_stoppable()
+def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool) -> None:
+    """Run the broker, the consumers of ``story`` and the job, and print the job's events.
+
+    ``seconds`` None: as long as the story needs. ``keep`` leaves the broker running.
+
+    Raises:
+        DemoStoppedError: a signal ended the demo; everything it started has ended.
+        GroupReplayError: the broker or the job could not be started, or ended early.
+    """
     from groupreplay.streaming.demo.scenario import Stage
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.local.jars import jar_paths
@@ -92,7 +88,7 @@ def _run(story: Story, seconds: int, keep: bool, screen: Screen) -> None:
         reader = parts.enter_context(SinkReader(broker.bootstrap_servers))
         with screen.busy("starting the job (Spark takes 10 to 30 s)"):
             _await_job(job, reader)
-        _watch(seconds, stage, job, reader, screen)
+        _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("ending the consumers and the job"):
             job.ask_to_end()

@@ -8,12 +8,13 @@ timeouts.
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -110,7 +111,7 @@ class Stage:
         bootstrap_servers: str,
         folder: Path,
         story: Sequence[Step] = STORY,
-        actors: Mapping[str, Actor] | None = None,
+        actors: Mapping[str, Actor] = ACTORS,
     ) -> None:
         """Starts nothing yet; the members' logs go to ``folder``."""
         from confluent_kafka import Producer
@@ -120,7 +121,7 @@ class Stage:
         self._servers = bootstrap_servers
         self._folder = folder
         self._waiting = list(story)
-        self._actors = ACTORS if actors is None else actors
+        self._actors = actors
         self._members: dict[str, GuardedProcess] = {}
         self._admin = AdminClient(settings)
         self._producer = Producer(settings)
@@ -207,10 +208,7 @@ def create_topics(admin: AdminClient, topics: Mapping[str, int]) -> None:
 def member_command(servers: str, name: str, actor: Actor) -> list[str]:
     """The command line of a member's process."""
     command = [sys.executable, "-m", "groupreplay.streaming.demo.scenario", "member"]
-    command += ["--bootstrap-server", servers, "--client-id", name, "--group", actor.group]
-    command += ["--topic", actor.topic, "--protocol", actor.protocol]
-    command += ["--session-timeout-ms", str(actor.session_timeout_ms)]
-    return [*command, "--instance-id", actor.instance_id] if actor.instance_id else command
+    return [*command, servers, name, json.dumps(asdict(actor))]
 
 
 def _commit_without_joining(servers: str, name: str, actor: Actor) -> None:
@@ -234,24 +232,25 @@ def consume(arguments: argparse.Namespace) -> None:
     """
     from confluent_kafka import Consumer
 
+    actor = Actor(**json.loads(arguments.actor))
     settings = {
-        "bootstrap.servers": arguments.bootstrap_server,
-        "group.id": arguments.group,
-        "client.id": arguments.client_id,
-        "group.protocol": arguments.protocol,
+        "bootstrap.servers": arguments.servers,
+        "group.id": actor.group,
+        "client.id": arguments.name,
+        "group.protocol": actor.protocol,
         "auto.commit.interval.ms": 1_000,
         "auto.offset.reset": "earliest",
         "log_level": 3,
     }
-    if arguments.protocol == "classic":
-        settings["session.timeout.ms"] = arguments.session_timeout_ms
+    if actor.protocol == "classic":
+        settings["session.timeout.ms"] = actor.session_timeout_ms
         settings["heartbeat.interval.ms"] = 1_000
         settings["partition.assignment.strategy"] = "range"
-    if arguments.instance_id:
-        settings["group.instance.id"] = arguments.instance_id
+    if actor.instance_id:
+        settings["group.instance.id"] = actor.instance_id
     consumer = Consumer(settings)
-    consumer.subscribe([arguments.topic])
-    stop, hangs = _stop_on_sigterm(), _came(signal.SIGUSR1)
+    consumer.subscribe([actor.topic])
+    stop, hangs = _came(signal.SIGTERM, signal.SIGINT), _came(signal.SIGUSR1)
     try:
         while not stop():
             if hangs():
@@ -264,7 +263,7 @@ def consume(arguments: argparse.Namespace) -> None:
 
 def play(arguments: argparse.Namespace) -> None:
     """Run the story once, or with ``--repeat`` again and again, until SIGTERM."""
-    stop = _stop_on_sigterm()
+    stop = _came(signal.SIGTERM, signal.SIGINT)
     length_s = max(step.at_s for step in STORY) + 20.0
     while not stop():
         with (
@@ -281,12 +280,8 @@ def play(arguments: argparse.Namespace) -> None:
             return
 
 
-def _stop_on_sigterm() -> Callable[[], bool]:
-    """A function that returns whether SIGTERM or SIGINT has arrived."""
-    return _came(signal.SIGTERM, signal.SIGINT)
-
-
 def _came(*signs: signal.Signals) -> Callable[[], bool]:
+    """A function that returns whether one of the signals has arrived."""
     came: list[int] = []
     for sign in signs:
         signal.signal(sign, lambda number, _frame: came.append(number))
@@ -301,11 +296,8 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     member = commands.add_parser("member", help=consume.__doc__)
     member.set_defaults(run=consume)
-    for name in ("--bootstrap-server", "--group", "--topic", "--client-id"):
-        member.add_argument(name, required=True)
-    member.add_argument("--instance-id")
-    member.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
-    member.add_argument("--session-timeout-ms", type=int, default=6_000)
+    for name in ("servers", "name", "actor"):
+        member.add_argument(name)
     whole = commands.add_parser("play", help=play.__doc__)
     whole.set_defaults(run=play)
     whole.add_argument("--bootstrap-server", required=True)

@@ -79,34 +79,6 @@ class _RunTopics(NamedTuple):
     place: Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RunColumns:
-    """What the runs of a chunk are made of, column by column: item *i* belongs to run *i*."""
-
-    stream: list[int]
-    topics: list[list[str]]
-    rows: list[bytes]
-    extent: list[Extent]
-    decreases: list[bytes]
-    metadata: list[dict[int, str]]
-    topic_ids: list[dict[int, bytes]]
-    rhythm: list[bytes]
-
-    def runs(self) -> list[Run]:
-        """The runs, one by one."""
-        packed = map(
-            PackedRun,
-            self.topics,
-            self.rows,
-            self.extent,
-            self.decreases,
-            self.metadata,
-            self.topic_ids,
-            self.rhythm,
-        )
-        return list(map(Run, self.stream, packed))
-
-
 def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]:
     """The runs of a chunk; those of one stream in the order of the log."""
     if not commits.is_commit.any():
@@ -114,16 +86,19 @@ def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]
     ordered = _sorted_commits(commits, rows, len(keys.slot_topic))
     topics = _run_topics(keys.slot_topic[ordered.slot], ordered, len(keys.topics))
     names = [keys.topics[topic] for topic in topics.topic.tolist()]
-    return _RunColumns(
-        stream=rows.stream[ordered.row[ordered.begins[ordered.run_begins]]].tolist(),
-        topics=_parts(names, topics.begins),
-        rows=_packed(_folded_rows(commits, rows, keys, ordered, topics), ordered.run_begins),
-        extent=_extents(commits, rows, ordered),
-        decreases=_decreases(rows, ordered),
-        metadata=_metadata(commits, ordered),
-        topic_ids=_topic_ids(commits, ordered, topics),
-        rhythm=_rhythm(rows, ordered),
-    ).runs()
+    # Item i of each column belongs to run i; the columns of ``packed`` are the fields of PackedRun.
+    stream = rows.stream[ordered.row[ordered.begins[ordered.run_begins]]]
+    packed = map(
+        PackedRun,
+        _parts(names, topics.begins),
+        _packed(_folded_rows(commits, rows, keys, ordered, topics), ordered.run_begins),
+        _extents(commits, rows, ordered),
+        _decreases(rows, ordered),
+        _metadata(commits, ordered),
+        _topic_ids(commits, ordered, topics),
+        _rhythm(rows, ordered),
+    )
+    return list(map(Run, stream.tolist(), packed))
 
 
 def _sorted_commits(commits: CommitColumns, rows: ChunkRows, slots: int) -> _SortedCommits:

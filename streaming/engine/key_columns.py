@@ -6,7 +6,7 @@ which is the reference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -140,16 +140,13 @@ def _with_odd_keys(columns: KeyColumns) -> KeyColumns:
             slot = added.setdefault((group, topic, key.partition), len(columns.slot_topic) + len(added))
         columns.slot[place] = slot
     table = np.array(list(added), np.int64).reshape(-1, 3)
-    return KeyColumns(
-        columns.raw,
-        list(groups),
-        list(topics),
-        columns.group,
-        columns.slot,
-        np.r_[columns.slot_topic, table[:, 1]],
-        np.r_[columns.slot_partition, table[:, 2]],
-        is_offset_commit,
-        columns.odd,
+    return replace(
+        columns,
+        groups=list(groups),
+        topics=list(topics),
+        slot_topic=np.r_[columns.slot_topic, table[:, 1]],
+        slot_partition=np.r_[columns.slot_partition, table[:, 2]],
+        is_offset_commit=is_offset_commit,
     )
 
 

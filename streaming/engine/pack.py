@@ -32,8 +32,7 @@ from groupreplay.streaming.engine.wire import (
     PackedGroup,
     PackedItem,
     PackedRecord,
-    pack_bad_records,
-    pack_group,
+    to_wire,
 )
 
 #: The columns that ``pack`` reads. Times are milliseconds; a null value is a tombstone.
@@ -90,27 +89,23 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     rows = size = 0
     for batch in batches:
         for piece in _pieces(batch):
-            if held and (rows + piece.num_rows > _CHUNK_ROWS or size + _size(piece) > _CHUNK_BYTES):
+            if held and (rows + piece.num_rows > _CHUNK_ROWS or size + piece.nbytes > _CHUNK_BYTES):
                 yield pa.Table.from_batches(held)
                 held, rows, size = [], 0, 0
             held.append(piece)
-            rows, size = rows + piece.num_rows, size + _size(piece)
+            rows, size = rows + piece.num_rows, size + piece.nbytes
     if held:
         yield pa.Table.from_batches(held)
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """A batch in pieces that fit into a chunk."""
-    if batch.num_rows > 1 and (batch.num_rows > _CHUNK_ROWS or _size(batch) > _CHUNK_BYTES):
+    if batch.num_rows > 1 and (batch.num_rows > _CHUNK_ROWS or batch.nbytes > _CHUNK_BYTES):
         half = batch.num_rows // 2
         yield from _pieces(batch.slice(0, half))
         yield from _pieces(batch.slice(half))
     elif batch.num_rows:
         yield batch
-
-
-def _size(batch: pa.RecordBatch) -> int:
-    return int(batch.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +181,10 @@ def _packed_rows(chunk: _Chunk) -> PackedRows:
         group, partition = streams[of_stream]
         pairs.sort(key=lambda pair: pair[0])
         keys.append(GROUP_TAG + chunk.keys.groups[group].encode())
-        packed.append(pack_group(PackedGroup(partition, seen_to[partition], [item for _, item in pairs])))
+        packed.append(to_wire(PackedGroup(partition, seen_to[partition], [item for _, item in pairs])))
     for partition, bad_records in bad.items():
         keys.append(BAD_RECORDS_TAG + str(partition).encode())
-        packed.append(pack_bad_records(bad_records))
+        packed.append(to_wire(bad_records))
     return PackedRows(keys, packed, count_types(chunk.keys.raw, chunk.key_index))
 
 
@@ -221,25 +216,25 @@ def _other_rows(
     bad: defaultdict[int, list[BadRecordBytes]] = defaultdict(list)
     for row in np.flatnonzero(~commits.is_commit).tolist():
         place = int(chunk.key_index[row])
+        offset, timestamp_ms = int(chunk.offset[row]), int(chunk.timestamp_ms[row])
         raw_key, raw_value = chunk.keys.raw.at(place), chunk.values.at(row)
         if raw_key is not None and raw_value is None and place not in chunk.keys.odd:
             # The tombstone of a commit; there are many when offsets expire.
-            records[row] = PackedRecord(int(chunk.offset[row]), int(chunk.timestamp_ms[row]), raw_key, None)
+            records[row] = PackedRecord(offset, timestamp_ms, raw_key, None)
             continue
         key = chunk.keys.key(place)
         group, outcome = (
             (None, key) if isinstance(key, Skipped | Malformed) else (key.group, decode_value(key, raw_value))
         )
         if isinstance(outcome, Skipped | Malformed):
-            at = int(chunk.partition[row]), int(chunk.offset[row]), int(chunk.timestamp_ms[row])
-            bad[at[0]].append(_bad_record(at, group, outcome, raw_key, raw_value))
+            partition = int(chunk.partition[row])
+            at = partition, offset, timestamp_ms
+            bad[partition].append(_bad_record(at, group, outcome, raw_key, raw_value))
         elif isinstance(outcome, OffsetCommitValue):
             commits.put(row, outcome)
         else:
             assert raw_key is not None
-            records[row] = PackedRecord(
-                int(chunk.offset[row]), int(chunk.timestamp_ms[row]), raw_key, raw_value
-            )
+            records[row] = PackedRecord(offset, timestamp_ms, raw_key, raw_value)
     return records, bad
 
 
@@ -265,10 +260,9 @@ def _bad_record(
         reason=outcome.reason,
     )
     kept = _KEPT_BYTES[record.kind]
-    return BadRecordBytes(
-        record,
-        *(None, None, None) if key is None else (key[:kept], len(key), hashlib.sha256(key).hexdigest()),
-        *(None, None, None)
-        if value is None
-        else (value[:kept], len(value), hashlib.sha256(value).hexdigest()),
-    )
+    return BadRecordBytes(record, *_excerpt(key, kept), *_excerpt(value, kept))
+
+
+def _excerpt(data: bytes | None, kept: int) -> tuple[bytes, int, str] | tuple[None, None, None]:
+    """(the first bytes, the length of all, their hash)."""
+    return (None,) * 3 if data is None else (data[:kept], len(data), hashlib.sha256(data).hexdigest())

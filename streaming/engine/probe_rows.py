@@ -23,7 +23,7 @@ from groupreplay.streaming.contract.probe_messages import (
     decode_message,
 )
 from groupreplay.streaming.engine.pack import OUTPUT_SCHEMA
-from groupreplay.streaming.engine.wire import GROUP_TAG, HEARTBEAT_TAG, JOB_TAG, pack_job, pack_probe
+from groupreplay.streaming.engine.wire import GROUP_TAG, HEARTBEAT_TAG, JOB_TAG, PackedProbe, to_wire
 
 log = logging.getLogger(__name__)
 
@@ -85,12 +85,12 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
 
 def _rows(message: ProbeMessage, place: ObservationPlace, probe_filter: ProbeFilter) -> list[_Row]:
     if isinstance(message, GroupAnswer):
-        return [(GROUP_TAG + message.group_id.encode(), pack_probe(_probe(message, place)), None)]
+        return [(GROUP_TAG + message.group_id.encode(), to_wire(PackedProbe(_probe(message, place))), None)]
     if isinstance(message, RoundSummary):
-        return [(JOB_TAG, pack_job(_round(message, place)), None)]
+        return [(JOB_TAG, to_wire(_round(message, place)), None)]
     rows: list[_Row] = []
     if probe_filter.job_id in (None, message.job_id):
-        rows.append((JOB_TAG, pack_job(_beat(message, place)), None))
+        rows.append((JOB_TAG, to_wire(_beat(message, place)), None))
     if probe_filter.run_id == message.run_id:
         caught_up_us = None if message.caught_up_ms is None else 1_000 * message.caught_up_ms
         rows.append((HEARTBEAT_TAG, None, caught_up_us))

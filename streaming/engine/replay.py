@@ -25,6 +25,7 @@ from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance
+from groupreplay.streaming.engine.pack import INPUT_COLUMNS as RECORD_COLUMNS
 from groupreplay.streaming.engine.pack import packed_rows
 from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
 from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG, unpack_group
@@ -112,10 +113,8 @@ class Replay:
         return before
 
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        batch = self._of_the_time(batch)
-        names = {"partition": "partition", "offset": "offset", "timestamp": "timestamp_ms"}
-        kept = {**names, "key": "key", "value": "value"}
-        return pa.RecordBatch.from_arrays([batch.column(name) for name in kept], names=list(kept.values()))
+        kept = self._of_the_time(batch).select(["partition", "offset", "timestamp", "key", "value"])
+        return kept.rename_columns(list(RECORD_COLUMNS))
 
     def _messages(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return self._of_the_time(batch).select(list(INPUT_COLUMNS))

@@ -95,24 +95,9 @@ _job_decoder: Final = msgspec.msgpack.Decoder(JobObservation)
 _bad_decoder: Final = msgspec.msgpack.Decoder(list[BadRecordBytes])
 
 
-def pack_group(group: PackedGroup) -> bytes:
-    """The packed form; ``unpack_group`` is the inverse."""
-    return _encoder.encode(group)
-
-
-def pack_probe(probe: Probe) -> bytes:
-    """The packed form; ``unpack_group`` takes it beside packed groups."""
-    return _encoder.encode(PackedProbe(probe))
-
-
-def pack_job(observation: JobObservation) -> bytes:
-    """The packed form; ``unpack_job`` is the inverse."""
-    return _encoder.encode(observation)
-
-
-def pack_bad_records(records: Sequence[BadRecordBytes]) -> bytes:
-    """The packed form; ``unpack_bad_records`` is the inverse."""
-    return _encoder.encode(records)
+def to_wire(value: PackedGroup | PackedProbe | JobObservation | Sequence[BadRecordBytes]) -> bytes:
+    """The packed form; the ``unpack`` functions are the inverse."""
+    return _encoder.encode(value)
 
 
 def unpack_group(packed: Iterable[bytes]) -> Observations:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.sinks.event_topic import consume, ended_partitions, starts_since
+from groupreplay.streaming.kafka.topic_reader import consume
 from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, TopicsSnapshot
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 _PAUSE_SECONDS: Final = 3.0
 #: How often the partitions of the topics are compared with those that are read.
 _CHECK_SECONDS: Final = 300.0
+_POLL_SECONDS: Final = 0.2
 
 _Result = TypeVar("_Result")
 
@@ -95,12 +96,14 @@ class SinkFeed:
             consumer.assign(self._starts(partitions))
             checked = time.monotonic()
             while not self._closed.is_set():
-                messages = consume(consumer, self._connection, "the job's topics")
+                messages = consume(consumer, self._connection, _POLL_SECONDS)
                 with self._lock:
                     for message in messages:
                         if message.error() is None:
                             self._take(fresh, message)
-                unfinished -= ended_partitions(messages)
+                unfinished -= {
+                    (str(one.topic()), one.partition()) for one in messages if one.error() is not None
+                }
                 if not unfinished:
                     self._snapshot, self.trouble = fresh, ""
                 if time.monotonic() - checked > self._check_seconds:
@@ -129,5 +132,8 @@ class SinkFeed:
         events = self._topics.events
         count = sum(topic == events for topic, _ in partitions)
         documents = [TopicPartition(*place, OFFSET_BEGINNING) for place in partitions if place[0] != events]
-        midnight_ms = self._clock() // DAY_MS * DAY_MS
-        return [*documents, *starts_since(self._connection, events, count, midnight_ms)]
+        # Before the question where they begin, so that no message in between is skipped.
+        ends = self._connection.end_offsets(events, count)
+        found = self._connection.offsets_since(events, count, self._clock() // DAY_MS * DAY_MS)
+        starts = {number: end if found[number] < 0 else found[number] for number, end in ends.items()}
+        return [*documents, *(TopicPartition(events, number, at) for number, at in starts.items())]

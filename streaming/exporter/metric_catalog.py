@@ -41,171 +41,102 @@ class Meter(NamedTuple):
     text: str
 
 
-_GROUP: Final = ("cluster", "consumergroup")
-_JOB: Final = ("cluster",)
 PREFIX_GROUP: Final = "kafka_consumergroup_"
 PREFIX_JOB: Final = "groupreplay_"
 _NUMBERS: Final = ", ".join(f"{number} {state}" for state, number in STATES.items())
 
-METERS: Final[tuple[Meter, ...]] = (
-    Meter(f"{PREFIX_GROUP}group_state", Kind.GAUGE, _GROUP, f"State of the group: 0 unknown, {_NUMBERS}."),
-    Meter(f"{PREFIX_GROUP}members", Kind.GAUGE, _GROUP, "Members of the group."),
-    Meter(
-        f"{PREFIX_GROUP}generation_total",
-        Kind.COUNTER,
-        _GROUP,
-        "Generation of the group, or its group epoch.",
+
+def _meter(name: str, text: str, labels: tuple[str, ...], *, always: bool = False) -> Meter:
+    gauge = Kind.KNOWN if always else Kind.GAUGE
+    return Meter(name, Kind.COUNTER if name.endswith("_total") else gauge, labels, text)
+
+
+def _of_group(name: str, text: str, *labels: str) -> Meter:
+    return _meter(PREFIX_GROUP + name, text, ("cluster", "consumergroup", *labels))
+
+
+def _of_job(name: str, text: str, *labels: str, always: bool = False) -> Meter:
+    return _meter(PREFIX_JOB + name, text, ("cluster", *labels), always=always)
+
+
+def _of_program(name: str, text: str, *labels: str) -> Meter:
+    return _meter(PREFIX_JOB + name, text, labels, always=True)
+
+
+METERS: Final = (
+    _of_group("group_state", f"State of the group: 0 unknown, {_NUMBERS}."),
+    _of_group("members", "Members of the group."),
+    _of_group("generation_total", "Generation of the group, or its group epoch."),
+    _of_group("rebalances_total", "Rebalances completed since midnight UTC."),
+    _of_group(
+        "rebalance_in_progress_seconds", "For how long a rebalance has been in progress; 0 without one."
     ),
-    Meter(
-        f"{PREFIX_GROUP}rebalances_total", Kind.COUNTER, _GROUP, "Rebalances completed since midnight UTC."
+    _of_group(
+        "rebalance_last_timestamp_seconds", "When the last rebalance was completed, in seconds since 1970."
     ),
-    Meter(
-        f"{PREFIX_GROUP}rebalance_in_progress_seconds",
-        Kind.GAUGE,
-        _GROUP,
-        "For how long a rebalance has been in progress; 0 without one.",
-    ),
-    Meter(
-        f"{PREFIX_GROUP}rebalance_last_timestamp_seconds",
-        Kind.GAUGE,
-        _GROUP,
-        "When the last rebalance was completed, in seconds since 1970.",
-    ),
-    Meter(
-        f"{PREFIX_GROUP}offsets_expire_timestamp_seconds",
-        Kind.GAUGE,
-        _GROUP,
+    _of_group(
+        "offsets_expire_timestamp_seconds",
         "When the broker may remove the first committed offset if nothing happens until then.",
     ),
-    Meter(
-        f"{PREFIX_GROUP}offsets_expired_total",
-        Kind.COUNTER,
-        _GROUP,
+    _of_group(
+        "offsets_expired_total",
         "Committed offsets (partitions) that expired since midnight UTC, of groups that matter.",
     ),
-    Meter(
-        f"{PREFIX_GROUP}condition",
-        Kind.GAUGE,
-        (*_GROUP, "condition", "severity"),
+    _of_group(
+        "condition",
         "1 while the condition is active; 0 when it fired since midnight UTC and is over. Has the policy's labels.",
+        "condition",
+        "severity",
     ),
-    Meter(
-        f"{PREFIX_JOB}groups", Kind.GAUGE, (*_JOB, "type", "state"), "Groups by type and state, all of them."
-    ),
-    Meter(
-        f"{PREFIX_JOB}events_total",
-        Kind.COUNTER,
-        (*_JOB, "event", "severity"),
-        "Events since midnight UTC, without late ones (catch_up).",
-    ),
-    Meter(
-        f"{PREFIX_JOB}condition",
-        Kind.GAUGE,
-        (*_JOB, "condition", "severity", "what"),
+    _of_job("groups", "Groups by type and state, all of them.", "type", "state"),
+    _of_job("events_total", "Events since midnight UTC, without late ones (catch_up).", "event", "severity"),
+    _of_job(
+        "condition",
         "1 while a condition of the job itself is active; what: why it is blind.",
+        "condition",
+        "severity",
+        "what",
     ),
-    Meter(f"{PREFIX_JOB}job_up", Kind.KNOWN, _JOB, "1 when the job's heartbeat is fresh, else 0."),
-    Meter(f"{PREFIX_JOB}heartbeat_age_seconds", Kind.KNOWN, _JOB, "Age of the job's last heartbeat."),
-    Meter(f"{PREFIX_JOB}start_timestamp_seconds", Kind.KNOWN, _JOB, "When the job's process was started."),
-    Meter(
-        f"{PREFIX_JOB}phase", Kind.GAUGE, (*_JOB, "phase"), "1 for the job's present phase, 0 for the others."
-    ),
-    Meter(
-        f"{PREFIX_JOB}caught_up_timestamp_seconds",
-        Kind.KNOWN,
-        _JOB,
+    _of_job("job_up", "1 when the job's heartbeat is fresh, else 0.", always=True),
+    _of_job("heartbeat_age_seconds", "Age of the job's last heartbeat.", always=True),
+    _of_job("start_timestamp_seconds", "When the job's process was started.", always=True),
+    _of_job("phase", "1 for the job's present phase, 0 for the others.", "phase"),
+    _of_job(
+        "caught_up_timestamp_seconds",
         "Every record written to the offsets topic before this time has been applied.",
+        always=True,
     ),
-    Meter(
-        f"{PREFIX_JOB}lag_offsets",
-        Kind.GAUGE,
-        (*_JOB, "partition"),
-        "Offsets that the job has not read yet.",
-    ),
-    Meter(f"{PREFIX_JOB}batch_seconds", Kind.GAUGE, _JOB, "Length of the last batch."),
-    Meter(f"{PREFIX_JOB}batch_rows", Kind.GAUGE, _JOB, "Rows of the last batch."),
-    Meter(f"{PREFIX_JOB}batches_total", Kind.COUNTER, _JOB, "Batches since the start of the job's process."),
-    Meter(
-        f"{PREFIX_JOB}records_total",
-        Kind.COUNTER,
-        (*_JOB, "type"),
-        "Records read since the start of the job's process, by record type.",
-    ),
-    Meter(
-        f"{PREFIX_JOB}written_total",
-        Kind.COUNTER,
-        (*_JOB, "topic"),
-        "Messages written since the start of the job's process, by topic.",
-    ),
-    Meter(
-        f"{PREFIX_JOB}dead_letters_total",
-        Kind.COUNTER,
-        (*_JOB, "kind"),
+    _of_job("lag_offsets", "Offsets that the job has not read yet.", "partition"),
+    _of_job("batch_seconds", "Length of the last batch."),
+    _of_job("batch_rows", "Rows of the last batch."),
+    _of_job("batches_total", "Batches since the start of the job's process."),
+    _of_job("records_total", "Records read since the start of the job's process, by record type.", "type"),
+    _of_job("written_total", "Messages written since the start of the job's process, by topic.", "topic"),
+    _of_job(
+        "dead_letters_total",
         "Records that could not be used, ever: malformed, or of an unknown type or version.",
+        "kind",
     ),
-    Meter(
-        f"{PREFIX_JOB}unmissed_expired_total",
-        Kind.COUNTER,
-        _JOB,
+    _of_job(
+        "unmissed_expired_total",
         "Expiries in groups that do not matter, since the start of the job's process.",
     ),
-    Meter(
-        f"{PREFIX_JOB}quarantined_total",
-        Kind.COUNTER,
-        _JOB,
+    _of_job(
+        "quarantined_total",
         "Groups that the job failed on and set aside, since the start of its process.",
     ),
-    Meter(
-        f"{PREFIX_JOB}state_rows", Kind.GAUGE, _JOB, "Keys in the job's state: groups, and a few of its own."
-    ),
-    Meter(
-        f"{PREFIX_JOB}restarts_total",
-        Kind.COUNTER,
-        _JOB,
-        "How often the job had to restart its query after a failure.",
-    ),
-    Meter(f"{PREFIX_JOB}rules_changes_total", Kind.COUNTER, _JOB, "How often the job took changed rules."),
-    Meter(
-        f"{PREFIX_JOB}rules_refused", Kind.GAUGE, _JOB, "1 when the job has refused the present rules file."
-    ),
-    Meter(
-        f"{PREFIX_JOB}prober_round_timestamp_seconds",
-        Kind.GAUGE,
-        _JOB,
-        "When the prober last asked the brokers.",
-    ),
-    Meter(
-        f"{PREFIX_JOB}prober_brokers",
-        Kind.GAUGE,
-        (*_JOB, "answered"),
-        "Brokers that answered the prober, or did not.",
-    ),
-    Meter(f"{PREFIX_JOB}prober_groups", Kind.GAUGE, _JOB, "Groups that the prober found in a rebalance."),
-    Meter(
-        f"{PREFIX_JOB}prober_restarts_total",
-        Kind.COUNTER,
-        _JOB,
-        "How often the prober's process was restarted.",
-    ),
-    Meter(
-        f"{PREFIX_JOB}build_info",
-        Kind.KNOWN,
-        ("component", "version"),
-        "Versions of the job and the exporter.",
-    ),
-    Meter(f"{PREFIX_JOB}exporter_ready", Kind.KNOWN, (), "1 when the topics were read to their ends once."),
-    Meter(
-        f"{PREFIX_JOB}exporter_groups_left_out",
-        Kind.KNOWN,
-        (),
-        "Groups beyond --max-groups, which have no gauges.",
-    ),
-    Meter(
-        f"{PREFIX_JOB}exporter_unreadable_total",
-        Kind.COUNTER,
-        (),
-        "Messages in the topics that the job has not written.",
-    ),
+    _of_job("state_rows", "Keys in the job's state: groups, and a few of its own."),
+    _of_job("restarts_total", "How often the job had to restart its query after a failure."),
+    _of_job("rules_changes_total", "How often the job took changed rules."),
+    _of_job("rules_refused", "1 when the job has refused the present rules file."),
+    _of_job("prober_round_timestamp_seconds", "When the prober last asked the brokers."),
+    _of_job("prober_brokers", "Brokers that answered the prober, or did not.", "answered"),
+    _of_job("prober_groups", "Groups that the prober found in a rebalance."),
+    _of_job("prober_restarts_total", "How often the prober's process was restarted."),
+    _of_program("build_info", "Versions of the job and the exporter.", "component", "version"),
+    _of_program("exporter_ready", "1 when the topics were read to their ends once."),
+    _of_program("exporter_groups_left_out", "Groups beyond --max-groups, which have no gauges."),
+    _of_program("exporter_unreadable_total", "Messages in the topics that the job has not written."),
 )
 _METERS: Final = {meter.name: meter for meter in METERS}
 

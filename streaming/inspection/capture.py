@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback, follow_topic, no_progress, read_topic
@@ -30,11 +31,11 @@ def capture(
         GroupReplayError: the cluster cannot be read or the file cannot be written.
     """
     rows = read_topic(cluster, progress=progress)
-    assert rows.connection is not None
-    assert rows.identity is not None
+    connection = rows.connection
+    assert connection is not None
     observed = None if probes is None else open_probes(probes)
     with CaptureWriter(path, cluster_id=rows.cluster_id, era=rows.era) as writer:
-        writer.topic_names.update(rows.connection.topic_names())
+        writer.topic_names.update(connection.topic_names())
         for batch in rows.batches:
             writer.write(batch)
         for batch in observed.batches if observed else ():
@@ -42,12 +43,12 @@ def capture(
         if follow_seconds:
             deadline = clock() + follow_seconds
             try:
-                for batch in follow_topic(rows.connection, rows.ends, lambda: clock() >= deadline):
+                for batch in follow_topic(connection, OFFSETS_TOPIC, rows.ends, lambda: clock() >= deadline):
                     writer.write(batch)
                     progress(writer.rows, None)
             except KeyboardInterrupt:
                 pass
             for batch in observed.since() if observed else ():
                 writer.write(batch)
-            writer.topic_names.update(rows.connection.topic_names())
+            writer.topic_names.update(connection.topic_names())
     return writer.rows

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.kafka.topic_reader import (
     BATCH_ROWS,
     ROW_SCHEMA,
@@ -106,12 +106,8 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise GroupReplayError(
-            f"cannot write the capture, {_reason(error)}",
-            where=str(path),
-            fix="check that the folder exists, is writable and has free space",
-            exit_code=ExitCode.USAGE,
-        ) from None
+        fix = "check that the folder exists, is writable and has free space"
+        raise unusable(f"cannot write the capture, {_reason(error)}", path, fix) from None
 
 
 def _reason(error: OSError) -> str:
@@ -179,7 +175,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             inside = sorted(file for file in path.rglob("*.parquet") if not file.name.startswith((".", "_")))
             if not inside:
-                raise _unusable("no .parquet file in the folder", path, "give the capture file itself")
+                raise _unreadable("no .parquet file in the folder", path, "give the capture file itself")
             found += inside
         else:
             found.append(path)
@@ -191,20 +187,20 @@ def _open(path: Path) -> tuple[Path, pq.ParquetFile]:
         file = pq.ParquetFile(path)
     except OSError as error:
         fix = "check the path and its permissions"
-        raise _unusable(f"cannot open the capture, {_reason(error)}", path, fix) from None
+        raise _unreadable(f"cannot open the capture, {_reason(error)}", path, fix) from None
     except pa.ArrowInvalid:
         fix = "it is incomplete or has another format; write it again: groupreplay capture -o FILE"
-        raise _unusable("the file is not a complete Parquet file", path, fix) from None
+        raise _unreadable("the file is not a complete Parquet file", path, fix) from None
     for field in ROW_SCHEMA:
         if field.name not in file.schema_arrow.names:
             if field.name in _OPTIONAL:
                 continue
             fix = "a capture has the columns " + ", ".join(ROW_SCHEMA.names)
-            raise _unusable(f"the column {field.name} is missing", path, fix)
+            raise _unreadable(f"the column {field.name} is missing", path, fix)
         kind = file.schema_arrow.field(field.name).type
         if not _fits(kind, field.type):
             fix = f"it must be {field.type}"
-            raise _unusable(f"the column {field.name} has the type {kind}", path, fix)
+            raise _unreadable(f"the column {field.name} has the type {kind}", path, fix)
     return path, file
 
 
@@ -228,7 +224,7 @@ def _agreed(files: Sequence[tuple[Path, pq.ParquetFile]], key: bytes, what: str)
     if len(values) > 1:
         where = " and ".join(str(path) for path in list(values.values())[:2])
         fix = "give only captures of one cluster and one offsets topic"
-        raise _unusable(f"the captures are from different {what}", where, fix)
+        raise _unreadable(f"the captures are from different {what}", where, fix)
     return next(iter(values), None)
 
 
@@ -322,7 +318,7 @@ def _read_row_group(
         return file.read_row_group(index, columns=list(wanted))
     except (OSError, pa.ArrowInvalid) as error:
         text = str(error).split("\n", 1)[0]
-        raise _unusable(f"the capture is damaged ({text})", path, "write it again") from None
+        raise _unreadable(f"the capture is damaged ({text})", path, "write it again") from None
 
 
 def _conform(table: pa.Table) -> pa.Table:
@@ -341,5 +337,5 @@ def _conform(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=ROW_SCHEMA)
 
 
-def _unusable(what: str, where: object, fix: str) -> GroupReplayError:
+def _unreadable(what: str, where: object, fix: str) -> GroupReplayError:
     return GroupReplayError(what, where=str(where), fix=fix, exit_code=ExitCode.DATA)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.codecs.kafka_json import to_json
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.kafka.topic_reader import Rows
 
 _SHOWN = 20
@@ -20,9 +20,8 @@ _SHOWN = 20
 
 @dataclass(slots=True)
 class DecodeCounts:
-    """Numbers of decoded and undecodable records; ``examples`` describes the first undecodable ones."""
+    """Numbers of undecodable records by kind; ``examples`` describes the first ones."""
 
-    decoded: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     malformed: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
@@ -69,7 +68,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> dict[str, Any] | Sk
 def decode_rows(
     rows: Rows, counts: DecodeCounts, *, with_position: bool = False, offset: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The decodable records of ``rows``, in order; ``counts`` counts them and the others.
+    """The decodable records of ``rows``, in order; ``counts`` counts the others.
 
     ``offset``: only the record at that offset of each partition.
     """
@@ -80,7 +79,6 @@ def decode_rows(
             if isinstance(decoded, Skipped | Malformed):
                 counts.add(decoded, f"partition {row['partition']}, offset {row['offset']}")
                 continue
-            counts.decoded += 1
             yield {**position, **decoded} if with_position else decoded
 
 
@@ -100,8 +98,5 @@ def bytes_of_hex(text: str, name: str) -> bytes:
     try:
         return binascii.unhexlify(digits)
     except binascii.Error as error:
-        raise GroupReplayError(
-            f"{name} is not hexadecimal: {error}",
-            fix="give pairs of hexadecimal digits (0-9, a-f)",
-            exit_code=ExitCode.USAGE,
-        ) from None
+        fix = "give pairs of hexadecimal digits (0-9, a-f)"
+        raise unusable(f"{name} is not hexadecimal: {error}", None, fix) from None

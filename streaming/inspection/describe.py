@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
 
 from groupreplay.streaming.inspection.describe_columns import COLUMNS, DescribeLine, DescribeView, KafkaTool
 from groupreplay.streaming.inspection.groups import Description
@@ -28,7 +27,7 @@ def describe_tables(
         chosen = [group for group in groups if group["type"] in tool.value]
         if chosen or (tool is KafkaTool.CONSUMER and not groups):
             columns = [column for column in COLUMNS[tool, view] if column.verbose in (None, verbose)]
-            lines = (line for group in chosen for line in _LINES[view](group, identity))
+            lines = (line for group in chosen for line in _lines(view, group, identity))
             ordered = sorted(lines, key=_expiry) if by_expiry else lines
             cells = [tuple(column.cell(line) for column in columns) for line in ordered]
             tables.append(Table(tuple(column.heading for column in columns), cells))
@@ -41,12 +40,13 @@ def _expiry(line: DescribeLine) -> tuple[bool, int]:
     return at_ms is None, at_ms or 0
 
 
-def _group_lines(group: Description, identity: TopicIdentity | None) -> Iterator[DescribeLine]:
-    yield DescribeLine(group, identity)
-
-
-def _member_lines(group: Description, identity: TopicIdentity | None) -> Iterator[DescribeLine]:
-    return (DescribeLine(group, identity, member) for member in group["members"])
+def _lines(view: DescribeView, group: Description, identity: TopicIdentity | None) -> Iterator[DescribeLine]:
+    if view is DescribeView.STATE:
+        yield DescribeLine(group, identity)
+    elif view is DescribeView.MEMBERS:
+        yield from (DescribeLine(group, identity, member) for member in group["members"])
+    else:
+        yield from _offset_lines(group, identity)
 
 
 def _offset_lines(group: Description, identity: TopicIdentity | None) -> Iterator[DescribeLine]:
@@ -63,12 +63,3 @@ def _offset_lines(group: Description, identity: TopicIdentity | None) -> Iterato
     for topic, number in sorted({*owners, *committed}):
         offset = committed.get((topic, number), {"topic": topic, "partition": number})
         yield DescribeLine(group, identity, owners.get((topic, number), {}), offset)
-
-
-_LINES: Final[
-    Mapping[DescribeView, Callable[[Description, TopicIdentity | None], Iterator[DescribeLine]]]
-] = {
-    DescribeView.STATE: _group_lines,
-    DescribeView.MEMBERS: _member_lines,
-    DescribeView.OFFSETS: _offset_lines,
-}

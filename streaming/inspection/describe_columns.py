@@ -84,10 +84,6 @@ def _worker(line: DescribeLine) -> str | None:
     return " ".join([worker["url"], f"offset {worker['config_offset']}", *parts])
 
 
-def _not_in_the_topic(_: DescribeLine) -> None:
-    """Start offset and lag of share groups: they are in ``__share_group_state``."""
-
-
 def _group(name: str, heading: str, *, verbose: bool | None = None) -> Column:
     return Column(heading, lambda line: line.group[name], verbose)
 
@@ -115,7 +111,6 @@ _TARGET: Final = Column("TARGET-ASSIGNMENT", lambda line: _partitions(line.membe
 _MEMBER_STATE: Final = _member("state", "MEMBER-STATE", verbose=True)
 _PARTITION: Final = (_GROUP, _offset("topic", "TOPIC"), _offset("partition", "PARTITION"))
 _LEADER_EPOCH: Final = _offset("leader_epoch", "LEADER-EPOCH", verbose=True)
-_LOG_END: Final = "log_end_offset"
 _EXPIRES: Final = Column("EXPIRES", lambda line: time_cell(line.offset.get("expires_at_ms")))
 _IF_LOST: Final = (
     _offset("earliest_replays", "EARLIEST-REPLAYS", verbose=True),
@@ -181,23 +176,19 @@ COLUMNS: Final[Mapping[tuple[KafkaTool, DescribeView], Sequence[Column]]] = {
     ),
     (KafkaTool.CONSUMER, DescribeView.OFFSETS): (
         *(*_PARTITION, _LEADER_EPOCH, _offset("offset", "CURRENT-OFFSET")),
-        *(_offset(_LOG_END, "LOG-END-OFFSET"), _offset("lag", "LAG")),
+        *(_offset("log_end_offset", "LOG-END-OFFSET"), _offset("lag", "LAG")),
         *(_member("member_id", "CONSUMER-ID"), _member("client_host", "HOST")),
-        *(
-            _member("client_id", "CLIENT-ID"),
-            _COMMITTED,
-            _offset("metadata", "METADATA"),
-            _EXPIRES,
-            *_IF_LOST,
-        ),
+        *(_member("client_id", "CLIENT-ID"), _COMMITTED, _offset("metadata", "METADATA"), _EXPIRES),
+        *_IF_LOST,
     ),
     (KafkaTool.SHARE, DescribeView.OFFSETS): (
         *(*_PARTITION, _LEADER_EPOCH),
-        *(Column("START-OFFSET", _not_in_the_topic), Column("LAG", _not_in_the_topic)),
+        # These are in __share_group_state.
+        *(Column("START-OFFSET", lambda _: None), Column("LAG", lambda _: None)),
     ),
     (KafkaTool.STREAMS, DescribeView.OFFSETS): (
         *(*_PARTITION, _offset("offset", "CURRENT-OFFSET", verbose=True), _LEADER_EPOCH),
-        *(_offset(_LOG_END, "LOG-END-OFFSET", verbose=True), _offset("lag", "OFFSET-LAG")),
+        *(_offset("log_end_offset", "LOG-END-OFFSET", verbose=True), _offset("lag", "OFFSET-LAG")),
         *(_offset("offset", "CURRENT-OFFSET", verbose=False), _COMMITTED, _offset("metadata", "METADATA")),
         *(_EXPIRES, *_IF_LOST),
     ),

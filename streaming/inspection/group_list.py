@@ -1,13 +1,15 @@
-"""The table of ``list``: one row per group."""
+"""The tables of ``list``: one row per group, and with ``--expiring`` groups whose offsets expire soon."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.inspection.active_conditions import risk
 from groupreplay.streaming.inspection.groups import Description, time_cell
-from groupreplay.streaming.text.terminal import Table
+from groupreplay.streaming.inspection.lag import REPLAYED, SKIPPED
+from groupreplay.streaming.text.terminal import Cell, Table
 
 
 def summary(group: Description) -> dict[str, Any]:
@@ -36,3 +38,48 @@ def list_table(groups: Sequence[Description]) -> Table:
         for one in map(summary, groups)
     ]
     return Table(("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"), rows)
+
+
+def expiring(groups: Sequence[Description], until_ms: int) -> list[dict[str, Any]]:
+    """The groups with offsets that expire until then, with only those offsets; the earliest expiry first."""
+    chosen = []
+    for group in groups:
+        offsets = [
+            one
+            for one in group["offsets"]
+            if one["expires_at_ms"] is not None and one["expires_at_ms"] <= until_ms
+        ]
+        if offsets:
+            chosen.append({**group, "offsets": offsets})
+    return sorted(chosen, key=_first_ms)
+
+
+def _first_ms(group: Description) -> int:
+    return min(int(one["expires_at_ms"]) for one in group["offsets"])
+
+
+def expiring_summary(group: Description) -> dict[str, Any]:
+    """The JSON document of a group from ``expiring``; the sums are None without ``--with-lag``."""
+    return {
+        "group_id": group["group_id"],
+        "type": group["type"],
+        "state": group["state"],
+        "partitions": len(group["offsets"]),
+        "expires_at_ms": _first_ms(group),
+        **{name: _sum(group["offsets"], name) for name in (REPLAYED, SKIPPED)},
+    }
+
+
+def _sum(offsets: Sequence[Description], name: str) -> int | None:
+    known = [one[name] for one in offsets if one.get(name) is not None]
+    return sum(known) if known else None
+
+
+def expiring_table(groups: Sequence[Description]) -> Table:
+    """One row per group."""
+    columns = ("GROUP", "TYPE", "STATE", "#PARTITIONS", "EXPIRES", "EARLIEST-REPLAYS", "LATEST-SKIPS")
+    rows: list[tuple[Cell, ...]] = []
+    for one in map(expiring_summary, groups):
+        head = (one["group_id"], one["type"], one["state"], one["partitions"])
+        rows.append((*head, timestamp(one["expires_at_ms"]), one[REPLAYED], one[SKIPPED]))
+    return Table(columns, rows)

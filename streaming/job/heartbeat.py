@@ -56,10 +56,6 @@ class HeartbeatWriter:
     _next_message_ms: int = field(default=0, init=False)
     _next_document_ms: int = field(default=0, init=False)
 
-    def wake(self) -> None:
-        """Repeats the last heartbeat: without data Spark runs no batch, and so no timer."""
-        self._write_heartbeat()
-
     def tick(self) -> None:
         """Records the progress, takes the ends of the log, writes the heartbeat and the document when they are due.
 
@@ -73,7 +69,7 @@ class HeartbeatWriter:
             self._next_ends_ms = self._take_ends() + interval_ms // _ENDS_PER_TRIGGER
         advanced = self._update_caught_up() and self.report.last_batch_id != known_batch
         if advanced or self.clock() >= self._next_message_ms:
-            self._write_heartbeat()
+            self.write_heartbeat()
         if self.clock() >= self._next_document_ms:
             self.publish_document()
             self._next_document_ms = self.clock() + interval_ms
@@ -102,7 +98,8 @@ class HeartbeatWriter:
         row = job_row(self.report.document(self.clock()))
         self.publish(self.topics.job, row.key, row.value or b"")
 
-    def _write_heartbeat(self) -> None:
+    def write_heartbeat(self) -> None:
+        """Writes the heartbeat as it is now, also to wake Spark: without data it runs no batch and no timer."""
         identity, now_ms = self.report.identity, self.clock()
         key, value = encode_message(
             HeartbeatMessage(
@@ -164,7 +161,7 @@ class HeartbeatThread:
 
     def _tick(self) -> None:
         if self._wake.is_set():
-            self._writer.wake()
+            self._writer.write_heartbeat()
             self._wake.clear()
         self._writer.tick()
 

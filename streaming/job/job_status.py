@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from groupreplay import __version__
@@ -119,20 +119,14 @@ class JobReport:
 
     def document(self, now_ms: int) -> JobDocument:
         """The value for ``group-job``."""
-        lag, identity = self.lag(), self.identity
+        lag = self.lag()
         return JobDocument(
-            cluster_id=identity.cluster_id,
+            **asdict(self.identity),
             topic=OFFSETS_TOPIC,
-            era=identity.era,
-            job_id=identity.job_id,
-            run_id=identity.run_id,
             version=__version__,
-            first_start_ms=identity.first_start_ms,
-            started_ms=identity.started_ms,
             heartbeat_ms=now_ms,
             phase=self.phase(now_ms),
             caught_up_ms=self.caught_up_ms,
-            trigger_seconds=identity.trigger_seconds,
             lag=Lag(sum(lag.values()), {str(partition): lag[partition] for partition in sorted(lag)}),
             batch=_last_batch(self._last_batch),
             state_rows=_state_rows(self._last_batch),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-
-log = logging.getLogger(__name__)
 
 _READ_SECONDS: Final = 15.0
 
@@ -83,29 +81,21 @@ def record_at(
     Raises:
         GroupReplayError: it cannot be read.
     """
-    from confluent_kafka import KafkaError, KafkaException, TopicPartition
+    from confluent_kafka import KafkaException, TopicPartition
 
-    from groupreplay.streaming.kafka.clients import ends_reading
+    from groupreplay.streaming.kafka.topic_reader import consume
 
     place = f"{OFFSETS_TOPIC}-{partition}"
-    consumer = connection.consumer(isolation_level)
+    deadline = time.monotonic() + _READ_SECONDS
     try:
-        consumer.assign([TopicPartition(OFFSETS_TOPIC, partition, offset)])
-        deadline = time.monotonic() + _READ_SECONDS
-        while (left := deadline - time.monotonic()) > 0:
-            message = consumer.poll(left)
-            error = None if message is None else message.error()
-            if error is None and message is not None:
-                return message
-            # All records from here on may be control records: then the end comes without a record.
-            if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                return None
-            if error is not None and ends_reading(error):
-                raise connection.explain(KafkaException(error), place)
+        with closing(connection.consumer(isolation_level)) as consumer:
+            consumer.assign([TopicPartition(OFFSETS_TOPIC, partition, offset)])
+            while (left := deadline - time.monotonic()) > 0:
+                # All records from here on may be control records: then the end comes without a record.
+                for message in consume(consumer, connection, left):
+                    return message if message.error() is None else None
     except KafkaException as error:
         raise connection.explain(error, place) from None
-    finally:
-        consumer.close()
     raise GroupReplayError(
         f"no record of the offsets topic arrived within {_READ_SECONDS:g} s",
         where=f"{place}, {connection.cluster.bootstrap_servers}",

@@ -32,7 +32,7 @@ from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTas
 from groupreplay.streaming.spark.batches import batches_after
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.spark.operator import Job
-from groupreplay.streaming.spark.query import observed, output_rows
+from groupreplay.streaming.spark.query import OBSERVED, counters, output_rows
 from groupreplay.streaming.spark.session import quiet
 from groupreplay.streaming.spark.sink import messages, start
 from groupreplay.streaming.spark.source import TopicPlan
@@ -172,7 +172,7 @@ class QueryRun:
             ),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
         )
-        self._query = start(messages(observed(rows, settings.topics)), settings)
+        self._query = start(messages(rows.observe(OBSERVED, *counters(settings.topics))), settings)
         self._heartbeat.wake_query()
         return self._query
 

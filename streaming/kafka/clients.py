@@ -22,7 +22,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
@@ -159,8 +159,8 @@ class Connection:
         Raises:
             GroupReplayError: no broker answers, the topic is missing, or this login may not see it.
         """
+        metadata = self.metadata(topic, topic)
         try:
-            metadata = self.admin().list_topics(topic, timeout=REQUEST_SECONDS)
             found = metadata.topics[topic]
             if found.error is not None:
                 raise KafkaException(found.error)
@@ -179,16 +179,24 @@ class Connection:
             leaders={number: brokers.get(p.leader, "-") for number, p in found.partitions.items()},
         )
 
-    def cluster_id(self) -> str:
-        """The cluster id.
+    def metadata(
+        self, where: str, topic: str | None = None, *, seconds: float = REQUEST_SECONDS
+    ) -> ClusterMetadata:
+        """The brokers, and one topic or all topics that this login may see; ``where`` is for the error message.
+
+        A request for one missing topic may create it.
 
         Raises:
             GroupReplayError: no broker answers.
         """
         try:
-            return str(self.admin().list_topics(timeout=REQUEST_SECONDS).cluster_id or "unknown")
+            return self.admin().list_topics(topic, timeout=seconds)
         except KafkaException as error:
-            raise self.explain(error, "cluster") from None
+            raise self.explain(error, where) from None
+
+    def cluster_id(self) -> str:
+        """The cluster id; raises what ``metadata`` raises."""
+        return str(self.metadata("cluster").cluster_id or "unknown")
 
     def topic_names(self) -> dict[str, str]:
         """Topic id in Kafka's text form -> name, of all topics that this login may see.
@@ -197,7 +205,7 @@ class Connection:
         """
         names: dict[str, str] = {}
         try:
-            visible = sorted(self.admin().list_topics(timeout=REQUEST_SECONDS).topics)
+            visible = sorted(self.metadata("cluster").topics)
             for start in range(0, len(visible), _TOPICS_A_REQUEST):
                 chunk = TopicCollection(visible[start : start + _TOPICS_A_REQUEST])
                 answers = self.admin().describe_topics(chunk, request_timeout=REQUEST_SECONDS)
@@ -222,15 +230,11 @@ class Connection:
         self, places: Collection[tuple[str, int]], *, first: bool
     ) -> dict[tuple[str, int], int]:
         """First or end offset of some partitions of any topics; partitions without an answer are left out."""
-        which = OffsetSpec.earliest() if first else OffsetSpec.latest()
-        wanted = {TopicPartition(topic, number): which for topic, number in places}
-        if not wanted:
+        if not places:
             return {}
-        answers = self.admin().list_offsets(
-            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
-        )
         found: dict[tuple[str, int], int] = {}
-        for at, answer in answers.items():
+        which = OffsetSpec.earliest() if first else OffsetSpec.latest()
+        for at, answer in self._list_offsets(places, which).items():
             try:
                 found[at.topic, at.partition] = answer.result(ANSWER_SECONDS).offset
             except KafkaException as error:
@@ -256,11 +260,8 @@ class Connection:
             KafkaException: no broker answers.
         """
         wanted = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in range(partitions)}
-        answers = self.admin().list_offsets(wanted, request_timeout=REQUEST_SECONDS)
-        return max(
-            (at for one in answers.values() if (at := one.result(ANSWER_SECONDS).timestamp) > 0),
-            default=None,
-        )
+        answers = self.admin().list_offsets(wanted, request_timeout=REQUEST_SECONDS).values()
+        return max((at for one in answers if (at := one.result(ANSWER_SECONDS).timestamp) > 0), default=None)
 
     def explain(self, error: KafkaException, where: str) -> GroupReplayError:
         """The error as a message; an error that librdkafka reported in the background is often the real cause."""
@@ -278,16 +279,20 @@ class Connection:
         return GroupReplayError(f"Kafka returned an error: {text}", where=where)
 
     def _offsets(self, topic: str, partitions: int, which: OffsetSpec) -> dict[int, int]:
-        wanted = {TopicPartition(topic, number): which for number in range(partitions)}
         try:
-            answers = self.admin().list_offsets(
-                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
-            )
+            answers = self._list_offsets([(topic, number) for number in range(partitions)], which)
             return {at.partition: answer.result(ANSWER_SECONDS).offset for at, answer in answers.items()}
         except KafkaException as error:
             explained = self.explain(error, topic)
             self.forget_admin()
             raise explained from None
+
+    def _list_offsets(self, places: Collection[tuple[str, int]], which: OffsetSpec) -> Any:
+        return self.admin().list_offsets(
+            {TopicPartition(topic, number): which for topic, number in places},
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=REQUEST_SECONDS,
+        )
 
     def _open(self, kind: Any, extra: Mapping[str, Any]) -> Any:
         try:

@@ -28,9 +28,6 @@ _STATES: Final[Mapping[ConsumerGroupState, str]] = {
     ConsumerGroupState.EMPTY: "Empty",
     ConsumerGroupState.DEAD: "Dead",
 }
-_REBALANCING: Final = frozenset(
-    {ConsumerGroupState.PREPARING_REBALANCING, ConsumerGroupState.COMPLETING_REBALANCING}
-)
 #: How librdkafka names a broker that returned an error; for a broker that did not answer it gives no name.
 _BROKER: Final = re.compile(r"Broker \[(-?\d+)\]")
 _NO_ANSWER: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._TIMED_OUT_QUEUE})
@@ -65,10 +62,9 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a group could not be described."""
+    """A group could not be described."""
 
     unauthorised: bool
-    text: str
 
 
 class GroupAdmin:
@@ -84,22 +80,19 @@ class GroupAdmin:
         Raises:
             GroupReplayError: no broker answers.
         """
-        try:
-            metadata = self._connection.admin().list_topics(OFFSETS_TOPIC, timeout=self._seconds)
-        except KafkaException as error:
-            raise self._connection.explain(error, OFFSETS_TOPIC) from None
+        metadata = self._connection.metadata(OFFSETS_TOPIC, OFFSETS_TOPIC, seconds=self._seconds)
         topic = metadata.topics.get(OFFSETS_TOPIC)
         count = 0 if topic is None or topic.error is not None else len(topic.partitions)
         return ClusterLayout(frozenset(metadata.brokers), count)
 
     def rebalancing(self, brokers: Collection[int]) -> GroupListing:
         """Groups in PreparingRebalance and CompletingRebalance: one ListGroups to each broker."""
-        future = self._connection.admin().list_consumer_groups(
-            states=set(_REBALANCING), request_timeout=self._seconds
+        states = {ConsumerGroupState.PREPARING_REBALANCING, ConsumerGroupState.COMPLETING_REBALANCING}
+        answer = self._answer(
+            self._connection.admin().list_consumer_groups(states=states, request_timeout=self._seconds)
         )
-        answer = self._answer(future)
         if isinstance(answer, KafkaException):
-            return GroupListing(frozenset(), dict.fromkeys(brokers, _text(answer)))
+            return GroupListing(frozenset(), dict.fromkeys(brokers, answer.args[0].str()))
         errors = [one.args[0] if isinstance(one, KafkaException) else one for one in answer.errors]
         return GroupListing(frozenset(one.group_id for one in answer.valid), self._blamed(brokers, errors))
 
@@ -151,26 +144,22 @@ class GroupAdmin:
     def _silent(self, brokers: Collection[int]) -> list[int]:
         """The brokers that do not answer: DescribeConfigs of a broker is sent to that broker."""
         admin = self._connection.admin()
-        resources = {number: ConfigResource(ConfigResource.Type.BROKER, str(number)) for number in brokers}
-        answers = {
-            number: admin.describe_configs([resource], request_timeout=self._seconds)[resource]
-            for number, resource in resources.items()
-        }
-        outcomes = {number: self._answer(answer) for number, answer in answers.items()}
+        resources = [ConfigResource(ConfigResource.Type.BROKER, str(number)) for number in brokers]
+        answers = [admin.describe_configs([one], request_timeout=self._seconds)[one] for one in resources]
+        outcomes = zip(brokers, map(self._answer, answers), strict=True)
         # A refusal is an answer.
         return [
             number
-            for number, one in outcomes.items()
+            for number, one in outcomes
             if isinstance(one, KafkaException) and one.args[0].code() in _NO_ANSWER
         ]
 
     def _picture(self, answer: Future[Any]) -> GroupDescription | Refusal:
         group = self._answer(answer)
         if isinstance(group, KafkaException):
-            refused = group.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-            return Refusal(refused, _text(group))
+            return Refusal(group.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED)
         if group.state not in _STATES:
-            return Refusal(False, f"unknown group state: {group.state}")
+            return Refusal(False)
         return GroupDescription(
             state=_STATES[group.state],
             broker=None if group.coordinator is None else group.coordinator.id,
@@ -196,8 +185,3 @@ class GroupAdmin:
             return error
         except FutureTimeoutError:
             return KafkaException(KafkaError(KafkaError._TIMED_OUT))
-
-
-def _text(error: KafkaException) -> str:
-    cause = error.args[0]
-    return str(cause.str() if isinstance(cause, KafkaError) else cause)

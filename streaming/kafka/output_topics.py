@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource, NewTopic, TopicMetadata
 
 from groupreplay.state.output.document import MAX_BYTES
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.rights import CREATE, grant_line
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaException
-
-    from groupreplay.streaming.kafka.clients import Connection
 
 log = logging.getLogger(__name__)
 
@@ -61,47 +61,24 @@ class TopicProblem:
     fatal: bool = False
 
 
-def _policy(topic: OutputTopic) -> TopicProblem | None:
-    found = (topic.settings or {}).get("cleanup.policy")
-    wanted = TOPIC_CONFIGS[topic.kind]["cleanup.policy"]
-    if found in (None, wanted):
-        return None
-    return TopicProblem(f"cleanup.policy={found}, should be {wanted}", f"cleanup.policy={wanted}")
-
-
-def _message_size(topic: OutputTopic) -> TopicProblem | None:
-    found = topic.number("max.message.bytes")
-    if found is None or found >= _MESSAGE_BYTES:
-        return None
-    what = f"max.message.bytes={found}, a document may need {_MESSAGE_BYTES}"
-    return TopicProblem(what, f"max.message.bytes={_MESSAGE_BYTES}")
-
-
-def _in_sync_replicas(topic: OutputTopic) -> TopicProblem | None:
-    found = topic.number("min.insync.replicas")
-    if found is None or found <= topic.replicas:
-        return None
-    what = f"min.insync.replicas={found} with {topic.replicas} replicas: every write is rejected"
-    return TopicProblem(what, f"min.insync.replicas={topic.replicas}", fatal=True)
-
-
-def _order(topic: OutputTopic) -> TopicProblem | None:
-    if topic.partitions == 1 or topic.kind not in _SINGLE_PARTITION:
-        return None
-    return TopicProblem(f"{topic.partitions} partitions, should have 1: the order of messages matters", None)
-
-
-_CHECKS: Final[Sequence[Callable[[OutputTopic], TopicProblem | None]]] = (
-    _policy,
-    _message_size,
-    _in_sync_replicas,
-    _order,
-)
-
-
-def topic_problems(topic: OutputTopic) -> list[TopicProblem]:
+def topic_problems(topic: OutputTopic) -> Iterator[TopicProblem]:
     """Everything that is wrong with a topic."""
-    return [found for check in _CHECKS if (found := check(topic)) is not None]
+    policy = (topic.settings or {}).get("cleanup.policy")
+    wanted = TOPIC_CONFIGS[topic.kind]["cleanup.policy"]
+    if policy not in (None, wanted):
+        yield TopicProblem(f"cleanup.policy={policy}, should be {wanted}", f"cleanup.policy={wanted}")
+    size = topic.number("max.message.bytes")
+    if size is not None and size < _MESSAGE_BYTES:
+        what = f"max.message.bytes={size}, a document may need {_MESSAGE_BYTES}"
+        yield TopicProblem(what, f"max.message.bytes={_MESSAGE_BYTES}")
+    in_sync = topic.number("min.insync.replicas")
+    if in_sync is not None and in_sync > topic.replicas:
+        what = f"min.insync.replicas={in_sync} with {topic.replicas} replicas: every write is rejected"
+        yield TopicProblem(what, f"min.insync.replicas={topic.replicas}", fatal=True)
+    if topic.partitions != 1 and topic.kind in _SINGLE_PARTITION:
+        yield TopicProblem(
+            f"{topic.partitions} partitions, should have 1: the order of messages matters", None
+        )
 
 
 def describe_topics(connection: Connection, names: TopicNames) -> list[OutputTopic]:
@@ -134,20 +111,12 @@ def change_line(connection: Connection, topic: OutputTopic, setting: str) -> str
     )
 
 
-def try_create(connection: Connection, names: TopicNames, missing: Sequence[str]) -> None:
-    """Validate that the topics (fields of TopicNames) could be created, without creating them.
-
-    Raises:
-        GroupReplayError: they could not be created.
-    """
-    _create(connection, names, missing, only_try=True)
-
-
 def ensure_topics(
     connection: Connection, names: TopicNames, only: Sequence[str] | None = None
 ) -> dict[str, int]:
     """Create the topics that are missing; returns the number of partitions by topic.
 
+    Logs what is wrong with those that existed before; missing rights to see their settings are not reported.
     ``only`` limits this to some fields of TopicNames.
 
     Raises:
@@ -155,12 +124,15 @@ def ensure_topics(
     """
     wanted = only or [item.name for item in fields(names)]
     partitions = _partitions(connection, names, wanted)
-    missing = [one for one in wanted if getattr(names, one) not in partitions]
     created: set[str] = set()
-    if missing:
-        created = _create(connection, names, missing)
+    if missing := [one for one in wanted if getattr(names, one) not in partitions]:
+        created = create_topics(connection, names, missing)
         partitions = _await_partitions(connection, names, wanted)
-    _warn(connection, names, set(partitions) - created)
+    existing = partitions.keys() - created
+    for topic in describe_topics(connection, names) if existing else ():
+        for one in topic_problems(topic) if topic.name in existing else ():
+            fix = change_line(connection, topic, one.setting) if one.setting else "delete and create it again"
+            log.warning("topic %s has %s; %s", topic.name, one.what, fix)
     return partitions
 
 
@@ -170,24 +142,22 @@ def _partitions(connection: Connection, names: TopicNames, kinds: Sequence[str])
     return {name: len(known[name].partitions) for name in wanted if name in known}
 
 
-def _known_topics(connection: Connection) -> dict[str, Any]:
+def _known_topics(connection: Connection) -> dict[str, TopicMetadata]:
     """The topics that this login may see."""
-    from confluent_kafka import KafkaException
-
-    try:
-        known = connection.admin().list_topics(timeout=_REQUEST_SECONDS).topics
-    except KafkaException as error:
-        raise connection.explain(error, "output topics") from None
+    known = connection.metadata("output topics", seconds=_REQUEST_SECONDS).topics
     return {name: one for name, one in known.items() if one.partitions}
 
 
-def _create(
+def create_topics(
     connection: Connection, names: TopicNames, missing: Sequence[str], *, only_try: bool = False
 ) -> set[str]:
-    """The topics that were created; another process may have created some of them first."""
-    from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import NewTopic
+    """Create these topics (fields of TopicNames), or with ``only_try`` validate that they could be created.
 
+    Returns those that were created; another process may have created some of them first.
+
+    Raises:
+        GroupReplayError: a topic cannot be created.
+    """
     # -1: the broker's defaults for partitions and replicas (KIP-464).
     wanted = [
         NewTopic(
@@ -235,8 +205,6 @@ def _not_created(
 
 def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:
     """The number of partitions by topic, once the brokers know the new topics."""
-    import time
-
     deadline = time.monotonic() + _REQUEST_SECONDS
     while True:
         partitions = _partitions(connection, names, kinds)
@@ -253,21 +221,8 @@ def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence
         time.sleep(0.2)
 
 
-def _warn(connection: Connection, names: TopicNames, existing: set[str]) -> None:
-    """Log what is wrong with topics that already existed; missing rights to see settings are not reported."""
-    if not existing:
-        return
-    for topic in describe_topics(connection, names):
-        for one in topic_problems(topic) if topic.name in existing else ():
-            fix = change_line(connection, topic, one.setting) if one.setting else "delete and create it again"
-            log.warning("topic %s has %s; %s", topic.name, one.what, fix)
-
-
 def _settings(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, str]]:
     """The settings of topics by name; topics whose settings may not be seen are left out."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import ConfigResource
-
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)]
     found = {}
     for resource, answer in (connection.admin().describe_configs(resources) if resources else {}).items():

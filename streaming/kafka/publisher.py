@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message, Producer
 
 _FLUSH_SECONDS: Final = 10.0
 
@@ -34,8 +33,6 @@ class Publisher:
             GroupReplayError: the messages were not delivered in time.
             KafkaException: the broker rejected one of them.
         """
-        from confluent_kafka import KafkaException
-
         if self._producer is None:
             self._producer = Connection(self._cluster).producer()
         outcomes: list[KafkaError | None] = []

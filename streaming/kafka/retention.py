@@ -42,7 +42,10 @@ def effective_retention(flags: RetentionFlags, connection: Connection | None) ->
     """The flags, and the brokers' answer where a flag is missing. Never raises."""
     answer: dict[str, str] = {}
     if connection is not None and None in (flags.retention_minutes, flags.check_interval_ms):
-        answer = _ask(connection)
+        try:
+            answer = connection.broker_settings((RETENTION, CHECK_INTERVAL))
+        except (KafkaException, GroupReplayError) as error:
+            log.debug("broker settings cannot be read: %s", error)
     minutes = flags.retention_minutes
     if minutes is None:
         minutes = _number(answer.get(RETENTION))
@@ -50,14 +53,6 @@ def effective_retention(flags: RetentionFlags, connection: Connection | None) ->
     return Retention(
         retention_ms=None if minutes is None else minutes * _MINUTE_MS, check_interval_ms=interval
     )
-
-
-def _ask(connection: Connection) -> dict[str, str]:
-    try:
-        return connection.broker_settings((RETENTION, CHECK_INTERVAL))
-    except (KafkaException, GroupReplayError) as error:
-        log.debug("broker settings cannot be read: %s", error)
-        return {}
 
 
 def _number(text: str | None) -> int | None:

@@ -9,16 +9,17 @@ import shlex
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription
 from groupreplay.streaming.kafka.retention import CHECK_INTERVAL, RETENTION
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.config.settings import Cluster, TopicNames
-    from groupreplay.streaming.kafka.clients import Connection
 
 Kind = Literal["topic", "group", "cluster"]
 
@@ -137,10 +138,6 @@ def _login(cluster: Cluster) -> str:
 
 def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[str, set[str] | None]:
     """The operations allowed on each topic; None if the topic is missing or the broker does not report them."""
-    from confluent_kafka import KafkaError, KafkaException, TopicCollection
-
-    from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS
-
     if not names:
         return {}
     found: dict[str, set[str] | None] = {}
@@ -164,21 +161,17 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
 
 
 def _visible_groups(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | None]:
-    from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription
-
     # Random names: no right can have been granted for such a group alone.
     names = {one: f"{one.name if one.prefixed else 'groupreplay-'}{uuid.uuid4()}" for one in rights}
     descriptions = GroupAdmin(connection).describe(list(names.values()))
     answers = {one: descriptions[name] for one, name in names.items()}
     return {
-        one: True if isinstance(found, GroupDescription) else False if found.unauthorised else None
+        one: isinstance(found, GroupDescription) or (False if found.unauthorised else None)
         for one, found in answers.items()
     }
 
 
 def _tells_settings(connection: Connection) -> bool | None:
-    from confluent_kafka import KafkaError, KafkaException
-
     try:
         connection.broker_settings((RETENTION, CHECK_INTERVAL))
     except KafkaException as error:

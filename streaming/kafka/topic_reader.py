@@ -1,4 +1,4 @@
-"""Reads records of the offsets topic and of the probes topic from a live cluster, as Arrow batches.
+"""Reads records of the offsets topic and of the job's topics from a live cluster, as Arrow batches.
 
 Nothing here joins a consumer group.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -96,6 +96,11 @@ def read_messages(
     return _read_spans(connection, topic, spans, no_progress)
 
 
+def keys_and_values(batch: pa.RecordBatch) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """The messages of a batch."""
+    return zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
+
+
 def chosen_partitions(asked: Sequence[int] | None, count: int) -> list[int]:
     """The partitions to read, in order.
 
@@ -114,15 +119,14 @@ def chosen_partitions(asked: Sequence[int] | None, count: int) -> list[int]:
 
 
 def follow_topic(
-    connection: Connection, starts: Mapping[int, int], until: Callable[[], bool]
+    connection: Connection, topic: str, starts: Mapping[int, int], until: Callable[[], bool]
 ) -> Iterator[pa.RecordBatch]:
     """Records from the given offsets on, one partition per batch, until ``until()`` is true."""
     with closing(connection.consumer()) as consumer:
-        consumer.assign([TopicPartition(OFFSETS_TOPIC, number, at) for number, at in starts.items()])
+        consumer.assign([TopicPartition(topic, number, at) for number, at in starts.items()])
         while not until():
-            messages = _consume(consumer, connection, 0.2)
             by_partition: dict[int, list[Message]] = {}
-            for message in messages:
+            for message in _records(consumer, connection, 0.2):
                 by_partition.setdefault(message.partition(), []).append(message)
             for number in sorted(by_partition):
                 yield _batch(by_partition[number])
@@ -152,7 +156,7 @@ def _read_span(
     size = 0
     received = time.monotonic()
     while True:
-        messages = _consume(consumer, connection, 1.0)
+        messages = _records(consumer, connection, 1.0)
         for message in messages:
             if message.offset() < end:
                 pending.append(message)
@@ -175,17 +179,27 @@ def _read_span(
             )
 
 
-def _consume(consumer: Consumer, connection: Connection, seconds: float) -> list[Message]:
-    """The messages available now; waits only for the first one, while ``consume`` alone would wait for all."""
+def consume(consumer: Consumer, connection: Connection, seconds: float) -> list[Message]:
+    """The records available now, and the ends of partitions as messages with an error; an outage is no error.
+
+    Waits only for the first one, while the consumer's own ``consume`` would wait for all.
+
+    Raises:
+        GroupReplayError: the brokers refuse the reader.
+    """
     messages: list[Message] = []
     first = consumer.poll(seconds)
     for message in [] if first is None else [first, *consumer.consume(10_000, timeout=0)]:
         error = message.error()
-        if error is None:
-            messages.append(message)
-        elif ends_reading(error):
+        if error is not None and ends_reading(error):
             raise connection.explain(KafkaException(error), f"{message.topic()}-{message.partition()}")
+        if error is None or error.code() == KafkaError._PARTITION_EOF:
+            messages.append(message)
     return messages
+
+
+def _records(consumer: Consumer, connection: Connection, seconds: float) -> list[Message]:
+    return [one for one in consume(consumer, connection, seconds) if one.error() is None]
 
 
 def _batch(messages: Sequence[Message]) -> pa.RecordBatch:

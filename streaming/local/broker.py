@@ -1,19 +1,11 @@
-"""A real Kafka broker as a subprocess: one node, KRaft, loopback only; it ends when this process ends.
-
-with EmbeddedBroker() as broker:
-AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-"""
+"""A real Kafka broker as a subprocess: one node, KRaft, loopback only; it ends when this process ends."""
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import os
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +14,6 @@ from types import TracebackType
 from typing import Any, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.local.ivy import JarProgress
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
@@ -97,12 +88,8 @@ class EmbeddedBroker:
         offsets_partitions: int = 8,
         overrides: Mapping[str, object] | None = None,
         jvm_options: Sequence[str] = (),
-        data_folder: Path | None = None,
-        keep_data: bool = False,
         ready_seconds: float = 60.0,
         wait_for_coordinator: bool = True,
-        ivy_settings: Path | None = None,
-        progress: JarProgress | None = None,
     ) -> None:
         """Does not start the broker yet.
 
@@ -112,20 +99,15 @@ class EmbeddedBroker:
             offsets_partitions: partitions of the offsets topic.
             overrides: settings of server.properties that override the defaults of this module.
             jvm_options: added after the default JVM options, so they override them.
-            data_folder: the folder for server.properties, log and data; None: a new temporary folder.
-            keep_data: keep the folder on close; always true for a given folder that is not empty.
             ready_seconds: how long a start may take.
             wait_for_coordinator: also wait until the offsets topic exists and its coordinators are loaded; False
                 leaves the creation of the topic to the first consumer.
-            ivy_settings: see `jar_paths`.
-            progress: see `jar_paths`.
         """
         self.version = version
         self.port = port
-        self.folder = data_folder or Path(tempfile.mkdtemp(prefix="groupreplay-broker-"))
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(prefix="groupreplay-broker-"))
         self.log_path = self.folder / "broker.log"
-        self._keep_data = keep_data or any(self.folder.iterdir())
+        self._detached = False
         self._controller_port = 0
         self._settings = {
             **_SETTINGS,
@@ -135,8 +117,6 @@ class EmbeddedBroker:
         self._jvm_options = jvm_options
         self._ready_seconds = ready_seconds
         self._wait_for_coordinator = wait_for_coordinator
-        self._ivy_settings = ivy_settings
-        self._progress = progress
         self._process: GuardedProcess | None = None
 
     def __enter__(self) -> EmbeddedBroker:
@@ -183,14 +163,16 @@ class EmbeddedBroker:
 
     def stop(self, seconds: float = 20.0) -> None:
         """Stop the broker; kill it if that takes longer than ``seconds``. Port and data are kept."""
-        self._end(seconds)
+        if self._process is not None:
+            self._process.end(seconds)
+            self._process = None
 
     def kill(self) -> None:
         """Kill the broker, as a power failure would; port and data are kept.
 
         The next start takes about 12 s: the controller waits until the killed broker's session has expired.
         """
-        self._end(0)
+        self.stop(0)
 
     def restart(self) -> None:
         """Stop the broker and start it again with the same port and data."""
@@ -198,31 +180,26 @@ class EmbeddedBroker:
         self.start()
 
     def close(self) -> None:
-        """End the broker, and remove its data unless it is to be kept."""
-        if self._keep_data:
-            self.stop()
-        else:
+        """End the broker and remove its data, unless it was detached."""
+        if not self._detached:
             self.kill()  # a clean stop is not needed, as the data is removed
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def detach(self) -> None:
         """Leave the broker running, with its data, after the end of this process; `kill PID` ends it."""
-        self._keep_data = True
+        self._detached = True
         if self._process is not None:
             self._process.release()
             self._process = None
 
     def tail(self, lines: int = 30) -> str:
-        """The last lines of the broker's log."""
-        try:
-            return "\n".join(self.log_path.read_text("utf-8", "replace").splitlines()[-lines:])
-        except FileNotFoundError:
-            return ""
+        """The last lines of the broker's log, since its start."""
+        return "" if self._process is None else self._process.tail(lines)
 
     def _start_once(self) -> None:
         self.kill()  # unregisters a broker that ended by itself
         properties = self._write_properties()
-        jars = jar_paths(f"broker-{self.version}", ivy_settings=self._ivy_settings, progress=self._progress)
+        jars = jar_paths(f"broker-{self.version}")
         java = [
             *(str(find_java().executable), *_JVM_OPTIONS, *_LOG_OPTIONS, *self._jvm_options),
             *("-cp", os.pathsep.join(map(str, jars))),
@@ -234,7 +211,7 @@ class EmbeddedBroker:
             [*java, "kafka.Kafka", str(properties)],
             self.log_path,
             cwd=self.folder,
-            orphan_folder=None if self._keep_data else self.folder,
+            orphan_folder=self.folder,
         )
         try:
             self._wait_until_ready(log_start)
@@ -275,11 +252,6 @@ class EmbeddedBroker:
             raise BrokerError(
                 f"Kafka {self.version} cannot format its folder: {output}", where=str(self.folder)
             )
-
-    def _end(self, seconds: float) -> None:
-        if self._process is not None:
-            self._process.end(seconds)
-            self._process = None
 
     def _wait_until_ready(self, log_start: int) -> None:
         deadline = time.monotonic() + self._ready_seconds
@@ -362,28 +334,3 @@ def _coordinates(admin: Any) -> bool:
         return not admin.list_consumer_groups(request_timeout=5).result().errors
     except KafkaException:
         return False
-
-
-def main() -> None:
-    """Run one broker until Ctrl-C or SIGTERM, and print its address."""
-    parser = argparse.ArgumentParser(
-        prog="python -m groupreplay.streaming.local.broker", description=main.__doc__
-    )
-    parser.add_argument("--version", default=DEFAULT_VERSION)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--keep", action="store_true", help="leave the broker running and keep its data")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a broker setting")
-    arguments = parser.parse_args()
-    overrides = dict(pair.split("=", 1) for pair in arguments.set)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with EmbeddedBroker(arguments.version, port=arguments.port, overrides=overrides) as broker:
-        print(f"{broker.bootstrap_servers} pid={broker.pid} folder={broker.folder}", flush=True)  # noqa: T201
-        if arguments.keep:
-            broker.detach()
-            return
-        with contextlib.suppress(KeyboardInterrupt):
-            signal.pause()
-
-
-if __name__ == "__main__":
-    main()

@@ -48,14 +48,9 @@ class Coordinate:
         return f"{self.group}:{self.name}:{self.version}"
 
     @property
-    def file_name(self) -> str:
-        """The jar's name in a repository."""
-        return f"{self.name}-{self.version}.jar"
-
-    @property
     def place(self) -> Path:
         """The jar's path in a folder of jars."""
-        return Path(self.group, self.name, self.file_name)
+        return Path(self.group, self.name, f"{self.name}-{self.version}.jar")
 
     @classmethod
     def of_place(cls, place: Path) -> Coordinate:

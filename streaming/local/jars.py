@@ -43,25 +43,12 @@ class JarSet:
     only: tuple[str, ...] = ()
 
 
-def _broker(version: str, *tools: str) -> JarSet:
+def _broker(version: str) -> JarSet:
     """A broker and Kafka's own formatters, without the web server that kafka-tools depends on."""
     return JarSet(
-        closure=(f"org.apache.kafka:kafka_2.13:{version}", *tools),
+        closure=(f"org.apache.kafka:kafka_2.13:{version}", "net.sourceforge.argparse4j:argparse4j:0.7.0"),
         # The simplest SLF4J binding: the broker logs to stderr, which is redirected to a file.
         alone=(f"org.apache.kafka:kafka-tools:{version}", "org.slf4j:slf4j-simple:1.7.36"),
-    )
-
-
-def _connector(version: str) -> JarSet:
-    """Spark's Kafka connector, and its dependencies that pyspark does not include."""
-    return JarSet(
-        closure=(f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}",),
-        only=(
-            "spark-sql-kafka-0-10_2.13",
-            "spark-token-provider-kafka-0-10_2.13",
-            "kafka-clients",
-            "commons-pool2",
-        ),
     )
 
 
@@ -69,17 +56,25 @@ def _schemas(version: str) -> JarSet:
     """The jars with Kafka's own message schemas, which are only read. For tests only."""
     return JarSet(
         closure=(),
-        alone=(
-            f"org.apache.kafka:kafka-group-coordinator:{version}",
-            f"org.apache.kafka:kafka-clients:{version}",
+        alone=tuple(
+            f"org.apache.kafka:{name}:{version}" for name in ("kafka-group-coordinator", "kafka-clients")
         ),
     )
 
 
 SETS: Final[Mapping[str, JarSet]] = {
-    "spark-connector-4.0.0": _connector("4.0.0"),
-    "broker-4.3.1": _broker("4.3.1", "net.sourceforge.argparse4j:argparse4j:0.7.0"),
-    "broker-3.9.1": _broker("3.9.1", "net.sourceforge.argparse4j:argparse4j:0.7.0"),
+    # Spark's Kafka connector, and its dependencies that pyspark does not include.
+    "spark-connector-4.0.0": JarSet(
+        closure=("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",),
+        only=(
+            "spark-sql-kafka-0-10_2.13",
+            "spark-token-provider-kafka-0-10_2.13",
+            "kafka-clients",
+            "commons-pool2",
+        ),
+    ),
+    "broker-4.3.1": _broker("4.3.1"),
+    "broker-3.9.1": _broker("3.9.1"),
     # Used together with the broker's jars. For tests only, of programs without a state store (RocksDB).
     "streams-4.3.1": JarSet(closure=(), alone=("org.apache.kafka:kafka-streams:4.3.1",)),
     # A worker of Kafka Connect, with its web server. For long tests only.
@@ -105,15 +100,12 @@ def connector_coordinate() -> str:
     return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{_pyspark_version()}"
 
 
-def jar_paths(
-    set_name: str, *, ivy_settings: Path | None = None, progress: JarProgress | None = None
-) -> list[Path]:
+def jar_paths(set_name: str, *, ivy_settings: Path | None = None) -> list[Path]:
     """The files of a set, in the order of the list; downloads only those that are missing or damaged.
 
     Args:
         set_name: a name of SETS, or "spark-connector" for the one that fits the installed pyspark.
         ivy_settings: an Ivy settings file; None: that of GROUPREPLAY_IVY_SETTINGS, if any.
-        progress: called for every downloaded file; None prints to stderr.
 
     Raises:
         JarError: see `locked_jars`; or a file could not be downloaded, or has another checksum.
@@ -126,9 +118,8 @@ def jar_paths(
             # Another process may have downloaded them while this one waited for the lock.
             missing = _missing(store, wanted)
             if missing:
-                reporting = contextlib.nullcontext(progress) if progress else console_progress(set_name)
-                with reporting as report:
-                    _fetch(store, missing, ivy_settings, report)
+                with console_progress(set_name) as progress:
+                    _fetch(store, missing, ivy_settings, progress)
     return [store / coordinate.place for coordinate in wanted]
 
 

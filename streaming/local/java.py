@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -92,27 +92,24 @@ def find_java() -> JavaHome:
     )
 
 
-def java_environment(java: JavaHome | None = None) -> dict[str, str]:
+def java_environment() -> dict[str, str]:
     """This process's environment with JAVA_HOME set: for subprocesses, and for pyspark before its first session."""
-    java = java or find_java()
-    return {**os.environ, "JAVA_HOME": str(java.home)}
+    return {**os.environ, "JAVA_HOME": str(find_java().home)}
 
 
-def network_options(environment: Mapping[str, str] | None = None) -> list[str]:
+def network_options() -> list[str]:
     """JVM options for downloads: Python's trusted certificates, and the proxy of HTTPS_PROXY.
 
     A JVM reads neither from the environment. Credentials in a proxy address are not passed on, because Java does not
     accept them as options.
     """
-    variables = os.environ if environment is None else environment
-    options = trust_options(variables)
+    options = trust_options()
     for scheme in ("http", "https"):
         name = f"{scheme}_proxy"
-        proxy = urlsplit(variables.get(name) or variables.get(name.upper()) or "")
+        proxy = urlsplit(os.environ.get(name) or os.environ.get(name.upper()) or "")
         if proxy.hostname:
             options += [f"-D{scheme}.proxyHost={proxy.hostname}", f"-D{scheme}.proxyPort={proxy.port or 80}"]
-    direct = variables.get("no_proxy") or variables.get("NO_PROXY")
-    if direct:
+    if direct := os.environ.get("no_proxy") or os.environ.get("NO_PROXY"):
         hosts = [host.strip() for host in direct.split(",") if host.strip()]
         options.append("-Dhttp.nonProxyHosts=" + "|".join(f"*{h}" if h.startswith(".") else h for h in hosts))
     return options

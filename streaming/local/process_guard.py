@@ -90,8 +90,7 @@ class GuardedProcess:
 
     def ask_to_end(self) -> None:
         """Send SIGTERM, without waiting."""
-        if self.exit_code is None:
-            self._process.terminate()
+        self.send(signal.SIGTERM)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""
@@ -167,7 +166,13 @@ class _Watchdog:
         line = json.dumps(self._guarded).encode() + b"\n"
         for _ in range(2):
             if self._process is None:
-                self._process = _start_watchdog()
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", __name__],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
             assert self._process.stdin is not None
             try:
                 self._process.stdin.write(line)
@@ -177,16 +182,6 @@ class _Watchdog:
                 self._process = None
             else:
                 return
-
-
-def _start_watchdog() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
 
 
 _WATCHDOG: Final = _Watchdog()

@@ -11,7 +11,7 @@ import os
 import re
 import ssl
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -34,16 +34,13 @@ class CertificateFileError(GroupReplayError):
     """A variable names a PEM file that cannot be used."""
 
 
-def trust_options(environment: Mapping[str, str] | None = None) -> list[str]:
+def trust_options() -> list[str]:
     """JVM options that make Java trust the certificates in the environment's PEM bundles; empty without any.
-
-    Args:
-        environment: the environment variables; those of this process if None.
 
     Raises:
         CertificateFileError: a variable is set, and its file is missing or holds no certificate.
     """
-    certificates = _certificates(os.environ if environment is None else environment)
+    certificates = _certificates()
     if not certificates:
         return []
     content = jks(certificates)
@@ -65,25 +62,19 @@ def jks(certificates: Iterable[bytes]) -> bytes:
 
 def _entry(alias: str, der: bytes) -> bytes:
     created_ms = 0  # a constant, so that the file's name can be the hash of its content
-    return (
-        struct.pack(">I", _TRUSTED_CERTIFICATE)
-        + _utf(alias)
-        + struct.pack(">q", created_ms)
-        + _utf("X.509")
-        + struct.pack(">I", len(der))
-        + der
-    )
+    head = struct.pack(">I", _TRUSTED_CERTIFICATE) + _utf(alias)
+    return head + struct.pack(">q", created_ms) + _utf("X.509") + struct.pack(">I", len(der)) + der
 
 
 def _utf(text: str) -> bytes:
     return struct.pack(">H", len(text)) + text.encode("ascii")
 
 
-def _certificates(environment: Mapping[str, str]) -> list[bytes]:
+def _certificates() -> list[bytes]:
     """The DER certificates of every named bundle, each once, in order."""
     found: dict[bytes, None] = {}
     for variable in CERTIFICATE_VARIABLES:
-        if name := environment.get(variable):
+        if name := os.environ.get(variable):
             found.update(dict.fromkeys(_read_bundle(variable, Path(name))))
     return list(found)
 
@@ -102,8 +93,7 @@ def _read_bundle(variable: str, path: Path) -> list[bytes]:
 
 def _der(block: str) -> bytes:
     der = ssl.PEM_cert_to_DER_cert(block)
-    if not der.startswith(
-        b"\x30"
-    ):  # every certificate is an ASN.1 sequence; base64 of anything else decodes, too
+    # Every certificate is an ASN.1 sequence; base64 of anything else decodes, too.
+    if not der.startswith(b"\x30"):
         raise ValueError("a block is not a certificate")
     return der

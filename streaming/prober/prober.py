@@ -11,11 +11,11 @@ import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, ProbeMessage, Rights, RoundSummary
-from groupreplay.streaming.kafka.group_admin import ClusterLayout, GroupDescription, GroupListing, Refusal
+from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -23,22 +23,6 @@ log = logging.getLogger(__name__)
 IN_PROGRESS: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
 _LONGEST_PAUSE_SECONDS: Final = 20.0
-
-
-class GroupQueries(Protocol):
-    """The requests that a prober sends to the cluster (``GroupAdmin``)."""
-
-    def layout(self) -> ClusterLayout:
-        """Brokers and partitions."""
-
-    def rebalancing(self, brokers: Collection[int]) -> GroupListing:
-        """Groups in one of the two rebalancing states."""
-
-    def describe(self, groups: Sequence[str]) -> Mapping[str, GroupDescription | Refusal]:
-        """Groups as their coordinators describe them."""
-
-    def ends(self, partitions: int) -> Mapping[int, tuple[int, int]]:
-        """High watermark and last stable offset of the partitions of the offsets topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +43,7 @@ class Prober:
 
     def __init__(
         self,
-        queries: GroupQueries,
+        queries: GroupAdmin,
         *,
         cluster_id: str,
         clock: Callable[[], int],
@@ -103,9 +87,9 @@ class Prober:
         asked = sorted(listing.groups | self._in_progress)
         descriptions = self._queries.describe([*asked, self._unknown_group])
         answers = [
-            self._answer(group, taken_ms, description, max(unseen_ms, self._interval_ms))
+            self._answer(group, taken_ms, one, max(unseen_ms, self._interval_ms))
             for group in asked
-            if isinstance(description := descriptions[group], GroupDescription)
+            if isinstance(one := descriptions[group], GroupDescription)
         ]
         summary = self._summary(
             started_ms,
@@ -124,18 +108,16 @@ class Prober:
         begun = {one.group_id for one in taken.answers if one.state in IN_PROGRESS}
         self._in_progress = (self._in_progress - ended) | begun
 
-    def _answer(
-        self, group: str, taken_ms: int, description: GroupDescription, unseen_ms: int
-    ) -> GroupAnswer:
+    def _answer(self, group: str, taken_ms: int, found: GroupDescription, unseen_ms: int) -> GroupAnswer:
         return GroupAnswer(
             cluster_id=self._cluster_id,
             group_id=group,
             taken_ms=taken_ms,
-            state=description.state,
-            broker=description.broker,
-            protocol_type=description.protocol_type,
-            protocol=description.protocol,
-            members=description.members,
+            state=found.state,
+            broker=found.broker,
+            protocol_type=found.protocol_type,
+            protocol=found.protocol,
+            members=found.members,
             interval_ms=self._interval_ms,
             unseen_ms=unseen_ms,
         )
@@ -188,7 +170,6 @@ class ProberThread:
         self._write = write
         self._on_round = on_round
         self._closed = threading.Event()
-        self._prober: Prober | None = None
         self._thread = threading.Thread(target=self.run, name="groupreplay-prober", daemon=True)
 
     def start(self) -> None:
@@ -203,11 +184,15 @@ class ProberThread:
 
     def run(self) -> None:
         """Probe until closed, in the calling thread."""
-        failures = 0
-        pause = 0.0
+        failures, pause = 0, 0.0
+        prober: Prober | None = None
         while not self._closed.wait(pause):
             try:
-                self._round()
+                prober = prober or self._open()
+                taken = prober.take()
+                self._write(taken.messages)
+                prober.remember(taken)
+                self._on_round(taken)
                 failures, pause = 0, self._interval
             except Exception as error:  # any failure: the next round may succeed
                 # One warning per outage.
@@ -216,11 +201,3 @@ class ProberThread:
                     self._interval * 2 ** min(failures, 10), max(_LONGEST_PAUSE_SECONDS, self._interval)
                 )
                 failures += 1
-
-    def _round(self) -> None:
-        if self._prober is None:
-            self._prober = self._open()
-        taken = self._prober.take()
-        self._write(taken.messages)
-        self._prober.remember(taken)
-        self._on_round(taken)

@@ -21,30 +21,22 @@ import msgspec
 
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
 from groupreplay.streaming.config.logs import LogFormat, configure_logs
-from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.prober.prober import ProbeRound
-from groupreplay.streaming.prober.service import keep_probing
+from groupreplay.streaming.prober.service import ProbeTarget, keep_probing
 
 log = logging.getLogger(__name__)
 
 _COMMAND: Final = (sys.executable, "-m", "groupreplay.streaming.prober.prober_process")
-_SHORTEST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _MOMENT_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProberTask:
-    """The settings of a prober process: clusters, topic, interval and logging."""
+class ProberTask(ProbeTarget):
+    """The settings of a prober process."""
 
-    source: Cluster
-    sink: Cluster
-    topic: str
-    cluster_id: str
-    interval_seconds: float
-    job_id: str
     log_level: str
     log_format: LogFormat
 
@@ -64,7 +56,7 @@ class ProberProcess:
         on_exit: Callable[[], None],
         stop: StopRequest,
         command: Sequence[str] = _COMMAND,
-        shortest_pause_seconds: float = _SHORTEST_PAUSE_SECONDS,
+        shortest_pause_seconds: float = 1.0,
     ) -> None:
         self._task = msgspec.json.encode(task)
         self._on_round = on_round
@@ -123,13 +115,8 @@ class ProberProcess:
                 rounds += 1
             # Its output may end shortly before the process: without the wait, leaving the block would kill it.
             process.wait()
-        return rounds, _end_in_words(process.exit_code)
-
-
-def _end_in_words(exit_code: int | None) -> str:
-    if exit_code is None or exit_code >= 0:
-        return f"exit code {exit_code}"
-    return signal.Signals(-exit_code).name
+        code = process.exit_code
+        return rounds, signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
 
 
 def main() -> None:
@@ -145,16 +132,7 @@ def main() -> None:
             except BrokenPipeError:
                 stop.make()
 
-        keep_probing(
-            task.source,
-            task.sink,
-            task.topic,
-            cluster_id=task.cluster_id,
-            interval_seconds=task.interval_seconds,
-            job_id=task.job_id,
-            on_round=on_round,
-            stop=stop,
-        )
+        keep_probing(task, on_round, stop)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, starmap
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
@@ -19,7 +19,7 @@ from groupreplay.streaming.contract.probe_messages import (
     decode_message,
 )
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.kafka.topic_reader import keys_and_values, read_messages
 from groupreplay.streaming.prober.prober import IN_PROGRESS
 
 log = logging.getLogger(__name__)
@@ -109,9 +109,7 @@ def groups_in_progress(connection: Connection, topic: str, cluster_id: str, sinc
 
 
 def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[ProbeMessage | None]:
-    for batch in batches:
-        for key, value in zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True):
-            yield decode_message(key, value)
+    return starmap(decode_message, chain.from_iterable(map(keys_and_values, batches)))
 
 
 def _partitions(connection: Connection, topic: str) -> int:

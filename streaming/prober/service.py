@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -27,29 +28,32 @@ from groupreplay.streaming.text.terminal import Table
 _MEMORY_MS: Final = 3_600_000
 
 
-def open_prober(
-    source: Cluster,
-    sink: Cluster,
-    topic: str,
-    *,
-    cluster_id: str,
-    interval_seconds: float,
-    job_id: str | None,
-    clock: Callable[[], int],
-) -> Prober:
-    """A prober that continues where the previous one ended, according to ``topic``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeTarget:
+    """The cluster to probe, the interval, and the topic of another cluster or the same that gets the rounds."""
+
+    source: Cluster
+    sink: Cluster
+    topic: str
+    cluster_id: str
+    interval_seconds: float
+    job_id: str | None = None
+
+
+def open_prober(target: ProbeTarget) -> Prober:
+    """A prober that continues where the previous one ended, according to the topic.
 
     Raises:
         GroupReplayError: the topic cannot be read.
     """
-    known = groups_in_progress(Connection(sink), topic, cluster_id, clock() - _MEMORY_MS)
+    sink = Connection(target.sink)
     return Prober(
-        GroupAdmin(Connection(source)),
-        cluster_id=cluster_id,
-        clock=clock,
-        interval_ms=round(1_000 * interval_seconds),
-        job_id=job_id,
-        in_progress=known,
+        GroupAdmin(Connection(target.source)),
+        cluster_id=target.cluster_id,
+        clock=now_ms,
+        interval_ms=round(1_000 * target.interval_seconds),
+        job_id=target.job_id,
+        in_progress=groups_in_progress(sink, target.topic, target.cluster_id, now_ms() - _MEMORY_MS),
     )
 
 
@@ -60,46 +64,25 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
         GroupReplayError: at the start, a cluster cannot be reached, or the topic does not exist and cannot be created.
     """
     with stop_requests() as stop:
-        cluster_id = Connection(source).cluster_id()
-        ensure_topics(Connection(sink), topics, only=("probes",))
-        keep_probing(
-            source,
-            sink,
-            topics.probes,
-            cluster_id=cluster_id,
+        target = ProbeTarget(
+            source=source,
+            sink=sink,
+            topic=topics.probes,
+            cluster_id=Connection(source).cluster_id(),
             interval_seconds=interval_seconds,
-            job_id=None,
-            on_round=lambda taken: report_progress(round_line(taken.summary)),
-            stop=stop,
         )
+        ensure_topics(Connection(sink), topics, only=("probes",))
+        keep_probing(target, lambda taken: report_progress(round_line(taken.summary)), stop)
         return stop.exit_code
 
 
-def keep_probing(
-    source: Cluster,
-    sink: Cluster,
-    topic: str,
-    *,
-    cluster_id: str,
-    interval_seconds: float,
-    job_id: str | None,
-    on_round: Callable[[ProbeRound], None],
-    stop: StopRequest,
-) -> None:
-    """Probe and write the rounds to ``topic`` until ``stop``; ``on_round`` receives each one that was written."""
-    publisher = Publisher(sink)
+def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], stop: StopRequest) -> None:
+    """Probe and write the rounds until ``stop``; ``on_round`` receives each one that was written."""
+    publisher = Publisher(target.sink)
     prober = ProberThread(
-        lambda: open_prober(
-            source,
-            sink,
-            topic,
-            cluster_id=cluster_id,
-            interval_seconds=interval_seconds,
-            job_id=job_id,
-            clock=now_ms,
-        ),
-        interval_seconds=interval_seconds,
-        write=lambda messages: publisher.publish(topic, map(encode_message, messages)),
+        lambda: open_prober(target),
+        interval_seconds=target.interval_seconds,
+        write=lambda messages: publisher.publish(target.topic, map(encode_message, messages)),
         on_round=on_round,
     )
     prober.start()
@@ -156,16 +139,13 @@ def round_line(summary: RoundSummary) -> str:
 
 def round_table(answers: Iterable[GroupAnswer]) -> Table:
     """The answers of a round as a table."""
-    rows = [
-        (one.group_id, one.broker, one.state, len(one.members), ", ".join(_members(one))) for one in answers
-    ]
+    rows = []
+    for one in answers:
+        names = [member.instance_id or f"{member.client_id}{member.client_host}" for member in one.members]
+        rows.append((one.group_id, one.broker, one.state, len(names), ", ".join(names)))
     return Table(("GROUP", "BROKER", "STATE", "#MEMBERS", "MEMBERS"), rows)
 
 
 def round_documents(taken: ProbeRound) -> list[Mapping[str, Any]]:
     """The answers as in the topic ``group-probes``."""
     return [msgspec.to_builtins(one) for one in taken.answers]
-
-
-def _members(answer: GroupAnswer) -> list[str]:
-    return [one.instance_id or f"{one.client_id}{one.client_host}" for one in answer.members]

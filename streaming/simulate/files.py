@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -14,7 +16,7 @@ from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, ProgressCallback, no_progress
-from groupreplay.streaming.simulate.rows import RowTarget, SimulatedRow, simulated_rows
+from groupreplay.streaming.simulate.rows import RowTarget, simulated_rows
 
 CLUSTER_ID: Final = "simulated"
 ERA: Final = "simulated"
@@ -41,33 +43,12 @@ def write_simulation(
         CaptureWriter(path, cluster_id=CLUSTER_ID, era=ERA) as capture,
     ):
         capture.topic_names.update(plan.topic_names())
-        rows = _Rows(capture)
-        for row in simulated_rows(plan, RowTarget(cluster_id=CLUSTER_ID), truth_file, progress):
-            rows.add(row)
-        rows.flush()
+        rows = simulated_rows(plan, RowTarget(cluster_id=CLUSTER_ID), truth_file, progress)
+        for _, of_partition in groupby(rows, key=itemgetter(0, 1)):
+            while chunk := list(islice(of_partition, _BATCH_ROWS)):
+                columns = list(zip(*chunk, strict=True))
+                capture.write(pa.RecordBatch.from_arrays(columns, schema=ROW_SCHEMA))
     return capture.rows
-
-
-class _Rows:
-    """Collects rows into batches of one partition each for the capture."""
-
-    def __init__(self, capture: CaptureWriter) -> None:
-        self._capture = capture
-        self._pending: list[SimulatedRow] = []
-
-    def add(self, row: SimulatedRow) -> None:
-        """Add the next row of its partition."""
-        if self._pending and (self._pending[-1][:2] != row[:2] or len(self._pending) == _BATCH_ROWS):
-            self.flush()
-        self._pending.append(row)
-
-    def flush(self) -> None:
-        """Write the pending rows."""
-        if self._pending:
-            columns = zip(*self._pending, strict=True)
-            arrays = [pa.array(values, field.type) for values, field in zip(columns, ROW_SCHEMA, strict=True)]
-            self._capture.write(pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA))
-            self._pending = []
 
 
 @contextmanager

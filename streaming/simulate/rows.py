@@ -8,8 +8,8 @@ import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import IO, Any, Final, TextIO, TypeAlias
+from dataclasses import dataclass
+from typing import IO, Final, TextIO, TypeAlias
 
 from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
@@ -110,12 +110,11 @@ def _answer(target: RowTarget, partition: int, item: GroupProbe, plan: Simulatio
 
 
 def _line(item: GroupTransition | CoordinatorWarning) -> str:
-    fields: dict[str, Any]
     if isinstance(item, CoordinatorWarning):
-        fields = {"time_ms": item.at_ms, "group_id": item.group_id, "warning": item.text}
-    else:
-        change = item.change
-        fields = {
+        return json.dumps({"time_ms": item.at_ms, "group_id": item.group_id, "warning": item.text})
+    change = item.change
+    return json.dumps(
+        {
             "time_ms": change.at_ms,
             "group_id": item.group_id,
             "type": change.group_type,
@@ -123,7 +122,7 @@ def _line(item: GroupTransition | CoordinatorWarning) -> str:
             "after": change.after.value,
             "generation": change.generation,
         }
-    return json.dumps(fields)
+    )
 
 
 class _MessageSorter:
@@ -156,22 +155,17 @@ class _MessageSorter:
             yield int(order[:15]), key, value
 
 
-@dataclass(slots=True)
 class _Rounds:
-    """The rounds of the prober: the end of each partition, and the number of rebalancing groups."""
+    """The rounds of the prober: the end of each partition, and the number of rebalancing groups.
 
-    plan: SimulationPlan
-    target: RowTarget
-    #: Number of readable records of each partition.
-    records: array[int] = field(init=False)
-    _times: range = field(init=False)
-    _high: list[array[int]] = field(init=False)
-    _stable: list[array[int]] = field(init=False)
-    _rebalancing: array[int] = field(init=False)
+    ``records``: the number of readable records of each partition.
+    """
 
-    def __post_init__(self) -> None:
-        step_ms, count = self.plan.probe_interval_ms, self.plan.partitions
-        self._times = range(BEGIN_MS + step_ms, self.plan.end_ms, step_ms) if step_ms else range(0)
+    def __init__(self, plan: SimulationPlan, target: RowTarget) -> None:
+        step_ms, count = plan.probe_interval_ms, plan.partitions
+        self._plan = plan
+        self._target = target
+        self._times = range(BEGIN_MS + step_ms, plan.end_ms, step_ms) if step_ms else range(0)
         self.records = array("q", bytes(8 * count))
         self._high = [array("q") for _ in range(count)]
         self._stable = [array("q") for _ in range(count)]
@@ -180,9 +174,9 @@ class _Rounds:
     def note_ends(self, partition: int, item: LogEnds) -> None:
         """Add the end of a partition at the time of the next round."""
         high, stable = item.high_watermark, item.last_stable
-        if self.target.first_offsets is not None:
+        if self._target.first_offsets is not None:
             # A real topic has neither transaction markers nor aborted records.
-            high = stable = self.target.first_offsets[partition] + self.records[partition]
+            high = stable = self._target.first_offsets[partition] + self.records[partition]
         self._high[partition].append(high)
         self._stable[partition].append(stable)
 
@@ -193,16 +187,16 @@ class _Rounds:
     def messages(self) -> Iterator[tuple[int, bytes, bytes]]:
         """The summary of each round; call this when all partitions are complete."""
         for number, taken_ms in enumerate(self._times):
-            away = self.plan.away(taken_ms)
+            away = self._plan.away(taken_ms)
             ends = enumerate(zip(self._high, self._stable, strict=True))
             message = RoundSummary(
-                cluster_id=self.target.cluster_id,
+                cluster_id=self._target.cluster_id,
                 taken_ms=taken_ms,
                 # A broker that is down is not in the cluster's metadata.
                 brokers={broker: None for broker in BROKERS if broker not in away},
                 rights="ok",
                 partitions={target: (high[number], stable[number]) for target, (high, stable) in ends},
-                partition_count=self.plan.partitions,
+                partition_count=self._plan.partitions,
                 groups=self._rebalancing[number],
             )
             yield taken_ms, *encode_message(message)

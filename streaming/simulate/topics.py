@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka.admin import NewTopic
 
 from groupreplay.state import OFFSETS_TOPIC
@@ -15,7 +15,7 @@ from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.topic_reader import ProgressCallback, no_progress
+from groupreplay.streaming.kafka.topic_reader import ProgressCallback
 from groupreplay.streaming.simulate.files import atomic_file
 from groupreplay.streaming.simulate.rows import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
 
@@ -38,7 +38,7 @@ class SimulationTopics:
 
 
 def write_to_topic(
-    plan: SimulationPlan, topics: SimulationTopics, truth: Path, progress: ProgressCallback = no_progress
+    plan: SimulationPlan, topics: SimulationTopics, truth: Path, progress: ProgressCallback
 ) -> int:
     """Append the simulation to the topics, and write the true states; returns the number of records.
 
@@ -72,17 +72,16 @@ def write_to_topic(
 
 def _ensure(connection: Connection, topic: str, partitions: int) -> None:
     """Check the topic's number of partitions; create the topic if it is missing."""
-    try:
-        # Lists all topics: a request for one missing topic may create it.
-        known = connection.admin().list_topics(timeout=REQUEST_SECONDS).topics.get(topic)
-        if known is None:
-            config = _COMPACTED if topic == OFFSETS_TOPIC else _KEPT
-            wanted = NewTopic(topic, partitions, replication_factor=-1, config=dict(config))
+    # All topics: a request for one missing topic may create it.
+    known = connection.metadata(topic).topics.get(topic)
+    if known is None:
+        config = _COMPACTED if topic == OFFSETS_TOPIC else _KEPT
+        wanted = NewTopic(topic, partitions, replication_factor=-1, config=dict(config))
+        try:
             connection.admin().create_topics([wanted])[topic].result(REQUEST_SECONDS)
-            return
-    except KafkaException as error:
-        raise connection.explain(error, topic) from None
-    if len(known.partitions) != partitions:
+        except KafkaException as error:
+            raise connection.explain(error, topic) from None
+    elif len(known.partitions) != partitions:
         raise GroupReplayError(
             f"the topic has {len(known.partitions)} partitions, not {partitions}",
             where=topic,
@@ -104,15 +103,14 @@ def _produce(topics: SimulationTopics, rows: Iterable[SimulatedRow]) -> int:
             refused.append(error)
 
     count = 0
-    for topic, partition, _, timestamp_ms, _, key, value in rows:
-        record = {
-            "topic": topic,
-            "partition": partition,
-            "timestamp": timestamp_ms,
-            "key": key,
-            "value": value,
-        }
-        _send(producer, {**record, "on_delivery": delivered})
+    for topic, partition, _, at_ms, _, key, value in rows:
+        while True:
+            try:
+                producer.produce(topic, value, key, partition, on_delivery=delivered, timestamp=at_ms)
+                break
+            except BufferError:  # the queue is full
+                producer.poll(_ROOM_SECONDS)
+        producer.poll(0)
         count += 1
         if refused:
             break
@@ -127,15 +125,3 @@ def _produce(topics: SimulationTopics, rows: Iterable[SimulatedRow]) -> int:
             exit_code=ExitCode.CONNECTION,
         )
     return count
-
-
-def _send(producer: Producer, record: dict[str, Any]) -> None:
-    """Produce a record; while the queue is full, wait for the brokers."""
-    while True:
-        try:
-            producer.produce(**record)
-        except BufferError:
-            producer.poll(_ROOM_SECONDS)
-        else:
-            producer.poll(0)
-            return

@@ -6,12 +6,10 @@ Readers use assigned partitions only. A reader that joined a group would appear 
 from __future__ import annotations
 
 import json
-import logging
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -21,19 +19,16 @@ from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 from groupreplay.streaming.engine.replay import EventHead, Filter, events_in_order
-from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, ends_reading
+from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.topic_reader import consume, follow_topic, keys_and_values, read_messages
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message, TopicPartition
-
-log = logging.getLogger(__name__)
+    import pyarrow as pa
 
 #: Repeats come from a batch that ran twice: they are near each other.
 _REMEMBERED: Final = 200_000
 #: The clocks of two machines are at work: an event may seem to have been written this long before it happened.
 _SKEW_MS: Final = 60_000
-_POLL_SECONDS: Final = 0.2
-_SILENCE_SECONDS: Final = 30.0
 
 Json = dict[str, Any]
 
@@ -105,16 +100,19 @@ class EventTopic:
 
         ``follow`` without a start time begins with new events.
         """
-        partitions = self._partitions()
-        with closing(self._connection.consumer()) as consumer:
-            since_ms = self._wanted.filter.since_ms
-            if since_ms is not None or not follow:
-                yield from events_in_order(self._to_the_end(consumer, partitions, since_ms), Filter())
-            else:
-                self._assign_the_end(consumer, partitions)
-            while follow:
-                rows = self._rows(consume(consumer, self._connection, self._topic))
-                yield from (row.value for row in rows if row.value is not None)
+        connection, topic, partitions = self._connection, self._topic, self._partitions()
+        ends = connection.end_offsets(topic, partitions)
+        since_ms = self._wanted.filter.since_ms
+        if since_ms is not None or not follow:
+            starts = (
+                connection.first_offsets(topic, partitions)
+                if since_ms is None
+                else connection.offsets_since(topic, partitions, max(0, since_ms - _SKEW_MS))
+            )
+            yield from events_in_order(self._rows(read_messages(connection, topic, starts, ends)), Filter())
+        if follow:
+            rows = self._rows(follow_topic(connection, topic, ends, lambda: False))
+            yield from (row.value for row in rows if row.value is not None)
 
     def _partitions(self) -> int:
         try:
@@ -130,41 +128,10 @@ class EventTopic:
                 exit_code=ExitCode.DATA,
             ) from None
 
-    def _assign_the_end(self, consumer: Consumer, partitions: int) -> None:
-        from confluent_kafka import OFFSET_END, TopicPartition
-
-        consumer.assign([TopicPartition(self._topic, number, OFFSET_END) for number in range(partitions)])
-
-    def _to_the_end(self, consumer: Consumer, partitions: int, since_ms: int | None) -> Iterator[OutputRow]:
-        """The events written so far; the consumer is then at the end of the topic."""
-        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
-
-        if since_ms is None:
-            starts = [TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in range(partitions)]
-        else:
-            starts = starts_since(self._connection, self._topic, partitions, max(0, since_ms - _SKEW_MS))
-        consumer.assign(starts)
-        open_partitions = set(range(partitions))
-        last_message = time.monotonic()
-        while open_partitions:
-            messages = consume(consumer, self._connection, self._topic)
-            if messages:
-                last_message = time.monotonic()
-            elif time.monotonic() - last_message > _SILENCE_SECONDS:
-                raise GroupReplayError(
-                    f"no message arrived for {_SILENCE_SECONDS:.0f} s",
-                    where=f"{self._topic}-{min(open_partitions)}",
-                    fix="check that every partition of the topic has a leader",
-                    exit_code=ExitCode.CONNECTION,
-                )
-            open_partitions -= {number for _, number in ended_partitions(messages)}
-            yield from self._rows(messages)
-
-    def _rows(self, messages: Sequence[Message]) -> Iterator[OutputRow]:
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[OutputRow]:
         """The events that are shown, each once."""
-        for message in messages:
-            value = message.value()
-            if message.error() is not None or value is None:
+        for key, value in chain.from_iterable(map(keys_and_values, batches)):
+            if value is None:
                 continue
             try:
                 event = _decoder.decode(value)
@@ -172,7 +139,7 @@ class EventTopic:
                 self.unreadable += 1
                 continue
             if self._wanted(event) and not self._repeats.has(event.id):
-                yield OutputRow(Output.EVENTS, message.key() or b"", value)
+                yield OutputRow(Output.EVENTS, key or b"", value)
 
 
 class SinkReader:
@@ -213,7 +180,7 @@ class SinkReader:
     def events(self, seconds: float) -> list[Json]:
         """The new events, each once; waits up to this time for messages."""
         found = []
-        for message in consume(self._consumer, self._connection, "the job's topics", seconds):
+        for message in consume(self._consumer, self._connection, seconds):
             topic, key, value = message.topic(), message.key() or b"", message.value()
             if message.error() is not None:
                 continue
@@ -235,45 +202,3 @@ class SinkReader:
         message = decode_message(key, value)
         if isinstance(message, HeartbeatMessage) and message.caught_up_ms is not None:
             self.caught_up_ms = max(message.caught_up_ms, self.caught_up_ms or 0)
-
-
-def starts_since(connection: Connection, topic: str, partitions: int, since_ms: int) -> list[TopicPartition]:
-    """Where each partition has its first message of this time or later; its end when it has none.
-
-    Raises:
-        GroupReplayError: no broker answers, or the login may not read the topic.
-    """
-    from confluent_kafka import TopicPartition
-
-    # Taken before the question, so that no message in between is skipped.
-    ends = connection.end_offsets(topic, partitions)
-    found = connection.offsets_since(topic, partitions, since_ms)
-    return [
-        TopicPartition(topic, number, end if found[number] < 0 else found[number])
-        for number, end in ends.items()
-    ]
-
-
-def consume(
-    consumer: Consumer, connection: Connection, where: str, seconds: float = _POLL_SECONDS
-) -> list[Message]:
-    """Messages, and the ends of partitions as messages with an error; an outage is no error.
-
-    Raises:
-        GroupReplayError: the brokers refuse the reader.
-    """
-    from confluent_kafka import KafkaError, KafkaException
-
-    messages = consumer.consume(num_messages=500, timeout=seconds)
-    for message in messages:
-        error = message.error()
-        if error is not None and ends_reading(error):
-            raise connection.explain(KafkaException(error), where)
-        if error is not None:
-            log.debug("%s: %s", where, error)
-    return [one for one in messages if one.error() is None or one.error().code() == KafkaError._PARTITION_EOF]
-
-
-def ended_partitions(messages: Sequence[Message]) -> set[tuple[str, int]]:
-    """The partitions whose end ``consume`` has reached with these messages."""
-    return {(str(one.topic()), int(one.partition() or 0)) for one in messages if one.error() is not None}

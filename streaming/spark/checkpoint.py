@@ -113,7 +113,9 @@ class Checkpoint:
         Raises:
             GroupReplayError: the checkpoint belongs to another job, or is damaged.
         """
-        known = self._read()
+        known = None
+        if self._exists(IDENTITY_FILE):
+            known = decode_identity(self._text(IDENTITY_FILE), f"{self.location}/{IDENTITY_FILE}")
         refuse_damage(known, self.location, self._spark_files())
         if known is None:
             known = msgspec.structs.replace(
@@ -132,7 +134,8 @@ class Checkpoint:
 
     def latest(self) -> Checkpoint:
         """The checkpoint in use: this one, or the last one inside in which the state was built anew."""
-        return self if (inside := self._inside()) is None else inside
+        number = self._anew()
+        return self._at(number) if number else self
 
     def begin_anew(self, former: Identity, gap: JobGap, now: Identity) -> Checkpoint:
         """A new checkpoint inside, with what was lost in its identity; the former one is not changed."""
@@ -155,11 +158,7 @@ class Checkpoint:
         finished = self._numbers("commits")
         if not finished or not self._exists(f"offsets/{finished[-1]}"):
             return {}
-        return offsets_in(self._text(self._child(f"offsets/{finished[-1]}")).splitlines())
-
-    def _inside(self) -> Checkpoint | None:
-        number = self._anew()
-        return self._at(number) if number else None
+        return offsets_in(self._text(f"offsets/{finished[-1]}").splitlines())
 
     def _anew(self) -> int:
         number = 0
@@ -183,7 +182,7 @@ class Checkpoint:
         from py4j.protocol import Py4JJavaError
 
         try:
-            return self._text(self._child(name))
+            return self._text(name)
         except Py4JJavaError as error:
             # Hadoop keeps checksums beside the files.
             raise ValueError(str(error.java_exception.getMessage())) from None
@@ -214,13 +213,8 @@ class Checkpoint:
     def _child(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
 
-    def _read(self) -> Identity | None:
-        if not self._exists(IDENTITY_FILE):
-            return None
-        return decode_identity(self._text(self._child(IDENTITY_FILE)), f"{self.location}/{IDENTITY_FILE}")
-
-    def _text(self, path: Any) -> str:
-        stream = self._files.open(path)
+    def _text(self, name: str) -> str:
+        stream = self._files.open(self._child(name))
         try:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:

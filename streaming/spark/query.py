@@ -88,11 +88,6 @@ def caught_up_ms() -> Column:
     return milliseconds.alias("caught_up_ms", metadata={"spark.watermarkDelayMs": 0})
 
 
-def observed(rows: DataFrame, topics: TopicNames) -> DataFrame:
-    """The same rows, counted in the progress of each batch."""
-    return rows.observe(OBSERVED, *counters(topics))
-
-
 def counters(topics: TopicNames) -> list[Column]:
     """Rows of each topic, expiries in groups that do not matter, and groups that were set aside."""
     from pyspark.sql import functions as sql

@@ -155,12 +155,9 @@ def _jvm_runs_already() -> bool:
 def _submitted(settings: RunSettings) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName("groupreplay")
     if settings.master is not None:
         log.warning("--master is ignored: Spark is running already")
-    for name, value in settings.spark_conf.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return SparkSession.builder.appName("groupreplay").config(map=dict(settings.spark_conf)).getOrCreate()
 
 
 def _own(settings: RunSettings) -> SparkSession:
@@ -174,7 +171,7 @@ def _own(settings: RunSettings) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = settings.master or default_master()
     jars = ",".join(map(str, jar_paths("spark-connector", ivy_settings=settings.ivy_settings)))
-    conf = {
+    conf: dict[str, bool | float | int | str | None] = {
         **_JVM_CONF,
         **(_LOOPBACK_CONF if master.startswith("local") else {}),
         **(_LOCAL_CONF if master.split("[")[0] == "local" else {}),
@@ -184,10 +181,7 @@ def _own(settings: RunSettings) -> SparkSession:
         "spark.driver.extraJavaOptions": _log_options(),
         **settings.spark_conf,
     }
-    builder = SparkSession.builder.appName("groupreplay").master(master)
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return SparkSession.builder.appName("groupreplay").master(master).config(map=conf).getOrCreate()
 
 
 def _log_options() -> str:
@@ -245,7 +239,5 @@ def close(spark: SparkSession) -> None:
     # The JVM ends by itself when its standard input does.
     if process.stdin is not None:
         process.stdin.close()
-    try:
-        process.wait(_END_SECONDS)
-    except subprocess.TimeoutExpired:
+    if not jvm_has_ended(spark, _END_SECONDS):
         process.kill()

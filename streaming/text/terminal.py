@@ -190,36 +190,3 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Bar:
-    """A progress bar on stderr if that is a terminal; otherwise nothing."""
-
-    def __init__(self, what: str, stream: TextIO | None = None) -> None:
-        self._what = what
-        self._stream = stream or sys.stderr
-        self._advance: Callable[[int, int | None], None] = lambda _done, _total: None
-        self._end: Callable[[], None] = lambda: None
-
-    def __call__(self, done: int, total: int | None) -> None:
-        """Draw ``done`` of ``total``."""
-        self._advance(done, total)
-
-    def __enter__(self) -> Bar:
-        if self._stream.isatty():
-            self._draw()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _draw(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-        drawn = Progress(*columns, console=Console(file=self._stream), transient=True)
-        task = drawn.add_task(self._what, total=None)
-        self._advance = lambda done, total: drawn.update(task, completed=done, total=total)
-        self._end = drawn.stop
-        drawn.start()

@@ -7,10 +7,8 @@ from groupreplay.codecs import (
     ConnectMetadata,
     ConnectorTasks,
     Malformed,
-    decode_connect_assignment,
-    decode_connect_metadata,
-    encode_connect_assignment,
-    encode_connect_metadata,
+    decode_blob,
+    encode_blob,
 )
 
 URL = "0009" + b"http://h/".hex()
@@ -36,8 +34,8 @@ ALLOCATION = "0001" + "0000" + "00016c" + URL + "0000000000000005" + TASKS + "ff
 )
 def test_metadata(metadata: ConnectMetadata, data: str) -> None:
     """`default` has url and config offset; `compatible` and `sessioned` append the running tasks or null."""
-    assert decode_connect_metadata(bytes.fromhex(data)) == metadata
-    assert encode_connect_metadata(metadata).hex() == data
+    assert decode_blob(ConnectMetadata, bytes.fromhex(data)) == metadata
+    assert encode_blob(metadata).hex() == data
 
 
 def assignment(version: int, **more: object) -> ConnectAssignment:
@@ -66,18 +64,20 @@ def assignment(version: int, **more: object) -> ConnectAssignment:
 )
 def test_assignment(expected: ConnectAssignment, data: str) -> None:
     """The later protocols append revoked tasks and a delay; version 2 is the same as version 1."""
-    assert decode_connect_assignment(bytes.fromhex(data)) == expected
-    assert encode_connect_assignment(expected).hex() == data
+    assert decode_blob(ConnectAssignment, bytes.fromhex(data)) == expected
+    assert encode_blob(expected).hex() == data
 
 
 def test_assigned_may_be_null_in_version_0() -> None:
     """Kafka lets the list be null since version 1; reading it in version 0, too, does no harm."""
     data = bytes.fromhex("0000" + "0000" + "00016c" + URL + "0000000000000005" + "ffffffff")
-    value = decode_connect_assignment(data)
+    value = decode_blob(ConnectAssignment, data)
     assert isinstance(value, ConnectAssignment)
     assert value.assigned is None
 
 
 def test_an_assignment_is_never_empty() -> None:
     """Zero bytes are not an assignment of Connect."""
-    assert decode_connect_assignment(b"") == Malformed(None, None, "version", 0, "needs 2 bytes, 0 are left")
+    assert decode_blob(ConnectAssignment, b"") == Malformed(
+        None, None, "version", 0, "needs 2 bytes, 0 are left"
+    )

@@ -1,24 +1,14 @@
 """Consumer groups of KIP-848."""
 
-from groupreplay.codecs import (
-    ClassicMemberMetadata,
-    ClassicProtocol,
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMemberMetadataValue,
-    OwnedTopicPartitions,
-    decode_value,
-    encode_value,
-)
+from groupreplay.codecs import consumer, decode_value, encode_value
 
-MEMBER = ConsumerGroupMemberMetadataKey(group="g", member_id="m")
+MEMBER = consumer.ConsumerGroupMemberMetadataKey(group="g", member_id="m")
 HEAD = "0000" + "00" + "0272" + "0263" + "032f68" + "020274" + "01" + "0000001e" + "00"
 
 
-def member(classic: ClassicMemberMetadata | None) -> ConsumerGroupMemberMetadataValue:
+def member(classic: consumer.ClassicMemberMetadata | None) -> consumer.ConsumerGroupMemberMetadataValue:
     """The member of these tests."""
-    return ConsumerGroupMemberMetadataValue(
+    return consumer.ConsumerGroupMemberMetadataValue(
         version=0,
         instance_id=None,
         rack_id="r",
@@ -37,14 +27,14 @@ def test_a_member_of_the_consumer_protocol_spells_out_null() -> None:
     data = bytes.fromhex(HEAD + "01" + "0001" + "00")
     assert decode_value(MEMBER, data) == member(None)
     assert encode_value(member(None)) == data
-    empty = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+    empty = consumer.ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
     assert decode_value(MEMBER, bytes.fromhex(HEAD + "00")) == member(empty)
 
 
 def test_a_member_of_the_classic_protocol() -> None:
     """A member in an upgraded group carries the protocols it joined with."""
-    protocols = (ClassicProtocol(name="range", metadata=b"\x00\x01"),)
-    value = member(ClassicMemberMetadata(session_timeout_ms=45, supported_protocols=protocols))
+    protocols = (consumer.ClassicProtocol(name="range", metadata=b"\x00\x01"),)
+    value = member(consumer.ClassicMemberMetadata(session_timeout_ms=45, supported_protocols=protocols))
     data = bytes.fromhex(
         HEAD + "01" + "0011" + "01" + "0000002d" + "02" + "0672616e6765" + "030001" + "00" + "00"
     )
@@ -54,10 +44,12 @@ def test_a_member_of_the_classic_protocol() -> None:
 
 def test_assignment_epochs() -> None:
     """Since 4.3 each partition carries an epoch; before, there was no tag, which reads as no epochs."""
-    key = ConsumerGroupCurrentMemberAssignmentKey(group="g", member_id="m")
+    key = consumer.ConsumerGroupCurrentMemberAssignmentKey(group="g", member_id="m")
     for epochs, tag in (((), "00"), (None, "0100" + "0100"), ((5,), "0100" + "0502" + "00000005")):
-        owned = OwnedTopicPartitions(topic_id=b"\x01" * 16, partitions=(0,), assignment_epochs=epochs)
-        value = ConsumerGroupCurrentMemberAssignmentValue(
+        owned = consumer.OwnedTopicPartitions(
+            topic_id=b"\x01" * 16, partitions=(0,), assignment_epochs=epochs
+        )
+        value = consumer.ConsumerGroupCurrentMemberAssignmentValue(
             version=0,
             member_epoch=5,
             previous_member_epoch=4,

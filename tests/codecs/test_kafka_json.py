@@ -7,12 +7,10 @@ from groupreplay.codecs import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    ShareGroupMetadataKey,
-    ShareGroupMetadataValue,
-    StreamsGroupMetadataKey,
-    StreamsGroupMetadataValue,
-    to_json,
 )
+from groupreplay.codecs.kafka_json import to_json
+from groupreplay.codecs.share import ShareGroupMetadataKey, ShareGroupMetadataValue
+from groupreplay.codecs.streams import StreamsGroupMetadataKey, StreamsGroupMetadataValue
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=7)
 

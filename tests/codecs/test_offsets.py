@@ -1,8 +1,8 @@
 """Offset commits."""
 
 from groupreplay.codecs import (
+    REGISTRY,
     LegacyOffsetCommitKey,
-    LegacyOffsetCommitValue,
     OffsetCommitKey,
     OffsetCommitValue,
     decode_value,
@@ -28,6 +28,6 @@ def test_defaults_say_nothing() -> None:
 
 def test_two_keys_one_value() -> None:
     """Both key types stand for the same kind of value; the keys stay different."""
-    assert LegacyOffsetCommitValue is OffsetCommitValue
+    assert REGISTRY[0][1] is REGISTRY[1][1] is OffsetCommitValue
     assert LegacyOffsetCommitKey(group="g", topic="t", partition=7) != KEY
     assert {KEY: 1}[OffsetCommitKey(group="g", topic="t", partition=7)] == 1

@@ -62,7 +62,7 @@ def main() -> None:
         with running_job(
             broker.bootstrap_servers, folder / "checkpoint", topic_names("stored"), *flags
         ) as job:
-            job.wait_caught_up(time.time_ns() // 1_000_000)
+            job.wait_caught_up()
             job.stop()
         identity = json.loads((folder / "checkpoint" / "groupreplay.json").read_text())
         first_start_ms = identity["first_start_ms"]

@@ -13,16 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from groupreplay.codecs import encode_key, encode_value
-from groupreplay.streaming.contract.probe_messages import (
-    GroupAnswer,
-    HeartbeatMessage,
-    RoundSummary,
-    encode_message,
-)
-from support.histories.builders import asked_for, commit, emptied, generation, gone, member, no_offset, placed
+from msgspec.structs import replace
+
+from groupreplay.streaming.contract.probe_messages import encode_message
+from support.histories.builders import asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.group_writer import life_cut_inside_a_rebalance
 from support.histories.raw_records import commit as raw_commit
+from support.job.captures import raw
+from support.job.probes import asked, beat, summed_up
 from support.job.stored_states import CONTEXT, FILE, Raw, load, part, replay_half
 
 HERE = Path(__file__).parent
@@ -41,40 +39,16 @@ def histories() -> dict[str, Any]:
         emptied(4, at=11 * MINUTE),
     ]
     ending = [*(no_offset("t", n, at=20 * MINUTE) for n in range(4)), gone(at=20 * MINUTE)]
-    asked = [
-        GroupAnswer(
-            cluster_id=CONTEXT.cluster_id,
-            group_id="g",
-            taken_ms=at,
-            state="PreparingRebalance",
-            broker=1,
-            protocol_type="consumer",
-            protocol="",
-            members=(),
-        )
-        for at in range(8 * MINUTE, 9 * MINUTE, 10_000)
-    ]
-    summary = {"cluster_id": CONTEXT.cluster_id, "partition_count": 1, "groups": 0, "rights": "missing"}
+    answers = [asked("g", "PreparingRebalance", at=at) for at in range(8 * MINUTE, 9 * MINUTE, 10_000)]
     watched = [
-        HeartbeatMessage(
-            cluster_id=CONTEXT.cluster_id,
-            era="e",
-            job_id="j",
-            run_id="r",
-            at_ms=at,
-            caught_up_ms=MINUTE,
-            offsets={},
-        )
-        for at in range(2 * MINUTE, 30 * MINUTE, MINUTE)
-    ] + [
-        RoundSummary(taken_ms=at, brokers={1: None}, partitions={0: (5, 5)}, **summary)
-        for at in range(30 * MINUTE, 40 * MINUTE, MINUTE)
+        *(beat(at=at, caught_up=MINUTE) for at in range(2 * MINUTE, 30 * MINUTE, MINUTE)),
+        *(summed_up(at=at, rights="missing") for at in range(30 * MINUTE, 40 * MINUTE, MINUTE)),
     ]
     bad = [Raw(0, place, MINUTE * place, raw_commit("bad")[0], b"\x00\x04") for place in range(9)]
     made = {
         "a classic group between two rounds": _group([*rounds, *commits], [*later, *ending]),
         "a classic group inside an operation": _group([*rounds, *commits, *later, *ending[:2]], ending[2:]),
-        "a classic group that is stuck": _group([*rounds, *commits], later, probes=asked, split=4),
+        "a classic group that is stuck": _group([*rounds, *commits], later, probes=answers, split=4),
         "offsets of nobody": _group(
             commits, [no_offset("t", 1, at=9 * MINUTE), commit("t", 1, 2, at=10 * MINUTE)]
         ),
@@ -96,12 +70,7 @@ def histories() -> dict[str, Any]:
 
 def _group(before: Sequence[Any], after: Sequence[Any], *, probes: Sequence[Any] = (), split: int = 0) -> Any:
     """The history of a group; its probes are divided at ``split``."""
-    raws = [
-        Raw(
-            0, raw.offset, raw.at, encode_key(raw.key), None if raw.value is None else encode_value(raw.value)
-        )
-        for raw in placed([*before, *after])
-    ]
+    raws = raw([*before, *after], partition=0)
     first, rest = raws[: len(before)], raws[len(before) :]
     until_ms = probes[split].taken_ms - 1 if probes else first[-1].timestamp_ms
     return {
@@ -112,8 +81,8 @@ def _group(before: Sequence[Any], after: Sequence[Any], *, probes: Sequence[Any]
 
 
 def _messages(messages: Sequence[Any], *, first: int = 0) -> list[Raw]:
-
-    return [Raw(0, place, 0, *encode_message(one)) for place, one in enumerate(messages, first)]
+    ours = [replace(one, cluster_id=CONTEXT.cluster_id) for one in messages]
+    return [Raw(0, place, 0, *encode_message(one)) for place, one in enumerate(ours, first)]
 
 
 def main() -> None:

@@ -76,18 +76,13 @@ TODAY: dict[Check, list[str]] = {
     checks.long_modules: [
         "tests/state/conditions/test_scenarios.py",
         "tests/state/model/test_coordinator.py",
-        "tests/state/replay/test_classic.py",
-        "tests/state/replay/test_modern_diff.py",
     ],
     checks.long_functions: [
         "state/output/schemas.py event_schema",
         "state/replay/losses.py report_tombstones",
         "state/replay/modern_diff.py _emit_completed",
-        "streaming/local/broker.py __init__",
         "streaming/local/ivy.py retrieve",
-        "tests/golden/refresh_stored_states.py histories",
         "tests/support/histories/builders.py _run",
-        "tests/support/histories/other_kinds.py streams_group",
     ],
     checks.repeated_class_names: [],
     checks.old_names: [],

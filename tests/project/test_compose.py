@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,13 @@ import jsonschema
 import pytest
 import yaml
 from check_jsonschema.builtin_schemas import get_builtin_schema
+from confluent_kafka.admin import AdminClient
 
+import groupreplay
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.jars import jar_paths
+from support.job.captures import parsed
+from support.kafka.kafka_classes import Jvm, java_command
 from support.paths import ROOT
 
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
@@ -176,13 +183,8 @@ def test_listeners_agree(compose: dict[str, Any], broker_environment: dict[str, 
 @pytest.mark.parametrize(("service", "name"), [("job", "run"), ("exporter", "export")])
 def test_the_commands_are_valid(compose: dict[str, Any], service: str, name: str) -> None:
     """The flags of our services are valid for their commands."""
-    from groupreplay.streaming.cli.program import cli
-
-    named, *flags = compose["services"][service]["command"]
-    assert named == name
-    command = cli.get_command(cli.make_context("groupreplay", [name], resilient_parsing=True), name)
-    assert command is not None
-    command.make_context(name, flags)
+    words = compose["services"][service]["command"]
+    assert parsed(words).info_name == name
 
 
 def test_the_monitoring_services_find_each_other(compose: dict[str, Any]) -> None:
@@ -203,8 +205,10 @@ def test_the_monitoring_services_find_each_other(compose: dict[str, Any]) -> Non
     assert [(folder / name).is_file() for name in config["rule_files"]] == [True]
     provisioning = ROOT / mounts(grafana)["/etc/grafana/provisioning"]
     (source,) = yaml.safe_load((provisioning / "datasources/prometheus.yml").read_text())["datasources"]
+    assert (source["type"], source["isDefault"]) == ("prometheus", True)
     assert source["url"] == f"http://prometheus:{prometheus['ports'][0].rpartition(':')[2]}"
     (provider,) = yaml.safe_load((provisioning / "dashboards/groupreplay.yml").read_text())["providers"]
+    assert provider["options"]["path"].startswith("/")
     shown = mounts(grafana)[f"{provider['options']['path']}/groupreplay.json"]
     assert (ROOT / shown).samefile(ROOT / "deploy" / "grafana" / "groupreplay.json")
 
@@ -230,8 +234,6 @@ def test_the_checkpoint_outlives_the_container(compose: dict[str, Any]) -> None:
 
 def test_the_members_command_is_valid(compose: dict[str, Any]) -> None:
     """The command of the demo's members is valid for the scenario's program."""
-    import sys
-
     members = compose["services"]["members"]
     assert members["entrypoint"][:2] == ["python", "-m"]
     command = [sys.executable, "-m", members["entrypoint"][2], *members["command"], "--help"]
@@ -277,8 +279,6 @@ def test_the_image_does_not_run_as_root() -> None:
 
 def test_the_image_has_the_version_of_the_package(compose: dict[str, Any]) -> None:
     """The tag of our image is the version of groupreplay."""
-    import groupreplay
-
     tags = {service["image"] for service in compose["services"].values() if "build" in service}
     assert tags == {f"groupreplay:{groupreplay.__version__}"}
 
@@ -289,9 +289,6 @@ def test_kafkas_launcher_accepts_the_environment(broker_environment: dict[str, s
 
     Only the data folder is different. The version is that of the pinned image.
     """
-    from groupreplay.streaming.local.jars import jar_paths
-    from groupreplay.streaming.local.java import find_java
-
     defaults, mounted, final = (tmp_path / name for name in ("defaults", "mounted", "final"))
     for folder in (defaults, mounted, final):
         folder.mkdir()
@@ -299,10 +296,8 @@ def test_kafkas_launcher_accepts_the_environment(broker_environment: dict[str, s
     for name in ("server.properties", "log4j2.yaml", "tools-log4j2.yaml"):
         (defaults / name).touch()
     environment = {**broker_environment, "KAFKA_LOG_DIRS": str(tmp_path / "data")}
-    class_path = ":".join(map(str, jar_paths("broker-4.3.1")))
-    command = [str(find_java().executable), "-cp", class_path, "kafka.docker.KafkaDockerWrapper", "setup"]
-    command += ["--default-configs-dir", str(defaults), "--mounted-configs-dir", str(mounted)]
-    command += ["--final-configs-dir", str(final)]
+    command = java_command("kafka.docker.KafkaDockerWrapper", "setup", "--default-configs-dir", defaults)
+    command += ["--mounted-configs-dir", str(mounted), "--final-configs-dir", str(final)]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert (tmp_path / "data" / "meta.properties").is_file()
@@ -314,21 +309,13 @@ def test_kafkas_launcher_accepts_the_environment(broker_environment: dict[str, s
 @pytest.mark.broker
 def test_asking_about_a_group_creates_the_offsets_topic(compose: dict[str, Any]) -> None:
     """On a new broker the one-shot service succeeds, creates the topic, and creates no group."""
-    from confluent_kafka.admin import AdminClient
-
-    from groupreplay.streaming.local.broker import EmbeddedBroker
-    from groupreplay.streaming.local.jars import jar_paths
-    from groupreplay.streaming.local.java import find_java
-
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"  # the class that the script in the image starts
     with EmbeddedBroker(wait_for_coordinator=False) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         before = set(admin.list_topics(timeout=10).topics)
         flags = compose["services"]["offsets-topic"]["command"][1:]
         flags[flags.index("--bootstrap-server") + 1] = broker.bootstrap_servers
-        class_path = ":".join(map(str, jar_paths("broker-4.3.1")))
-        command = [str(find_java().executable), "-cp", class_path, tool, *flags]
-        subprocess.run(command, capture_output=True, check=True)
+        subprocess.run(java_command(tool, *flags), capture_output=True, check=True)
         assert (before, set(admin.list_topics(timeout=10).topics)) == (set(), {"__consumer_offsets"})
         assert admin.list_consumer_groups().result(10).valid == []
 
@@ -336,30 +323,9 @@ def test_asking_about_a_group_creates_the_offsets_topic(compose: dict[str, Any])
 @pytest.mark.broker
 def test_every_setting_is_known(broker_environment: dict[str, str], compose: dict[str, Any]) -> None:
     """Each KAFKA_ name is a setting that the pinned Kafka declares; Kafka would ignore unknown ones."""
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-    from groupreplay.streaming.local.jars import jar_paths
-    from groupreplay.streaming.local.java import find_java
-
     version = compose["services"]["broker"]["image"].rpartition(":")[2]
-    port = launch_gateway(
-        classpath=":".join(map(str, jar_paths(f"broker-{version}"))),
-        java_path=str(find_java().executable),
-        jarpath=_py4j_jar(),
-        die_on_exit=True,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    try:
-        config = gateway.jvm.org.apache.kafka.server.config.AbstractKafkaConfig.CONFIG_DEF
+    with Jvm(jar_paths(f"broker-{version}")) as jvm:
+        config = jvm.packages.org.apache.kafka.server.config.AbstractKafkaConfig.CONFIG_DEF
         known = set(config.names())
-    finally:
-        gateway.shutdown()
     assert "offsets.topic.num.partitions" in known
     assert sorted(set(server_properties(broker_environment)) - known) == []
-
-
-def _py4j_jar() -> str:
-    import pyspark
-
-    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
-    return str(jar)

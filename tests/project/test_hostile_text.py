@@ -12,11 +12,12 @@ from pathlib import Path
 
 import click
 import pytest
+from msgspec import structs
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, encode_key
 from groupreplay.state.output.envelope import MAX_BYTES
 from groupreplay.streaming.cli.program import COMMANDS, cli
-from groupreplay.streaming.contract.probe_messages import GroupAnswer, MemberAnswer
+from groupreplay.streaming.contract.probe_messages import MemberAnswer
 from groupreplay.streaming.prober import service
 from groupreplay.streaming.text.event_text import line_of
 from groupreplay.streaming.text.screen import Screen
@@ -34,7 +35,8 @@ from support.histories.modern_builders import (
     target_epoch,
 )
 from support.histories.raw_records import Raw
-from support.job.captures import CLUSTER_ID, invoke, raw, write_capture
+from support.job.captures import invoke, raw, write_capture
+from support.job.probes import asked
 
 AT = 1_767_225_600_000
 #: Text that a terminal, a pager, a spreadsheet, a log reader, a markup language or a formatter would interpret.
@@ -218,13 +220,8 @@ def test_the_live_view_is_harmless(
 def test_probe_results(capsys: pytest.CaptureFixture[str], output: str) -> None:
     """``probe --once`` prints rebalancing groups with hostile names harmlessly."""
     results = [
-        GroupAnswer(
-            cluster_id=CLUSTER_ID,
-            group_id=name,
-            taken_ms=AT,
-            state="PreparingRebalance",
-            broker=1,
-            protocol_type="consumer",
+        structs.replace(
+            asked(name, "PreparingRebalance", at=AT),
             protocol=name,
             members=(MemberAnswer(member_id=name, instance_id=name, client_id=name, client_host=name),),
         )

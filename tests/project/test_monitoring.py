@@ -20,7 +20,6 @@ from support.histories.probed import START
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck
 from support.paths import ROOT
 from support.tools.monitoring_files import (
-    GRAFANA,
     PROMETHEUS,
     RULES,
     RULES_TEST,
@@ -123,12 +122,12 @@ def test_each_alert_fires_only_when_it_should() -> None:
 def test_each_alert_has_its_annotations() -> None:
     """A summary, a description, a severity, and the address of an existing section of the runbook."""
     headings = re.findall(r"^##+ (.*)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
-    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+    sections = {heading.lower().replace(" ", "-") for heading in headings}
     for rule in alerts():
         assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
         assert "severity" in rule["labels"]
         (anchor,) = re.findall(r"docs/runbook\.md#([a-z-]+)", rule["annotations"]["runbook_url"])
-        assert anchor in anchors, rule["alert"]
+        assert anchor in sections, rule["alert"]
 
 
 def test_the_page_lists_alerts_and_metrics() -> None:
@@ -156,12 +155,8 @@ def test_the_dashboard_shows_the_main_metrics(exported: dict[str, set[str]]) -> 
     """It has states, rebalances, conditions, expiry, events and the job; labels in legends exist."""
     shown = {name for _, target in targets() for name, _ in used_in(target["expr"])}
     wanted = {
-        "group_state",
-        "rebalances_total",
-        "rebalance_in_progress_seconds",
-        "condition",
-        "offsets_expire_timestamp_seconds",
-        "offsets_expired_total",
+        *("group_state", "rebalances_total", "rebalance_in_progress_seconds", "condition"),
+        *("offsets_expire_timestamp_seconds", "offsets_expired_total"),
     }
     assert {f"kafka_consumergroup_{name}" for name in wanted} - shown == set()
     assert {"groupreplay_events_total", "groupreplay_job_up", "groupreplay_lag_offsets"} - shown == set()
@@ -179,15 +174,3 @@ def test_variables_are_declared(exported: dict[str, set[str]]) -> None:
     for name in ("cluster", "group"):
         (found,) = re.findall(r"label_values\(([a-z_]+)(?:\{.*\})?, (\w+)\)", variables[name]["definition"])
         assert found[1] in exported[found[0]]
-
-
-def test_provisioning_is_complete() -> None:
-    """It has the default data source and a folder of dashboards."""
-    (source,) = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yml").read_text())[
-        "datasources"
-    ]
-    assert (source["type"], source["isDefault"]) == ("prometheus", True)
-    (provider,) = yaml.safe_load((GRAFANA / "provisioning/dashboards/groupreplay.yml").read_text())[
-        "providers"
-    ]
-    assert provider["options"]["path"].startswith("/")

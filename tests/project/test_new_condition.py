@@ -54,7 +54,7 @@ class MembersFewDetector(GroupDetector):
 
 REPLAY = """
 import json
-from groupreplay.state import cloud_event
+from groupreplay.state.output.envelope import cloud_event
 from groupreplay.streaming.config.rules_file import parse_rules
 from groupreplay.streaming.text.event_text import line_of
 from support.histories.builders import CONTEXT, asked_for, generation, member, replay
@@ -109,9 +109,8 @@ def test_its_schema_is_printed(copied: Path) -> None:
 
 def test_the_docs_have_it(copied: Path) -> None:
     """Its section on the page of events, with the rule, the thresholds and an example; its line in the README."""
-    section = (
-        output(copied, "-m", "generators.events_page").partition("### `members.few`")[2].partition("### ")[0]
-    )
+    page = output(copied, "-c", "from generators.events_page import page; print(page())")
+    section = page.partition("### `members.few`")[2].partition("### ")[0]
     assert "Severity WARN.\n\nFires when: a group with members has fewer than `least`." in section
     assert "| `least` | 1 |" in section
     assert "| `member_count` | integer |  |" in section
@@ -122,7 +121,7 @@ def test_the_docs_have_it(copied: Path) -> None:
 
 def test_the_rules_have_it(copied: Path) -> None:
     """The generated file of rules has its thresholds."""
-    rules = output(copied, "-m", "generators.rules_page")
+    rules = output(copied, "-c", "from generators.rules_page import page; print(page())")
     assert "# A group with members has fewer than `least`.\n[members.few]\nleast = 1\n" in rules
 
 

@@ -8,26 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.check.checklist import _CHECKS
-from groupreplay.streaming.cli.program import cli
 from groupreplay.streaming.local.jars import connector_coordinate
 from groupreplay.streaming.spark.session import _JVM_CONF
-from support.job.captures import invoke
+from support.job.captures import invoke, parsed
 from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 SHELL = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-
-
-def parsed(words: list[str]) -> click.Context:
-    """Parses a command line of the program without running it."""
-    command = cli.get_command(click.Context(cli), words[0])
-    assert command is not None
-    return command.make_context(words[0], words[1:])
 
 
 def test_every_check_has_a_row() -> None:

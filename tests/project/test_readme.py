@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import astuple
 
 import click
 import pytest
@@ -11,7 +12,10 @@ import pytest
 import groupreplay
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.streaming.cli.program import cli
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.local.broker import DEFAULT_VERSION
 from groupreplay.streaming.text.event_text import Line
+from support.job.captures import parsed
 from support.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -34,10 +38,6 @@ def test_the_event_table_is_complete() -> None:
 
 def test_the_topic_table_is_complete() -> None:
     """The table has exactly the topics that the job writes by default."""
-    from dataclasses import astuple
-
-    from groupreplay.streaming.config.settings import TopicNames
-
     section = README.partition("\n## Run it")[2].partition("\n## ")[0]
     assert set(astuple(TopicNames())) == set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE))
 
@@ -45,10 +45,7 @@ def test_the_topic_table_is_complete() -> None:
 @pytest.mark.parametrize("line", commands())
 def test_commands_are_valid(line: str) -> None:
     """Each command line of the README has a known command, known flags and valid values."""
-    _, name, *flags = shlex.split(line)
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    command.make_context(name, flags)
+    parsed(shlex.split(line)[1:])
 
 
 def test_flags_in_the_text_exist() -> None:
@@ -96,6 +93,4 @@ def test_the_changelog_has_this_version() -> None:
 
 def test_jar_versions_in_the_text() -> None:
     """The Kafka version that the README names is the embedded broker's."""
-    from groupreplay.streaming.local.broker import DEFAULT_VERSION
-
     assert re.findall(r"Kafka (\d+\.\d+\.\d+)", README) == [DEFAULT_VERSION]

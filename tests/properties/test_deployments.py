@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from groupreplay.state import Event, Group, Severity
+from groupreplay.state import Event, Severity
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.simulation.scenarios import CRASH, START, STOP
 from groupreplay.state.simulation.script import ClientStep, Script
-from support.histories.builders import CONTEXT, GROUP, Raw, asked_for, generation, member, observed, placed
+from support.histories.builders import CONTEXT, Raw, asked_for, generation, member, placed, read_in_batches
 from support.histories.connect_blobs import worker
 from support.histories.group_writer import GroupWriter
 from support.histories.simulated import BEGIN, MINUTE, SECOND, rolling_restart, simulated, starts
@@ -84,18 +84,15 @@ def written(kind: str, size: int, *, interval: bool) -> list[Raw]:
 
 
 DEPLOYMENTS: dict[str, Callable[[], list[Raw]]] = {
-    **{f"rolling restart, eager, {size}": (lambda size=size: rolling(size)) for size in (3, 10, 50)},
     **{
-        f"rolling restart, cooperative, {size}": (lambda size=size: rolling(size, cooperative=True))
-        for size in (3, 10, 50)
-    },
-    **{
-        f"rolling restart, static, {size}": (lambda size=size: rolling(size, static=True))
-        for size in (3, 10, 50)
-    },
-    **{
-        f"rolling restart, KIP-848, {size}": (lambda size=size: rolling(size, kip848=True))
-        for size in (3, 10)
+        f"rolling restart, {kind}, {size}": (lambda size=size, fields=fields: rolling(size, **fields))
+        for kind, fields in {
+            "eager": {},
+            "cooperative": {"cooperative": True},
+            "static": {"static": True},
+            "KIP-848": {"kip848": True},
+        }.items()
+        for size in ((3, 10) if kind == "KIP-848" else (3, 10, 50))
     },
     "rolling restart, static KIP-848": lambda: rolling(10, kip848=True, static=True),
     "rolling restart to new hosts": lambda: rolling(10, cooperative=True, moved=True),
@@ -131,12 +128,7 @@ def cuts(records: Sequence[Raw], seed: int) -> Iterator[Sequence[Raw]]:
 
 def conditions(records: Sequence[Raw], batches: Iterator[Sequence[Raw]]) -> list[Event]:
     """Every condition event, with a snapshot of the group after each batch."""
-    blob, events = Group(GROUP, CONTEXT).snapshot(), []
-    for batch in batches:
-        group = Group.from_snapshot(GROUP, CONTEXT, blob)
-        events += group.apply(observed(batch), 0)
-        blob = group.snapshot()
-    events += Group.from_snapshot(GROUP, CONTEXT, blob).expire(records[-1].at + 60 * MINUTE)
+    _, events = read_in_batches(batches, CONTEXT, records[-1].at + 60 * MINUTE)
     return [event for event in events if isinstance(event.fact, Condition)]
 
 

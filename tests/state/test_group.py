@@ -13,6 +13,7 @@ from support.histories.builders import (
     GROUP,
     Raw,
     asked_for,
+    check,
     commit,
     emptied,
     facts,
@@ -192,8 +193,7 @@ def test_a_group_of_a_newer_kind_is_not_taken_for_a_simple_one() -> None:
     history = placed([Raw(key, decode_value(key, CONSUMER_GROUP_EPOCH_5), at=5), commit("t", 0, 1, at=6)])
     group = Group(GROUP, CONTEXT)
     assert facts(group.apply(observed(history), 0)) == []
-    described = group.describe()
-    assert (described["type"], described["simple"], described["state"]) == ("consumer", False, "Empty")
+    check(group.describe(), type="consumer", simple=False, state="Empty")
 
 
 def test_a_record_centuries_ahead_does_not_hold_up_the_call() -> None:
@@ -217,4 +217,4 @@ def test_a_record_centuries_ahead_does_not_hold_up_the_call() -> None:
         patch.setattr(Group, "_evaluate", counted)
         group.apply(observed(placed(history)), at)
     assert evaluated < 2_000
-    assert group.describe()["state"] == "Stable"
+    check(group.describe(), state="Stable")

@@ -9,7 +9,6 @@ import pytest
 
 from groupreplay.state import Context, Event, Severity, SnapshotError
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.job.behind import JobBehind
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE, JobBlind
 from groupreplay.state.events.event import Cause, Evidence
 from groupreplay.state.job.observations import (
@@ -20,6 +19,7 @@ from groupreplay.state.job.observations import (
 )
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.rules import Policy
+from support.histories.builders import check
 
 CONTEXT = Context(cluster_id="c")
 MINUTE = 60_000
@@ -89,12 +89,10 @@ def test_a_hanging_transaction() -> None:
         (3 * MINUTE + 1, "hanging_transaction", "firing", 2 * MINUTE),
         (4 * MINUTE, "hanging_transaction", "resolved", 2 * MINUTE),
     ]
-    fired = events[0]
-    assert isinstance(fired.fact, JobBlind)
-    assert (fired.fact.partitions, fired.fact.brokers, fired.fact.threshold_ms) == ((0,), (), MINUTE)
-    assert (fired.evidence, fired.fact.severity, fired.group_id) == (Evidence.PROBE, Severity.ERROR, None)
+    check(events[0].fact, partitions=(0,), brokers=(), threshold_ms=MINUTE, severity=Severity.ERROR)
     at = 3 * MINUTE + 1
-    assert fired.cause == Cause(topic="group-probes", partition=0, offset=at, timestamp_ms=at)
+    cause = Cause(topic="group-probes", partition=0, offset=at, timestamp_ms=at)
+    check(events[0], evidence=Evidence.PROBE, group_id=None, cause=cause)
 
 
 def test_transactions_that_come_and_go_are_normal() -> None:
@@ -121,8 +119,7 @@ def test_missing_rights() -> None:
         ]
     )
     assert story(events) == [(2, "no_rights", "firing", 2), (5, "no_rights", "resolved", 2)]
-    assert isinstance(events[0].fact, JobBlind)
-    assert events[0].fact.fix == GRANT_DESCRIBE
+    check(events[0].fact, fix=GRANT_DESCRIBE)
 
 
 def test_silent_brokers() -> None:
@@ -140,16 +137,14 @@ def test_silent_brokers() -> None:
         ]
     )
     assert story(events) == [(6, "brokers_silent", "firing", 4), (7, "brokers_silent", "resolved", 4)]
-    assert isinstance(events[0].fact, JobBlind)
-    assert (events[0].fact.partitions, events[0].fact.brokers) == ((), (2,))
+    check(events[0].fact, partitions=(), brokers=(2,))
 
 
 def test_partitions_without_an_answer() -> None:
     """A broker that is gone is no longer listed; its partitions are missed all the same."""
     events = fed([taken(at, {1: (9, 9)}) for at in (1, 2, 3)])
     assert story(events) == [(3, "brokers_silent", "firing", 1)]
-    assert isinstance(events[0].fact, JobBlind)
-    assert (events[0].fact.partitions, events[0].fact.brokers) == ((0,), ())
+    check(events[0].fact, partitions=(0,), brokers=())
 
 
 def test_a_changed_number_of_partitions() -> None:
@@ -174,9 +169,7 @@ def test_a_job_that_is_behind() -> None:
         (7 * MINUTE, "job.behind", "resolved", MINUTE),
         (14 * MINUTE, "job.behind", "firing", 9 * MINUTE),
     ]
-    late = events[-1].fact
-    assert isinstance(late, JobBehind)
-    assert (late.caught_up_ms, late.lag_ms, late.threshold_ms) == (7 * MINUTE, 7 * MINUTE, 5 * MINUTE)
+    check(events[-1].fact, caught_up_ms=7 * MINUTE, lag_ms=7 * MINUTE, threshold_ms=5 * MINUTE)
 
 
 def test_a_slow_trigger_is_not_late() -> None:

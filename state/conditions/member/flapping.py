@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from groupreplay.state.conditions import windows
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Example, MemberCondition
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
-from groupreplay.state.conditions.windows import (
-    MINUTE_MS,
-    Recurrence,
-    check_window,
-    evaluate_slots,
-    member_fields,
-    recurrence,
-)
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence
@@ -59,18 +52,18 @@ class MemberFlappingDetector(GroupDetector):
     CONDITION = MemberFlapping
     DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.TIME})
     times: int = 3
-    window_ms: int = 15 * MINUTE_MS
+    window_ms: int = 15 * windows.MINUTE_MS
 
     def __post_init__(self) -> None:
-        check_window(self.name, self.window_ms, self.times)
+        windows.check_window(self.name, self.window_ms, self.times)
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
 
-        def found(slot: Slot) -> tuple[Recurrence, dict[str, Any]] | None:
-            often = recurrence(slot.returned_ms, self.window_ms, self.times, view.now_ms)
+        def found(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
+            often = windows.recurrence(slot.returned_ms, self.window_ms, self.times, view.now_ms)
             if often is None or slot.client_id.startswith(_CONNECT_TASK):
                 return None
-            return often, {**member_fields(slot), "returned_ms": often.times_ms}
+            return often, {**windows.member_fields(slot), "returned_ms": often.times_ms}
 
-        return evaluate_slots(self, view, self.window_ms, found)
+        return windows.evaluate_slots(self, view, self.window_ms, found)

@@ -9,12 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
-from groupreplay.state.conditions.condition import (
-    EXAMPLE_MEMBER,
-    Example,
-    MemberCondition,
-    client_fields,
-)
+from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Example, MemberCondition
 from groupreplay.state.conditions.detection import (
     QUIET,
     Dependency,
@@ -30,6 +25,7 @@ from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.replay.slot_history import timeouts
 from groupreplay.state.replay.topic_names import by_name, names
 from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.members import client_fields
 from groupreplay.state.snapshot.partitions import each
 
 

@@ -8,15 +8,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Condition, Example, client_fields
+from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Condition, Example
 from groupreplay.state.conditions.current_rebalance import current, rebalance_timeout_ms, session_timeout_ms
-from groupreplay.state.conditions.detection import (
-    QUIET,
-    Detection,
-    Evaluation,
-    GroupDetector,
-    GroupView,
-)
+from groupreplay.state.conditions.detection import QUIET, Detection, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.rebalance.slow import RebalanceSlow, RebalanceSlowDetector
 from groupreplay.state.conditions.suspects import Suspect, suspects
 from groupreplay.state.display import phrases
@@ -26,6 +20,7 @@ from groupreplay.state.events.event import Evidence, MemberIdentity, Partitions,
 from groupreplay.state.kafka_terms import GroupType, MemberPhase, Phase
 from groupreplay.state.replay.topic_names import names
 from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.members import client_fields
 from groupreplay.state.snapshot.modern import Modern, ModernMember
 from groupreplay.state.snapshot.partitions import each
 

@@ -7,16 +7,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from groupreplay.state.conditions import windows
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Example, MemberCondition
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
-from groupreplay.state.conditions.windows import (
-    HOUR_MS,
-    Recurrence,
-    check_window,
-    evaluate_slots,
-    member_fields,
-    recurrence,
-)
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence, Severity
@@ -63,22 +56,22 @@ class RebalanceTimeoutsDetector(GroupDetector):
     CONDITION = RebalanceTimeouts
     DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.TIME})
     times: int = 3
-    window_ms: int = HOUR_MS
+    window_ms: int = windows.HOUR_MS
 
     def __post_init__(self) -> None:
-        check_window(self.name, self.window_ms, self.times)
+        windows.check_window(self.name, self.window_ms, self.times)
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
 
-        def found(slot: Slot) -> tuple[Recurrence, dict[str, Any]] | None:
-            often = recurrence(slot.dropped_ms, self.window_ms, self.times, view.now_ms)
+        def found(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
+            often = windows.recurrence(slot.dropped_ms, self.window_ms, self.times, view.now_ms)
             if often is None:
                 return None
             return often, {
-                **member_fields(slot),
+                **windows.member_fields(slot),
                 "dropped_ms": often.times_ms,
                 "rebalance_timeout_ms": slot.rebalance_timeout_ms,
             }
 
-        return evaluate_slots(self, view, self.window_ms, found)
+        return windows.evaluate_slots(self, view, self.window_ms, found)

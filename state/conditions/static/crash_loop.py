@@ -5,15 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from groupreplay.state.conditions import windows
 from groupreplay.state.conditions.condition import Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
-from groupreplay.state.conditions.windows import (
-    MINUTE_MS,
-    Recurrence,
-    check_window,
-    evaluate_slots,
-    recurrence,
-)
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.display.safe_text import safe_text
@@ -55,17 +49,19 @@ class StaticCrashLoopDetector(GroupDetector):
     CONDITION = StaticCrashLoop
     DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.TIME})
     times: int = 3
-    window_ms: int = 10 * MINUTE_MS
+    window_ms: int = 10 * windows.MINUTE_MS
 
     def __post_init__(self) -> None:
-        check_window(self.name, self.window_ms, self.times)
+        windows.check_window(self.name, self.window_ms, self.times)
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
 
-        def found(slot: Slot) -> tuple[Recurrence, dict[str, Any]] | None:
+        def found(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
             at_home = [one for one in slot.takeovers if one.old_place == one.new_place]
-            often = recurrence([one.at_ms for one in at_home], self.window_ms, self.times, view.now_ms)
+            often = windows.recurrence(
+                [one.at_ms for one in at_home], self.window_ms, self.times, view.now_ms
+            )
             if often is None:
                 return None
             return often, {
@@ -74,4 +70,4 @@ class StaticCrashLoopDetector(GroupDetector):
                 "restarted_ms": often.times_ms,
             }
 
-        return evaluate_slots(self, view, self.window_ms, found)
+        return windows.evaluate_slots(self, view, self.window_ms, found)

@@ -4,43 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
-from groupreplay.streaming.cli.cluster_flags import (
-    ClusterFlags,
-    ProbesFlags,
-    cluster_options,
-    probes_options,
-)
-from groupreplay.streaming.cli.display import display_options
-from groupreplay.streaming.cli.options import file_option, option
+from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags, cluster_flags, probes_flags
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.options import file_flag, flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureSettings:
     """The flags of ``capture``; ``duration`` in seconds."""
 
-    source: ClusterFlags
-    output_file: Path
-    duration: float
-    probes: ProbesFlags
+    source: ClusterFlags = cluster_flags()
+    output_file: Path = file_flag("Capture file to write.", "-o", required=True)
+    duration: float = flag(
+        "After the copy, continue for this long with new records.",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        show_default=False,
+        metavar="SECONDS",
+    )
+    probes: ProbesFlags = probes_flags()
 
 
-@click.command("capture")
-@cluster_options
-@file_option("-o", "--output-file", required=True, help="Capture file to write.")
-@option(
-    "--duration",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="After the copy, continue for this long with new records.",
-)
-@probes_options
-@display_options
-def command(**flags: Any) -> None:
+@with_settings("capture", CaptureSettings)
+def command(settings: CaptureSettings) -> None:
     """Copy the current content of the offsets topic into a Parquet file.
 
     Includes the prober's answers if there are any. The file appears when it is complete. With --duration the
@@ -49,7 +38,6 @@ def command(**flags: Any) -> None:
     from groupreplay.streaming.inspection.capture import capture
     from groupreplay.streaming.text.terminal import Progress
 
-    settings = CaptureSettings(**flags)
     cluster = settings.source.need()
     with Progress("records copied") as progress:
         count = capture(

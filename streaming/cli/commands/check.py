@@ -9,53 +9,49 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import (
     ClusterFlags,
-    cluster_options,
-    retention_options,
-    sink_options,
-    topic_options,
+    cluster_flags,
+    retention_flags,
+    sink_flags,
+    topic_flags,
 )
-from groupreplay.streaming.cli.display import Display, display_options
-from groupreplay.streaming.cli.options import TABLE_FORMATS, option, output_option
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.options import TABLE_FORMATS, flag, output_flag
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.check.result import CheckResult
+    from groupreplay.streaming.check.result import CheckResult, CheckSettings
     from groupreplay.streaming.text.terminal import OutputFormat
 
 _COLOURS: Final = {"ok": "green", "warning": "yellow", "failed": "red", "skipped": "cyan"}
 
 
-@click.command("check")
-@cluster_options
-@option("--checkpoint", metavar="FOLDER", help="Also check this checkpoint of the job.")
-@sink_options
-@topic_options()
-@option(
-    "--probe/--no-probe", default=True, show_default=True, help="Whether the job will run with the prober."
+def _settings(
+    source: ClusterFlags, sink: ClusterFlags, output: OutputFormat, **values: Any
+) -> tuple[CheckSettings, OutputFormat]:
+    from groupreplay.streaming.check.result import CheckSettings
+
+    return CheckSettings(source=source.need(), sink=sink.find(), **values), output
+
+
+@with_settings(
+    "check",
+    _settings,
+    source=cluster_flags(),
+    checkpoint=flag("Also check this checkpoint of the job.", metavar="FOLDER"),
+    sink=sink_flags(),
+    topics=topic_flags(),
+    probe=flag("Whether the job will run with the prober.", "--probe/--no-probe", default=True),
+    retention=retention_flags(),
+    timeout_seconds=flag(
+        "Maximum time of each check.",
+        "--timeout",
+        type=click.FloatRange(min=1),
+        default=30.0,
+        metavar="SECONDS",
+    ),
+    output=output_flag(*TABLE_FORMATS),
 )
-@retention_options
-@option(
-    "--timeout",
-    "timeout_seconds",
-    type=click.FloatRange(min=1),
-    default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Maximum time of each check.",
-)
-@output_option(*TABLE_FORMATS)
-@display_options
-@click.pass_obj
-@click.pass_context
-def command(
-    ctx: click.Context,
-    display: Display,
-    /,
-    *,
-    source: ClusterFlags,
-    sink: ClusterFlags,
-    output: OutputFormat,
-    **flags: Any,
-) -> None:
+def command(given: tuple[CheckSettings, OutputFormat]) -> int:
     """Check everything that `run` needs, with the same flags, and print how to fix what is missing.
 
     Checks the connection, rights (with the kafka-acls.sh command for each missing one), the offsets topic,
@@ -63,18 +59,17 @@ def command(
     nothing. Exits with 0 if the job can run, even if there are warnings.
     """
     from groupreplay.streaming.check.checklist import exit_code, run_checks
-    from groupreplay.streaming.check.result import CheckSettings
     from groupreplay.streaming.text.terminal import Table, show
 
-    settings = CheckSettings(source=source.need(), sink=sink.find(), **flags)
+    settings, output = given
     if output == "table":
-        results = list(_printed(run_checks(settings), colour=display.colour))
+        results = list(_printed(run_checks(settings), colour=display().colour))
     else:
         results = list(run_checks(settings))
         cells = [(one.status.value, one.check, one.found, one.fix) for one in results]
         table = Table(("STATUS", "CHECK", "FOUND", "FIX"), cells)
-        show(table, [one.document() for one in results], output, colour=display.colour)
-    ctx.exit(exit_code(results))
+        show(table, [one.document() for one in results], output, colour=display().colour)
+    return exit_code(results)
 
 
 def _printed(results: Iterable[CheckResult], *, colour: bool) -> Iterable[CheckResult]:

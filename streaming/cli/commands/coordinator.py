@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_options
-from groupreplay.streaming.cli.display import Display, display_options
-from groupreplay.streaming.cli.options import TABLE_FORMATS, option, output_option
+from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.options import TABLE_FORMATS, declared_as, flag, output_flag
 
 if TYPE_CHECKING:
     from groupreplay.streaming.text.terminal import OutputFormat
@@ -19,24 +20,17 @@ if TYPE_CHECKING:
 class CoordinatorSettings:
     """The argument and the flags of ``coordinator``; ``partitions`` of the offsets topic."""
 
-    group: str
-    source: ClusterFlags
-    partitions: int | None
-    output: OutputFormat
+    group: str = declared_as(click.argument("group"))
+    source: ClusterFlags = cluster_flags()
+    partitions: int | None = flag(
+        "Number of partitions of the offsets topic; by default that of the cluster, or 50.",
+        type=click.IntRange(min=1),
+    )
+    output: OutputFormat = output_flag(*TABLE_FORMATS)
 
 
-@click.command("coordinator")
-@click.argument("group")
-@cluster_options
-@option(
-    "--partitions",
-    type=click.IntRange(min=1),
-    help="Number of partitions of the offsets topic; by default that of the cluster, or 50.",
-)
-@output_option(*TABLE_FORMATS)
-@display_options
-@click.pass_obj
-def command(display: Display, /, **flags: Any) -> None:
+@with_settings("coordinator", CoordinatorSettings)
+def command(settings: CoordinatorSettings) -> None:
     """Print the partition of the offsets topic that holds GROUP and, given a cluster, its leader.
 
     The leader of that partition is the group's coordinator.
@@ -44,7 +38,6 @@ def command(display: Display, /, **flags: Any) -> None:
     from groupreplay.streaming.kafka.group_partition import locate
     from groupreplay.streaming.text.terminal import Table, show
 
-    settings = CoordinatorSettings(**flags)
     found = locate(settings.group, settings.source.find(), settings.partitions)
     table = Table(("GROUP", "PARTITION", "COORDINATOR (ID)"), [tuple(found.values())])
-    show(table, [found], settings.output, colour=display.colour)
+    show(table, [found], settings.output, colour=display().colour)

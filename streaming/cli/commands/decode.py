@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.cli.display import display_options
-from groupreplay.streaming.cli.inputs import LogInput, log_options, open_rows
-from groupreplay.streaming.cli.options import option, output_option
-from groupreplay.streaming.cli.policy_flags import redact_options
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.inputs import LogInput, log_flags, open_rows
+from groupreplay.streaming.cli.options import flag, output_flag, switch
+from groupreplay.streaming.cli.policy_flags import redaction_flags
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
@@ -22,30 +22,23 @@ if TYPE_CHECKING:
 class DecodeSettings:
     """The flags of ``decode``."""
 
-    log: LogInput
-    key_hex: str | None
-    value_hex: str | None
-    partitions: Sequence[int]
-    offset: int | None
-    with_position: bool
-    strict: bool
-    redaction: Redaction | None
-    output: Literal["jsonl", "json"]
+    log: LogInput = log_flags()
+    key_hex: str | None = flag("Decode a single record with this key.", metavar="HEX")
+    value_hex: str | None = flag(
+        "Value of the record with --key-hex; without it, a tombstone.", metavar="HEX"
+    )
+    partitions: Sequence[int] = flag(
+        "Only this partition; may be repeated.", "--partition", type=int, multiple=True
+    )
+    offset: int | None = flag("Only the record at this offset.", type=int)
+    with_position: bool = switch("Also print partition, offset and timestamp of each record.")
+    strict: bool = switch("Exit with 5 if a record was skipped or malformed.")
+    redaction: Redaction | None = redaction_flags()
+    output: Literal["jsonl", "json"] = output_flag("jsonl", "json")
 
 
-@click.command("decode")
-@log_options
-@option("--key-hex", metavar="HEX", help="Decode a single record with this key.")
-@option("--value-hex", metavar="HEX", help="Value of the record with --key-hex; without it, a tombstone.")
-@option("--partition", "partitions", type=int, multiple=True, help="Only this partition; may be repeated.")
-@option("--offset", type=int, help="Only the record at this offset.")
-@option("--with-position", is_flag=True, help="Also print partition, offset and timestamp of each record.")
-@option("--strict", is_flag=True, help="Exit with 5 if a record was skipped or malformed.")
-@redact_options
-@output_option("jsonl", "json")
-@display_options
-@click.pass_context
-def command(ctx: click.Context, /, **flags: Any) -> None:
+@with_settings("decode", DecodeSettings)
+def command(settings: DecodeSettings) -> int | None:
     """Print records as the JSON that Kafka's own formatters print, one object per line.
 
     Records that cannot be decoded are counted on stderr.
@@ -54,11 +47,10 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
     from groupreplay.streaming.inspection.decode import DecodeCounts, decode_rows
     from groupreplay.streaming.text.terminal import Progress, json_line, print_json_array, safe_line
 
-    settings = DecodeSettings(**flags)
     if settings.key_hex is not None or settings.value_hex is not None:
         decoded = _decode_hex(settings.key_hex, settings.value_hex)
         click.echo(json_line(redacted(decoded, settings.redaction)))
-        return
+        return None
     counts = DecodeCounts()
     with Progress("records read") as progress:
         rows = open_rows(settings.log, settings.partitions, progress=progress)
@@ -73,7 +65,8 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
     for line in counts.lines():
         click.echo(safe_line(line), err=True)
     if settings.strict and not counts.clean:
-        ctx.exit(ExitCode.DATA)
+        return ExitCode.DATA
+    return None
 
 
 def _decode_hex(key_hex: str | None, value_hex: str | None) -> dict[str, Any]:

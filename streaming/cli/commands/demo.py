@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
-from groupreplay.streaming.cli.display import Display, display_options
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.options import declared_as
 from groupreplay.streaming.demo.stories import SIMULATED_ONLY, STORIES
 
 
@@ -15,35 +16,35 @@ from groupreplay.streaming.demo.stories import SIMULATED_ONLY, STORIES
 class DemoSettings:
     """The flags of ``demo``; ``seconds`` None: as long as the scenario needs."""
 
-    seconds: int | None
-    scenario: str
-    keep: bool
+    seconds: int | None = declared_as(
+        click.option(
+            "--seconds",
+            type=click.IntRange(10, 3600),
+            show_default="45, some scenarios longer",
+            help="How long to run the groups; starting the broker and Spark takes about 30 s more.",
+        )
+    )
+    scenario: str = declared_as(
+        click.option(
+            "--scenario",
+            type=click.Choice((*STORIES, *SIMULATED_ONLY)),
+            default="mixed",
+            show_default=True,
+            help="What the groups do; some scenarios are only for simulate.",
+        )
+    )
+    keep: bool = declared_as(
+        click.option("--keep", is_flag=True, help="Keep the broker running at the end, to inspect it.")
+    )
 
 
-@click.command("demo")
-@click.option(
-    "--seconds",
-    type=click.IntRange(10, 3600),
-    show_default="45, some scenarios longer",
-    help="How long to run the groups; starting the broker and Spark takes about 30 s more.",
-)
-@click.option(
-    "--scenario",
-    type=click.Choice((*STORIES, *SIMULATED_ONLY)),
-    default="mixed",
-    show_default=True,
-    help="What the groups do; some scenarios are only for simulate.",
-)
-@click.option("--keep", is_flag=True, help="Keep the broker running at the end, to inspect it.")
-@display_options
-@click.pass_context
-def command(ctx: click.Context, /, **flags: Any) -> None:
+@with_settings("demo", DemoSettings)
+def command(settings: DemoSettings) -> int | None:
     """Watch real consumer groups join, leave, crash and come back.
 
     Starts a Kafka broker on this machine (the first start downloads its jars), a few consumers and the job, and
     prints the job's events as they arrive in the topic group-events. Only needs Java 17 or 21.
     """
-    settings = DemoSettings(**flags)
     if settings.scenario in SIMULATED_ONLY:
         name = settings.scenario
         raise click.UsageError(
@@ -53,9 +54,10 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
     from groupreplay.streaming.demo.run import DemoStoppedError, run_demo
     from groupreplay.streaming.text.screen import Screen
 
-    screen = Screen(colour=ctx.ensure_object(Display).colour)
+    screen = Screen(colour=display().colour)
     try:
         run_demo(STORIES[settings.scenario], settings.seconds, screen, keep=settings.keep)
     except DemoStoppedError as stopped:
         click.echo("stopped; the broker, the consumers and the job have ended", err=True)
-        ctx.exit(128 + stopped.number)
+        return 128 + stopped.number
+    return None

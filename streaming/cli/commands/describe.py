@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupreplay.streaming.cli.cluster_flags import retention_options
-from groupreplay.streaming.cli.display import Display, display_options
-from groupreplay.streaming.cli.inputs import (
-    GroupsQuery,
-    exit_if_found,
-    group_type_option,
-    groups_query_options,
-    log_and_probes_options,
-    need_connection,
-    open_findings,
-    replaying,
-)
-from groupreplay.streaming.cli.options import option
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, replaying
+from groupreplay.streaming.cli.options import Decorator, declared_as, flag, repeated_flag, switch
 
 if TYPE_CHECKING:
     from groupreplay.streaming.kafka.topic_reader import Rows
@@ -30,66 +21,54 @@ if TYPE_CHECKING:
     _Answer = tuple[Sequence[Table], Sequence[Mapping[str, Any]], Mapping[str, Sequence[str]]]
 
 
+def _view(name: str, text: str, **attributes: Any) -> Decorator[Any]:
+    return click.option(f"--{name}", "view", flag_value=name, help=text, **attributes)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeSettings(GroupsQuery):
     """The flags of ``describe``; ``view`` is offsets, members, state or history."""
 
-    groups: Sequence[str]
-    all_groups: bool
-    view: str
-    verbose: bool
-    sort: str
-
-    @property
-    def is_history(self) -> bool:
-        """Whether the history is asked for, and not the state at one time."""
-        return self.view == "history"
-
-    def check(self) -> None:
-        """Raises UsageError when flags contradict each other."""
-        if self.all_groups == bool(self.groups):
-            raise click.UsageError("Give either --group or --all-groups.")
-        if self.is_history and self.fail_on:
-            raise click.UsageError("--fail-on needs the current state of groups: leave out --history.")
+    groups: Sequence[str] = repeated_flag("Group to describe; may be repeated.", "--group", "GROUP")
+    all_groups: bool = switch("Describe all groups.")
+    view: str = declared_as(
+        _view("offsets", "Offsets (the default).", default="offsets"),
+        _view("members", "Members and the number of their partitions."),
+        _view("state", "Coordinator, assignor, state, number of members."),
+        _view("history", "Events: when, what, which members, and why."),
+    )
+    verbose: bool = switch("More columns: epochs, assignments and targets, leader epochs.")
+    sort: str = flag(
+        "Order of the offsets.", type=click.Choice(("topic", "expires")), default="topic", show_default=False
+    )
 
 
-@click.command("describe")
-@log_and_probes_options
-@retention_options
-@option("--group", "groups", multiple=True, metavar="GROUP", help="Group to describe; may be repeated.")
-@option("--all-groups", is_flag=True, help="Describe all groups.")
-@click.option("--offsets", "view", flag_value="offsets", default="offsets", help="Offsets (the default).")
-@click.option("--members", "view", flag_value="members", help="Members and the number of their partitions.")
-@click.option("--state", "view", flag_value="state", help="Coordinator, assignor, state, number of members.")
-@click.option("--history", "view", flag_value="history", help="Events: when, what, which members, and why.")
-@group_type_option
-@option("--verbose", is_flag=True, help="More columns: epochs, assignments and targets, leader epochs.")
-@option("--sort", type=click.Choice(("topic", "expires")), default="topic", help="Order of the offsets.")
-@groups_query_options
-@display_options
-@click.pass_obj
-@click.pass_context
-def command(ctx: click.Context, display: Display, /, **flags: Any) -> None:
+@with_settings("describe", DescribeSettings)
+def command(settings: DescribeSettings) -> int:
     """Print groups with the columns of Kafka's own tools, from the offsets topic alone.
 
     Each group type has the columns of the tool for that type. json and jsonl print everything known about each
     group, whatever the view; with --history they print the rows of the table.
     """
-    settings = DescribeSettings(**flags)
-    settings.check()
-    tables, documents, found = (_history if settings.is_history else _current)(settings)
-    _print(tables, documents, settings.output, colour=display.colour)
-    exit_if_found(ctx, found)
+    is_history = settings.view == "history"
+    if settings.all_groups == bool(settings.groups):
+        raise click.UsageError("Give either --group or --all-groups.")
+    if is_history and settings.fail_on:
+        raise click.UsageError("--fail-on needs the current state of groups: leave out --history.")
+    tables, documents, found = (_history if is_history else _current)(settings)
+    _print(tables, documents, settings.output, colour=display().colour)
+    return exit_code(found)
 
 
 def _current(settings: DescribeSettings) -> _Answer:
     """The groups in the chosen view, and what ``--fail-on`` finds."""
     from groupreplay.streaming.inspection.describe import describe_tables
     from groupreplay.streaming.inspection.describe_columns import DescribeView
+    from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.inspection.groups import choose, live_groups, require
     from groupreplay.streaming.inspection.lag import with_lag
 
-    findings = open_findings(settings.fail_on)
+    findings = Findings(settings.fail_on)
     with replaying(settings, settings.groups or None) as (replay, rows):
         groups = live_groups(replay, rows, findings)
     chosen = choose(groups, types=settings.types)

@@ -5,95 +5,65 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_options, topic_options
-from groupreplay.streaming.cli.display import Display, display_options
-from groupreplay.streaming.cli.flag_values import moment
-from groupreplay.streaming.cli.options import option, output_option
+from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.options import flag, output_flag, repeated_flag, switch, time_flag
 from groupreplay.streaming.cli.policy_flags import need_event_types
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
-    from groupreplay.streaming.sinks.event_topic import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsSettings:
     """The flags of ``events``; times in milliseconds since 1970."""
 
-    source: ClusterFlags
-    topics: TopicNames
-    follow: bool
-    since: int | None
-    until: int | None
-    groups: Sequence[str]
-    types: Sequence[str]
-    min_severity: str
-    output: Literal["table", "jsonl"]
-
-    def wanted(self) -> Wanted:
-        """Which events to print.
-
-        Raises:
-            UsageError: an event type does not exist, or the flags contradict each other.
-        """
-        from groupreplay.state import Severity
-        from groupreplay.streaming.engine.replay import Filter
-        from groupreplay.streaming.sinks.event_topic import Wanted
-
-        if self.follow and self.until is not None:
-            raise click.UsageError("--follow never ends: leave out either --follow or --until.")
-        return Wanted(
-            groups=self.groups,
-            least_severity=Severity[self.min_severity.upper()],
-            filter=Filter(types=need_event_types(self.types), since_ms=self.since, until_ms=self.until),
-        )
+    source: ClusterFlags = cluster_flags()
+    topics: TopicNames = topic_flags("events")
+    follow: bool = switch("Continue with new events; without --since print only new events.")
+    since: int | None = time_flag("Only events at or after this time, or an age such as 2h.")
+    until: int | None = time_flag("Only events before this time.")
+    groups: Sequence[str] = repeated_flag("Only these groups; may be repeated.", "--group", "GLOB")
+    types: Sequence[str] = repeated_flag(
+        "Only these events, for example rebalance.stuck; may be repeated.", "--type", "EVENT"
+    )
+    min_severity: str = flag(
+        "Lowest severity to print.",
+        type=click.Choice(("info", "warn", "error"), case_sensitive=False),
+        default="info",
+    )
+    output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
 
 
-@click.command("events")
-@cluster_options
-@topic_options("events")
-@option("--follow", is_flag=True, help="Continue with new events; without --since print only new events.")
-@option(
-    "--since", type=moment, metavar="TIME", help="Only events at or after this time, or an age such as 2h."
-)
-@option("--until", type=moment, metavar="TIME", help="Only events before this time.")
-@option("--group", "groups", multiple=True, metavar="GLOB", help="Only these groups; may be repeated.")
-@option(
-    "--type",
-    "types",
-    multiple=True,
-    metavar="EVENT",
-    help="Only these events, for example rebalance.stuck; may be repeated.",
-)
-@option(
-    "--min-severity",
-    type=click.Choice(("info", "warn", "error"), case_sensitive=False),
-    default="info",
-    show_default=True,
-    help="Lowest severity to print.",
-)
-@output_option("table", "jsonl")
-@display_options
-@click.pass_obj
-def command(display: Display, /, **flags: Any) -> None:
+@with_settings("events", EventsSettings)
+def command(settings: EventsSettings) -> None:
     """Print the events that the job has written, ordered by time, each once.
 
     Reads the topic group-events on the cluster of the job's topics, without joining a consumer group. With
     --follow, also prints events as they arrive. jsonl prints one unchanged CloudEvent per line.
     """
-    from groupreplay.streaming.sinks.event_topic import EventTopic
+    from groupreplay.state import Severity
+    from groupreplay.streaming.engine.replay import Filter
+    from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
     from groupreplay.streaming.text.event_text import line_of
     from groupreplay.streaming.text.screen import Screen
     from groupreplay.streaming.text.terminal import escape_json
 
-    settings = EventsSettings(**flags)
-    wanted = settings.wanted()
+    if settings.follow and settings.until is not None:
+        raise click.UsageError("--follow never ends: leave out either --follow or --until.")
+    types = need_event_types(settings.types)
+    wanted = Wanted(
+        groups=settings.groups,
+        least_severity=Severity[settings.min_severity.upper()],
+        filter=Filter(types=types, since_ms=settings.since, until_ms=settings.until),
+    )
     topic = EventTopic(settings.source.need(), settings.topics.events, wanted)
-    screen = Screen(colour=display.colour)
+    screen = Screen(colour=display().colour)
     for value in topic.read(follow=settings.follow):
         if settings.output == "jsonl":
             click.echo(escape_json(value.decode()))

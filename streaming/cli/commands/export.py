@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from groupreplay.streaming.cli.cluster_flags import (
-    ClusterFlags,
-    cluster_options,
-    sink_options,
-    topic_options,
-)
-from groupreplay.streaming.cli.display import display_options
+from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
+from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.flag_values import duration, listen_address
-from groupreplay.streaming.cli.options import option
+from groupreplay.streaming.cli.options import flag
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
@@ -26,43 +21,30 @@ if TYPE_CHECKING:
 class ExportSettings:
     """The flags of ``export``; ``heartbeat_timeout`` in milliseconds."""
 
-    source: ClusterFlags
-    sink: ClusterFlags
-    topics: TopicNames
-    listen: tuple[str, int]
-    max_groups: int
-    heartbeat_timeout: int | None
+    source: ClusterFlags = cluster_flags()
+    sink: ClusterFlags = sink_flags()
+    topics: TopicNames = topic_flags("events", "states", "job")
+    listen: tuple[str, int] = flag(
+        "Address of the HTTP server; port 0 takes a free port.",
+        type=listen_address,
+        default="127.0.0.1:9408",
+        metavar="HOST:PORT",
+    )
+    max_groups: int = flag(
+        "Maximum number of groups with gauges; conditions and counters cover all groups.",
+        type=click.IntRange(min=0),
+        default=5_000,
+    )
+    heartbeat_timeout: int | None = flag(
+        "Report the job as down after this time without a heartbeat, for example 30s; by default three "
+        "triggers of the job.",
+        type=duration,
+        metavar="DURATION",
+    )
 
 
-@click.command("export")
-@cluster_options
-@sink_options
-@topic_options("events", "states", "job")
-@option(
-    "--listen",
-    type=listen_address,
-    default="127.0.0.1:9408",
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Address of the HTTP server; port 0 takes a free port.",
-)
-@option(
-    "--max-groups",
-    type=click.IntRange(min=0),
-    default=5_000,
-    show_default=True,
-    help="Maximum number of groups with gauges; conditions and counters cover all groups.",
-)
-@option(
-    "--heartbeat-timeout",
-    type=duration,
-    metavar="DURATION",
-    help="Report the job as down after this time without a heartbeat, for example 30s; by default three "
-    "triggers of the job.",
-)
-@display_options
-@click.pass_context
-def command(ctx: click.Context, /, **flags: Any) -> None:
+@with_settings("export", ExportSettings)
+def command(settings: ExportSettings) -> int:
     """Serve metrics from the job's topics to Prometheus: /metrics, with /healthz and /readyz.
 
     Reads group-states, group-events and group-job on the cluster of the job's topics, without joining a
@@ -75,7 +57,6 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
     from groupreplay.streaming.exporter.server import Exporter, open_server
     from groupreplay.streaming.kafka.clients import Connection
 
-    settings = ExportSettings(**flags)
     cluster = settings.sink.find() or settings.source.need()
     timeout = None if settings.heartbeat_timeout is None else settings.heartbeat_timeout / 1000
     with stop_requests() as stop:
@@ -93,4 +74,4 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
             pass
         server.shutdown()
         feed.close()
-    ctx.exit(stop.exit_code)
+    return stop.exit_code

@@ -4,57 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
-from groupreplay.streaming.cli.cluster_flags import retention_options
-from groupreplay.streaming.cli.display import Display, display_options
-from groupreplay.streaming.cli.flag_values import duration, names
-from groupreplay.streaming.cli.inputs import (
-    GroupsQuery,
-    exit_if_found,
-    group_type_option,
-    groups_query_options,
-    log_and_probes_options,
-    need_connection,
-    open_findings,
-    replaying,
-)
-from groupreplay.streaming.cli.options import option
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.flag_values import duration
+from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, replaying
+from groupreplay.streaming.cli.options import flag, names_flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSettings(GroupsQuery):
     """The flags of ``list``; ``expiring`` in milliseconds."""
 
-    states: Sequence[str]
-    expiring: int | None
+    states: Sequence[str] = names_flag("Only groups in these states, for example stable,empty.", "--state")
+    expiring: int | None = flag(
+        "Only groups with offsets that expire within this time, for example 24h.",
+        type=duration,
+        metavar="DURATION",
+    )
 
 
-@click.command("list")
-@log_and_probes_options
-@retention_options
-@group_type_option
-@option(
-    "--state",
-    "states",
-    type=names,
-    default="",
-    metavar="NAMES",
-    help="Only groups in these states, for example stable,empty.",
-)
-@option(
-    "--expiring",
-    type=duration,
-    metavar="DURATION",
-    help="Only groups with offsets that expire within this time, for example 24h.",
-)
-@groups_query_options
-@display_options
-@click.pass_obj
-@click.pass_context
-def command(ctx: click.Context, display: Display, /, **flags: Any) -> None:
+@with_settings("list", ListSettings)
+def command(settings: ListSettings) -> int:
     """Print all groups, as kafka-consumer-groups.sh --list does, from the offsets topic alone.
 
     RISK is the worst active condition; groupreplay describe --state --verbose shows all of them. With
@@ -62,24 +35,23 @@ def command(ctx: click.Context, display: Display, /, **flags: Any) -> None:
     first; with --with-lag also how many records a consumer would then read again, or skip, depending on
     auto.offset.reset.
     """
-    from groupreplay.streaming.inspection import expiring
-    from groupreplay.streaming.inspection.group_list import list_table, summary
+    from groupreplay.streaming.inspection import group_list
+    from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.inspection.groups import choose, live_groups
     from groupreplay.streaming.inspection.lag import with_lag
     from groupreplay.streaming.text.terminal import show
 
-    settings = ListSettings(**flags)
     if settings.with_lag and settings.expiring is None:
         raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
-    findings = open_findings(settings.fail_on)
+    findings = Findings(settings.fail_on)
     with replaying(settings) as (replay, rows):
         groups = live_groups(replay, rows, findings)
     groups = choose(groups, types=settings.types, states=settings.states)
     if settings.expiring is None:
-        table, documents = list_table(groups), map(summary, groups)
+        table, documents = group_list.list_table(groups), map(group_list.summary, groups)
     else:
-        groups = expiring.expiring(groups, replay.latest_ms + settings.expiring)
+        groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
         groups = with_lag(groups, need_connection(rows)) if settings.with_lag else groups
-        table, documents = expiring.expiring_table(groups), map(expiring.expiring_summary, groups)
-    show(table, documents, settings.output, colour=display.colour)
-    exit_if_found(ctx, findings.lines(groups, replay))
+        table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
+    show(table, documents, settings.output, colour=display().colour)
+    return exit_code(findings.lines(groups, replay))

@@ -5,23 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from groupreplay.streaming.cli.cluster_flags import retention_options
-from groupreplay.streaming.cli.display import Display, display_options
-from groupreplay.streaming.cli.flag_values import moment
+from groupreplay.streaming.cli.cluster_flags import retention_flags
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.display import display
 from groupreplay.streaming.cli.inputs import (
     LogInput,
     context_of,
-    log_and_probes_options,
+    log_and_probes_flags,
     open_rows,
     warn_of_losses,
     with_probes,
 )
-from groupreplay.streaming.cli.options import option, output_option, pairs_option
-from groupreplay.streaming.cli.policy_flags import need_event_types, redact_options, rules_options
+from groupreplay.streaming.cli.options import output_flag, repeated_flag, time_flag
+from groupreplay.streaming.cli.policy_flags import (
+    labels_flag,
+    member_events_flag,
+    need_event_types,
+    redaction_flags,
+    rules_flags,
+)
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
@@ -35,47 +41,26 @@ _COLOURS: Final = {"WARN": "yellow", "ERROR": "red"}
 class ReplaySettings:
     """The flags of ``replay``; times in milliseconds since 1970."""
 
-    log: LogInput
-    retention: RetentionFlags
-    groups: Sequence[str]
-    types: Sequence[str]
-    since: int | None
-    until: int | None
-    member_events: bool
-    complete_since: int | None
-    labels: Mapping[str, str]
-    redaction: Redaction | None
-    rules: RulesSource
-    output: Literal["table", "jsonl"]
+    log: LogInput = log_and_probes_flags()
+    retention: RetentionFlags = retention_flags()
+    groups: Sequence[str] = repeated_flag("Only this group; may be repeated.", "--group", "GROUP")
+    types: Sequence[str] = repeated_flag(
+        "Only these events, for example rebalance.completed; may be repeated.", "--type", "EVENT"
+    )
+    since: int | None = time_flag("Only events at or after this time.")
+    until: int | None = time_flag("Only events before this time.")
+    member_events: bool = member_events_flag()
+    complete_since: int | None = time_flag(
+        "No record since this time is missing: a first commit after it proves that the group is new."
+    )
+    labels: Mapping[str, str] = labels_flag()
+    redaction: Redaction | None = redaction_flags()
+    rules: RulesSource = rules_flags()
+    output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
 
 
-@click.command("replay")
-@log_and_probes_options
-@retention_options
-@option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group; may be repeated.")
-@option(
-    "--type",
-    "types",
-    multiple=True,
-    metavar="EVENT",
-    help="Only these events, for example rebalance.completed; may be repeated.",
-)
-@option("--since", type=moment, metavar="TIME", help="Only events at or after this time.")
-@option("--until", type=moment, metavar="TIME", help="Only events before this time.")
-@option("--member-events", is_flag=True, help="Also emit member.joined, member.left and member.updated.")
-@option(
-    "--complete-since",
-    type=moment,
-    metavar="TIME",
-    help="No record since this time is missing: a first commit after it proves that the group is new.",
-)
-@pairs_option("--label", "labels", help="Label to add to every event; may be repeated.")
-@redact_options
-@rules_options
-@output_option("table", "jsonl")
-@display_options
-@click.pass_obj
-def command(display: Display, /, **flags: Any) -> None:
+@with_settings("replay", ReplaySettings)
+def command(settings: ReplaySettings) -> None:
     """Print the events of all groups ordered by time, as the job would emit them, without Spark.
 
     jsonl prints the job's CloudEvents, one per line. The job has read every record since its first start; here
@@ -84,7 +69,6 @@ def command(display: Display, /, **flags: Any) -> None:
     from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
     from groupreplay.streaming.text.terminal import Progress
 
-    settings = ReplaySettings(**flags)
     policy = settings.rules.load()
     wanted = Filter(types=need_event_types(settings.types), since_ms=settings.since, until_ms=settings.until)
     with Progress("records read") as progress:
@@ -101,7 +85,7 @@ def command(display: Display, /, **flags: Any) -> None:
         )
         replay = Replay(context, settings.groups or None)
         events = events_in_order(replay.feed(rows), wanted)
-        _print_events(events, progress.close, settings.output, colour=display.colour)
+        _print_events(events, progress.close, settings.output, colour=display().colour)
     warn_of_losses(replay)
 
 

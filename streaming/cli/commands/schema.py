@@ -5,37 +5,28 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
-from groupreplay.streaming.cli.display import display_options
-from groupreplay.streaming.cli.options import option
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.options import declared_as, flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaSettings:
     """The argument and the flag of ``schema``."""
 
-    event: str | None
-    output_folder: Path | None
+    event: str | None = declared_as(click.argument("event", required=False))
+    output_folder: Path | None = flag(
+        "Write one file per event into this folder.", "-o", type=click.Path(path_type=Path), metavar="FOLDER"
+    )
 
 
-@click.command("schema")
-@click.argument("event", required=False)
-@option(
-    "-o",
-    "--output-folder",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Write one file per event into this folder.",
-)
-@display_options
-def command(**flags: Any) -> None:
+@with_settings("schema", SchemaSettings)
+def command(settings: SchemaSettings) -> None:
     """Print the JSON Schema of EVENT (for example rebalance.completed), or of all events by name."""
     from groupreplay.state.output.schemas import json_schemas
 
-    settings = SchemaSettings(**flags)
     event, schemas = settings.event, json_schemas()
     if event is not None and event not in schemas:
         raise click.UsageError(f"There is no event {event!r}; there are {', '.join(schemas)}.")

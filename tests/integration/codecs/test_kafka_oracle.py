@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 import pytest
 
-from groupreplay.codecs import (
-    REGISTRY,
-    Key,
-    Value,
-    decode_key,
-    decode_value,
-    encode_key,
-    encode_value,
-    to_json,
-)
-from groupreplay.streaming.local.jars import jar_paths
+from groupreplay.codecs import REGISTRY, Key, Value, decode_key, decode_value, encode_key, encode_value
+from groupreplay.codecs.kafka_json import to_json
 from support.histories.record_samples import random_record, with_unknown_tags
-from support.kafka.kafka_classes import KafkaClasses, kafka_classes
+from support.kafka.kafka_classes import KafkaClasses
 
 pytestmark = pytest.mark.broker
 
 #: Written by the previews 3.9 and 4.0 only; an unknown type to every later broker.
 UNKNOWN_TO_KAFKA = {9}
 #: Tagged fields that 4.4 added: bytes that 4.3.1 keeps, but does not print.
-NEWER_THAN_4_3 = ("storedDescriptionTopologyEpoch", "failedDescriptionTopologyEpoch")
+NEWER_THAN_4_3 = {
+    "storedDescriptionTopologyEpoch": "stored_description_topology_epoch",
+    "failedDescriptionTopologyEpoch": "failed_description_topology_epoch",
+}
 
 _BATCH = 2_000
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[KafkaClasses]:
-    """The classes of 4.3.1."""
-    with kafka_classes(jar_paths("broker-4.3.1")) as classes:
-        yield classes
 
 
 def compare(kafka: KafkaClasses, records: list[tuple[Key, Value | None]], random: Random) -> None:
@@ -53,7 +39,9 @@ def compare(kafka: KafkaClasses, records: list[tuple[Key, Value | None]], random
     for (key, value), theirs, expected in zip(records, kafka.write(printed), printed, strict=True):
         read = decode_key(theirs[0])
         assert read == key
-        if theirs[1] is not None and not any(getattr(value, name, -1) != -1 for name in _newer_attributes()):
+        if theirs[1] is not None and not any(
+            getattr(value, name, -1) != -1 for name in NEWER_THAN_4_3.values()
+        ):
             assert decode_value(key, theirs[1]) == value
         assert to_json(key, decode_value(key, theirs[1])) == expected  # type: ignore[arg-type]
     tagged = [
@@ -68,29 +56,19 @@ def compare(kafka: KafkaClasses, records: list[tuple[Key, Value | None]], random
     ]
 
 
-def _newer_attributes() -> tuple[str, ...]:
-    return ("stored_description_topology_epoch", "failed_description_topology_epoch")
-
-
 def generated(random: Random, many: int) -> list[tuple[Key, Value | None]]:
     """Equally many records of every type that 4.3.1 knows."""
     types = sorted(set(REGISTRY) - UNKNOWN_TO_KAFKA)
     return [random_record(random, types[index % len(types)]) for index in range(many)]
 
 
-def test_6000_generated_records_agree_with_kafka(kafka: KafkaClasses) -> None:
-    """All types, versions, nulls, tags and lengths: the same values and bytes in both directions."""
-    random = Random(431)
-    for _ in range(3):
-        compare(kafka, generated(random, _BATCH), random)
-
-
-@pytest.mark.long
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", range(10))
-def test_60000_generated_records_agree_with_kafka(kafka: KafkaClasses, seed: int) -> None:
-    """The same over ten times as many records."""
-    random = Random(f"long {seed}")
+@pytest.mark.parametrize(
+    "seed", [431, *(pytest.param(f"long {number}", marks=pytest.mark.long) for number in range(10))]
+)
+def test_6000_generated_records_agree_with_kafka(kafka: KafkaClasses, seed: int | str) -> None:
+    """All types, versions, nulls, tags and lengths: the same values and bytes in both directions."""
+    random = Random(seed)
     for _ in range(3):
         compare(kafka, generated(random, _BATCH), random)
 

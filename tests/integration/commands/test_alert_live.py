@@ -4,100 +4,45 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
 import yaml
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
 
-from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.exporter.collector import group_label
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.job.jobs import RunningJob, running_job, topic_names
+from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
 from support.job.sink_messages import document, stable
+from support.kafka.clients import make_topics, produce
+from support.kafka.polled_members import PolledMembers
+from support.kafka.secured import free_ports
 from support.kafka.waiting import wait_until
 from support.tools.monitoring_files import PROMETHEUS, alerts, queries
 from support.tools.monitoring_files import RULES as ALERTS
 from support.tools.prometheus_tools import prometheus_tool
 
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
-
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
-PATIENCE_SECONDS = 240.0
 LOWERED = ("--rule", "rebalance.stuck.threshold_ms=3000", "--rule", "rebalance.slow.threshold_ms=2000")
 #: As unpleasant as a client can make it.
+TOPIC = "alert-live-orders"
 GROUP = 'alert "live"\n\\ {x} \x1b[31m'
 #: What has no answer while a group is stuck and all else is well.
 MAY_BE_EMPTY = {
     *(f"alert {alert['alert']}" for alert in alerts() if alert["alert"] != "ConsumerGroupRebalanceStuck"),
-    "panel First offsets to expire A",
-    "panel Rebalances per hour, the busiest 20 A",
-    "panel What the job cannot see A",
+    "panel Next offsets to expire A",
+    "panel Rebalances per hour, top 20 groups A",
+    "panel Problems of the job A",
 }
 #: A client in Java could even do this.
 WORSE = "nul\x00\u202e" + "x" * 30_000
-
-
-def ignore(*_: object) -> None:
-    """With callbacks of its own a consumer takes part in a rebalance only when it polls."""
-
-
-def free_port() -> int:
-    """Prometheus takes no 0: it would not say which one it got."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Members:
-    """Consumers of one group, polled in turn unless they are told to be stuck."""
-
-    def __init__(self, servers: str, topic: str) -> None:
-        self._servers, self._topic = servers, topic
-        self._consumers: dict[str, Consumer] = {}
-        self.stuck = ""
-
-    def join(self, name: str) -> None:
-        """One more."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._servers,
-                "group.id": GROUP,
-                "client.id": name,
-                "session.timeout.ms": 10_000,
-                "heartbeat.interval.ms": 500,
-                "max.poll.interval.ms": 240_000,
-                "log_level": 0,
-            }
-        )
-        consumer.subscribe([self._topic], on_assign=ignore, on_revoke=ignore)
-        self._consumers[name] = consumer
-
-    def poll(self) -> None:
-        """Everybody once who is not stuck."""
-        for name, consumer in self._consumers.items():
-            if name != self.stuck:
-                consumer.poll(0)
-
-    def owned(self) -> list[int]:
-        """How many partitions each has."""
-        return [len(consumer.assignment()) for consumer in self._consumers.values()]
-
-    def close(self) -> None:
-        """All leave."""
-        for consumer in self._consumers.values():
-            consumer.close()
 
 
 class Monitored:
@@ -106,8 +51,8 @@ class Monitored:
     def __init__(self, broker: EmbeddedBroker, folder: Path, exit_: ExitStack) -> None:
         servers = broker.bootstrap_servers
         topics = topic_names("alert-live")
-        create_topics(AdminClient({"bootstrap.servers": servers}), {"alert-live-orders": 4})
-        self.members = Members(servers, "alert-live-orders")
+        make_topics(servers, {TOPIC: 4})
+        self.members = PolledMembers(servers, timeout_ms=240_000)
         exit_.callback(self.members.close)
         flags = ("--probe-interval", "1", *LOWERED)
         self.job: RunningJob = exit_.enter_context(
@@ -119,11 +64,11 @@ class Monitored:
         exporter = exit_.enter_context(GuardedProcess(command, folder / "exporter.log"))
         wait_until(lambda: "metrics on" in exporter.tail())
         (self.exporter,) = re.findall(r"http://(127\.0\.0\.1:\d+)/metrics", exporter.tail())
-        self.address = f"127.0.0.1:{free_port()}"
+        # Prometheus takes no 0: it would not say which one it got.
+        self.address = f"127.0.0.1:{free_ports(1)[0]}"
         self._log = folder / "prometheus.log"
         self.prometheus = self._prometheus(folder)
         exit_.callback(self.prometheus.end, 15)
-        self._producer, self._states = Producer({"bootstrap.servers": servers}), topics.states
 
     def _prometheus(self, folder: Path) -> GuardedProcess:
         config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
@@ -158,22 +103,19 @@ class Monitored:
 
     def write_document(self, group_id: str) -> None:
         """A group that no client here could make."""
-        self._producer.produce(self._states, document(stable()[0], group_id), group_id.encode())
-        assert self._producer.flush(30) == 0
+        produce(
+            self.job.server, self.job.topics.states, [(group_id.encode(), document(stable()[0], group_id))]
+        )
 
     def wait(self, condition: Callable[[], object]) -> None:
         """Polls the members meanwhile, and looks at the condition now and then."""
-        looked = [0.0, False]
 
-        def turn() -> bool:
-            self.members.poll()
-            if time.monotonic() - looked[0] > 0.5:
-                assert self.prometheus.exit_code is None, self._log.read_text()
-                assert self.job.process.exit_code is None, self.job.process.tail()
-                looked[:] = [time.monotonic(), bool(condition())]
-            return bool(looked[1])
+        def checked() -> bool:
+            assert self.prometheus.exit_code is None, self._log.read_text()
+            assert self.job.process.exit_code is None, self.job.process.tail()
+            return bool(condition())
 
-        wait_until(turn, PATIENCE_SECONDS, pause=0.01)
+        self.members.wait_until(checked, PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -192,17 +134,17 @@ def test_an_alert_fires_and_ends(monitored: Monitored) -> None:
     """
     members, label = monitored.members, group_label(GROUP)
     stuck = ("ConsumerGroupRebalanceStuck", label)
-    members.join("a")
-    members.join("b")
-    monitored.wait(lambda: members.owned() == [2, 2])
+    members.join("a", GROUP, TOPIC)
+    members.join("b", GROUP, TOPIC)
+    monitored.wait(lambda: members.owned("a", "b") == [2, 2])
     monitored.write_document(WORSE)
     state = "kafka_consumergroup_group_state"
     monitored.wait(lambda: monitored.values(state) == {label: 3, group_label(WORSE): 3})
     assert monitored.values("groupreplay_exporter_unreadable_total") == {"": 0}
     assert monitored.alerts().get(stuck) is None
 
-    members.stuck = "a"
-    members.join("c")
+    members.stuck.add("a")
+    members.join("c", GROUP, TOPIC)
     monitored.wait(lambda: monitored.alerts().get(stuck) == "firing")
     lasting = "kafka_consumergroup_rebalance_in_progress_seconds >= 3"
     monitored.wait(lambda: monitored.values(state)[label] == 1 and label in monitored.values(lasting))
@@ -213,7 +155,7 @@ def test_an_alert_fires_and_ends(monitored: Monitored) -> None:
     assert empty <= MAY_BE_EMPTY
 
     before = monitored.values("kafka_consumergroup_rebalances_total")[label]
-    members.stuck = ""
+    members.stuck.clear()
     monitored.wait(lambda: stuck not in monitored.alerts() and monitored.values(state).get(label) == 3)
     monitored.wait(lambda: monitored.values("kafka_consumergroup_rebalances_total")[label] > before)
 

@@ -6,31 +6,22 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.check import cluster_checks
 from groupreplay.streaming.check.result import CheckSettings, Status, Subject
-from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke
-from support.job.jobs import topic_names
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.jobs import topic_flags, topic_names
+from support.kafka.clients import commit_once, make_topics, open_transaction
 
 pytestmark = pytest.mark.broker
-
-
-def flags(topics: TopicNames) -> list[str]:
-    """The names of a test's topics as flags."""
-    kinds = ("events", "states", "dead_letters", "job", "probes")
-    return [word for kind in kinds for word in (f"--{kind.replace('_', '-')}-topic", getattr(topics, kind))]
 
 
 def test_a_cluster_without_logins(
@@ -38,10 +29,9 @@ def test_a_cluster_without_logins(
 ) -> None:
     """All is well and the exit code is 0; a topic with a wrong clean-up is a warning; nothing is created."""
     topics = topic_names(unique("t"))
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_topics([NewTopic(topics.states, 1, 1)])[topics.states].result(30)
+    admin = make_topics(broker.bootstrap_servers, {topics.states: 1})
     words = ["check", "--bootstrap-server", broker.bootstrap_servers, "--checkpoint", tmp_path / "new"]
-    result = invoke(*words, *flags(topics), "-o", "json")
+    result = invoke(*words, *topic_flags(topics), "-o", "json")
     assert result.exit_code == ExitCode.OK, result.output
     found = {one["check"]: one for one in json.loads(result.stdout)}
     # Whether a record comes by while the clock is looked at is up to other tests.
@@ -70,11 +60,8 @@ def test_an_open_transaction(
     broker: EmbeddedBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Commits whose transaction does not end hold back all that follows: said with its age, and what finds it."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": unique("tx")})
-    producer.init_transactions(30)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     topic = unique("orders")
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    admin = make_topics(broker.bootstrap_servers, {topic: 1})
     subject = Subject(CheckSettings(source=Cluster(bootstrap_servers=broker.bootstrap_servers)))
 
     def seen(later_ms: int) -> tuple[Status, bool]:
@@ -84,10 +71,9 @@ def test_an_open_transaction(
 
     consumer = Connection(subject.settings.source).consumer()
     broker_id = next(iter(admin.list_topics(timeout=10).brokers))
-    producer.begin_transaction()
+    place = TopicPartition(topic, 0, 5)
+    producer = open_transaction(broker.bootstrap_servers, unique("tx"), consumer, place)
     try:
-        metadata = consumer.consumer_group_metadata()
-        producer.send_offsets_to_transaction([TopicPartition(topic, 0, 5)], metadata, 30)
         outcomes = [seen(0), seen(61_000), seen(901_000)]
     finally:
         producer.abort_transaction(30)
@@ -97,28 +83,16 @@ def test_an_open_transaction(
 
 def test_the_clock_of_the_broker(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
     """A commit that comes while the check looks dates the broker's clock, which is ours here."""
-    from groupreplay.streaming.demo.scenario import create_topics
-
     topic = unique("orders")
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    create_topics(admin, {topic: 1})
+    make_topics(broker.bootstrap_servers, {topic: 1})
     subject = Subject(CheckSettings(source=Cluster(bootstrap_servers=broker.bootstrap_servers)))
     newest = subject.source.newest_ms
-    commits = iter(range(1_000))
 
     def after_a_commit(name: str, partitions: int) -> int | None:
-        _commit(broker.bootstrap_servers, unique("g"), topic, next(commits))
+        commit_once(broker.bootstrap_servers, unique("g"), TopicPartition(topic, 0, 1))
         return newest(name, partitions)
 
     subject.source.newest_ms = after_a_commit  # type: ignore[method-assign]
     (found,) = cluster_checks.clock(subject)
     assert (found.status, "of this machine's" in found.found) == (Status.OK, True)
     assert subject.offsets_topic.topic == OFFSETS_TOPIC
-
-
-def _commit(server: str, group: str, topic: str, offset: int) -> None:
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
-    admin = AdminClient({"bootstrap.servers": server})
-    request = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
-    admin.alter_consumer_group_offsets([request])[group].result(30)

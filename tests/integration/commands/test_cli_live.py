@@ -6,32 +6,30 @@ import csv
 import io
 import itertools
 import json
-import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.inspection.capture import capture
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke
+from support.job.replays import event_name
+from support.kafka.clients import commit_once, make_topics, new_consumer, open_transaction
+from support.kafka.kafka_classes import java_command
 from support.kafka.waiting import wait_until
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.broker
 
@@ -64,25 +62,15 @@ class World:
 @pytest.fixture(scope="module")
 def world(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Two members (one static); groups that are empty, simple, deleted, or commit in transactions."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(30)
+    server = broker.bootstrap_servers
+    admin = make_topics(server, {TOPIC: 4})
     with ExitStack() as stack:
 
         def join(group: str, **settings: str) -> Consumer:
-            consumer = Consumer(
-                {
-                    "bootstrap.servers": broker.bootstrap_servers,
-                    "group.id": group,
-                    "enable.auto.commit": False,
-                    "heartbeat.interval.ms": 500,
-                    **settings,
-                }
-            )
-            stack.enter_context(closing(consumer))
-            consumer.subscribe([TOPIC])
-            return consumer
+            consumer = new_consumer(server, group, TOPIC, heartbeat_interval_ms=500, **settings)
+            return stack.enter_context(closing(consumer))
 
-        two = [join(TWO, **{"client.id": "one"}), join(TWO, **{"group.instance.id": "static-2"})]
+        two = [join(TWO, client_id="one"), join(TWO, group_instance_id="static-2")]
         wait_until(lambda: [one.poll(0.1) for one in two] and all(len(one.assignment()) == 2 for one in two))
         two[0].commit(offsets=[TopicPartition(TOPIC, 0, 7, "a note")], asynchronous=False)
         for group in (LEFT, DELETED):
@@ -91,26 +79,19 @@ def world(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> I
             leaver.commit(offsets=[TopicPartition(TOPIC, 1, 3)], asynchronous=False)
             leaver.close()
         wait_until(lambda: admin.delete_consumer_groups([DELETED])[DELETED].result(30) is None)
-        simple = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": SIMPLE})
-        simple.commit(offsets=[TopicPartition(TOPIC, 2, 9)], asynchronous=False)
-        simple.close()
-        pay(broker.bootstrap_servers, join(PAID))
+        commit_once(server, SIMPLE, TopicPartition(TOPIC, 2, 9))
+        pay(server, join(PAID))
         path = tmp_path_factory.mktemp("capture") / "offsets.parquet"
-        captured = invoke("capture", "--bootstrap-server", broker.bootstrap_servers, "-o", path)
+        captured = invoke("capture", "--bootstrap-server", server, "-o", path)
         assert (captured.exit_code, captured.stdout) == (0, "")
-        yield World(broker.bootstrap_servers, path, admin)
+        yield World(server, path, admin)
 
 
 def pay(server: str, consumer: Consumer) -> None:
     """Offsets inside transactions: one committed, one aborted."""
     wait_until(lambda: consumer.poll(0.1) or consumer.assignment())
-    producer = Producer({"bootstrap.servers": server, "transactional.id": "cli-live-tx"})
-    producer.init_transactions(30)
-    for offset, end in ((5, producer.commit_transaction), (6, producer.abort_transaction)):
-        producer.begin_transaction()
-        place = TopicPartition(TOPIC, 3, offset)
-        producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), 30)
-        end(30)
+    for offset, end in ((5, Producer.commit_transaction), (6, Producer.abort_transaction)):
+        end(open_transaction(server, "cli-live-tx", consumer, TopicPartition(TOPIC, 3, offset)), 30)
 
 
 def sources(world: World) -> list[list[object]]:
@@ -124,15 +105,14 @@ def kafka_prints(world: World, formatter: str) -> dict[str, list[Any]]:
     It reads as many records as the capture has: waiting for silence would depend on the machine's speed.
     """
     partitions = pq.read_table(world.capture, columns=["partition"])["partition"].to_pylist()
-    command = [
-        *(find_java().executable, "-cp", os.pathsep.join(map(str, jar_paths("broker-4.3.1")))),
+    command = java_command(
         *("org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", world.server),
         *("--topic", OFFSETS_TOPIC, "--partition", PARTITION, "--offset", "earliest"),
         *("--max-messages", partitions.count(PARTITION)),
         *("--isolation-level", "read_committed"),
         *("--formatter", f"org.apache.kafka.tools.consumer.{formatter}"),
-    ]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True, timeout=240)
+    )
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
     return by_group(done.stdout)
 
 
@@ -256,15 +236,15 @@ def test_capture_and_topic_replay_alike(world: World) -> None:
     identity = Connection(Cluster(bootstrap_servers=world.server)).identify(OFFSETS_TOPIC)
     assert events[0]["id"].startswith(f"{OFFSETS_TOPIC}-{identity.era}-")
     assert {event["data"]["cluster_id"] for event in events} == {identity.cluster_id}
-    told = [event["type"].split(".", 1)[1] for event in events if event["data"]["group_id"] == DELETED]
+    told = [event_name(event) for event in events if event["data"]["group_id"] == DELETED]
     assert told == [
-        "group.created.v1",
-        "rebalance.completed.v1",
-        "member.joined.v1",
-        "group.emptied.v1",
-        "member.left.v1",
-        "offsets.deleted.v1",
-        "group.deleted.v1",
+        "group.created",
+        "rebalance.completed",
+        "member.joined",
+        "group.emptied",
+        "member.left",
+        "offsets.deleted",
+        "group.deleted",
     ]
 
 
@@ -291,7 +271,7 @@ def test_capture_can_follow(world: World, tmp_path: Path, unique: Callable[[str]
 
     def clock() -> float:
         if not followed:
-            commit_late(world.server, group)
+            commit_once(world.server, group, TopicPartition(TOPIC, 0, 42))
             followed.append(0)
         return 1e9 if len(followed) > 1 else 0.0
 
@@ -304,13 +284,6 @@ def test_capture_can_follow(world: World, tmp_path: Path, unique: Callable[[str]
     assert count == followed[-1] == pq.ParquetFile(path).metadata.num_rows
     (picture,) = json.loads(invoke("describe", "--from-file", path, "--group", group, "-o", "json").stdout)
     assert [one["offset"] for one in picture["offsets"]] == [42]
-
-
-def commit_late(server: str, group: str) -> None:
-    """One committed offset of a group without members."""
-    consumer = Consumer({"bootstrap.servers": server, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(TOPIC, 0, 42)], asynchronous=False)
-    consumer.close()
 
 
 def test_interrupted_following_keeps_the_file(world: World, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.kafka.waiting import wait_until
+
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 
 START_SECONDS = 240.0
@@ -56,16 +58,19 @@ def still_running(processes: set[psutil.Process]) -> set[psutil.Process]:
     return {one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE}
 
 
-def watch_until(
-    process: subprocess.Popen[str], seconds: float, done: Callable[[], object]
+def watch(
+    process: subprocess.Popen[str],
+    seconds: float = START_SECONDS,
+    until: Callable[[], object] = lambda: False,
 ) -> set[psutil.Process]:
-    """Waits for a condition; all processes that were seen on the way."""
+    """Waits for the end of the demo or until this holds; all processes that were seen on the way."""
     seen: set[psutil.Process] = set()
-    end = time.monotonic() + seconds
-    while not done():
+
+    def ended() -> bool:
         seen.update(descendants(process.pid))
-        assert time.monotonic() < end, "took too long"
-        time.sleep(0.2)
+        return process.poll() is not None or bool(until())
+
+    wait_until(ended, seconds, pause=0.2)
     return seen
 
 
@@ -83,7 +88,7 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
     The groups stand in the summary as the story has left them. No process and no file stays behind.
     """
     with demo(tmp_path, "--seconds", "20") as process:
-        seen = watch_until(process, START_SECONDS + 60, lambda: process.poll() is not None)
+        seen = watch(process, START_SECONDS + 60)
     output, errors = (tmp_path / "out").read_text(), (tmp_path / "err").read_text()
     assert process.returncode == 0, errors
     assert len(seen) > 5
@@ -129,7 +134,7 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
 def test_a_scenario_is_played_with_real_clients(tmp_path: Path) -> None:
     """A member that hangs: the job says in whose way the others are, and that it is over when it is killed."""
     with demo(tmp_path, "--scenario", "stuck") as process:
-        watch_until(process, START_SECONDS + 120, lambda: process.poll() is not None)
+        watch(process, START_SECONDS + 120)
     output, errors = (tmp_path / "out").read_text(), (tmp_path / "err").read_text()
     assert process.returncode == 0, errors
     said = [line for line in output.splitlines() if "rebalance stuck: " in line]
@@ -149,9 +154,7 @@ def test_a_scenario_is_played_with_real_clients(tmp_path: Path) -> None:
 def test_a_signal_ends_all(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C in the middle ends broker, consumers and job, removes their files; the exit code says so."""
     with demo(tmp_path, "--seconds", "60") as process:
-        seen = watch_until(
-            process, START_SECONDS, lambda: process.poll() is not None or "group created" in read(tmp_path)
-        )
+        seen = watch(process, until=lambda: "group created" in read(tmp_path))
         os.killpg(process.pid, number)  # as a terminal does: to the whole foreground group
         process.wait(END_SECONDS)
     assert process.returncode == 128 + number
@@ -172,9 +175,7 @@ def read(folder: Path) -> str:
 def test_a_killed_demo_leaves_nothing_running(tmp_path: Path) -> None:
     """Even after SIGKILL all that the demo has started ends by itself."""
     with demo(tmp_path, "--seconds", "60") as process:
-        seen = watch_until(
-            process, START_SECONDS, lambda: process.poll() is not None or "group created" in read(tmp_path)
-        )
+        seen = watch(process, until=lambda: "group created" in read(tmp_path))
         seen.update(descendants(process.pid))
         process.kill()
         process.wait()
@@ -186,7 +187,7 @@ def test_a_killed_demo_leaves_nothing_running(tmp_path: Path) -> None:
 def test_keep_leaves_the_broker(tmp_path: Path) -> None:
     """With --keep the broker survives, alone; the printed commands work, and so does the last one."""
     with demo(tmp_path, "--seconds", "12", "--keep") as process:
-        seen = watch_until(process, START_SECONDS + 60, lambda: process.poll() is not None)
+        seen = watch(process, START_SECONDS + 60)
     output = read(tmp_path)
     assert process.returncode == 0, (tmp_path / "err").read_text()
     pid = int(re.findall(r"\(pid (\d+)\)", output)[0])

@@ -5,26 +5,24 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
 from groupreplay.state import Event, Group, Observations
 from groupreplay.state.snapshot.observations import Probe
-from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import observed, placed
 from support.histories.probed import PROBING, TWO, probe, rounds
 from support.job.captures import invoke
+from support.job.replays import named
 from support.job.sink_messages import SINCE_MS, events
 from support.job.spark_sessions import small_session
+from support.kafka.clients import make_topics, produce
 from support.kafka.waiting import wait_until
 from support.paths import ROOT
 
@@ -44,11 +42,9 @@ def block(language: str, number: int = 0) -> str:
 @pytest.fixture(scope="module")
 def server(broker: EmbeddedBroker) -> str:
     """A topic with the events of four groups, every one twice, as after a kill."""
-    create_topics(AdminClient({"bootstrap.servers": broker.bootstrap_servers}), {TOPIC: 2})
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    for value in written() * 2:
-        producer.produce(TOPIC, value, key=json.loads(value)["data"]["group_id"].encode())
-    assert producer.flush(60) == 0
+    make_topics(broker.bootstrap_servers, {TOPIC: 2})
+    keyed = [(json.loads(value)["data"]["group_id"].encode(), value) for value in written()]
+    produce(broker.bootstrap_servers, TOPIC, keyed * 2)
     return broker.bootstrap_servers
 
 
@@ -73,12 +69,6 @@ def said_of(group_id: str, probes: list[Probe], until: int) -> list[Event]:
 def here(text: str, server: str) -> str:
     """A block with this broker and this topic in it."""
     return text.replace("broker:9092", server).replace("group-events", TOPIC)
-
-
-def of_kind(name: str) -> list[dict[str, Any]]:
-    """The events of a kind, each once."""
-    found = map(json.loads, written())
-    return [event for event in found if event["type"] == f"groupreplay.{name}.v1"]
 
 
 def test_the_consumer(server: str, tmp_path: Path) -> None:
@@ -107,19 +97,11 @@ def test_the_spark_query(server: str) -> None:
         (row.hour, row.group_id): (row.rebalances, row.longest_sync_ms)
         for row in names["rebalances"].collect()
     }
-    completed = of_kind("rebalance.completed")
-    counts = Counter((hour(event["time"]), event["data"]["group_id"]) for event in completed)
-    longest = {
-        one: max(
-            (
-                event["data"]["sync_ms"]
-                for event in completed
-                if (hour(event["time"]), event["data"]["group_id"]) == one
-            ),
-        )
-        for one in counts
-    }
-    assert found == {one: (counts[one], longest[one]) for one in counts}
+    sync_ms: dict[tuple[datetime, str], list[int]] = {}
+    for event in named(list(map(json.loads, written())), "rebalance.completed"):
+        at = hour(event["time"]), event["data"]["group_id"]
+        sync_ms.setdefault(at, []).append(event["data"]["sync_ms"])
+    assert found == {one: (len(spans), max(spans)) for one, spans in sync_ms.items()}
 
 
 def hour(time: str) -> datetime:

@@ -22,7 +22,7 @@ from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line, sink_r
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.event_topic import SinkReader
 from support.job.captures import invoke
-from support.job.jobs import read_topic
+from support.job.jobs import Json, read_json, read_topic
 from support.kafka.secured import PASSWORD, USER, SecuredBroker, free_ports, secured_broker
 from support.kafka.waiting import wait_until
 
@@ -58,10 +58,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_topics(guarded: SecuredBroker) -> None:
     """The topics of the job, made by the administrator where they are missing."""
-    there = guarded.admin.list_topics(timeout=10).topics
-    missing = [name for name in OUTPUT_TOPICS if name not in there]
-    if missing:
-        create_topics(guarded.admin, dict.fromkeys(missing, 1))
+    create_topics(guarded.admin, dict.fromkeys(OUTPUT_TOPICS, 1))
 
 
 def delete_topics(guarded: SecuredBroker) -> None:
@@ -174,10 +171,9 @@ def is_blind(guarded: SecuredBroker) -> bool:
     return bool(said) and [one["what"] for one in said[-1]] == ["no_rights"]
 
 
-def job_documents(guarded: SecuredBroker) -> list[dict[str, object]]:
+def job_documents(guarded: SecuredBroker) -> list[Json]:
     """All of ``group-job``."""
-    server = guarded.broker.bootstrap_servers
-    return [json.loads(one.value or b"{}") for one in read_topic(server, TOPICS.job)]
+    return read_json(guarded.broker.bootstrap_servers, TOPICS.job)
 
 
 def leaks(guarded: SecuredBroker, folder: Path) -> list[str]:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.demo.scenario import Actor, create_topics, member_command
+from groupreplay.streaming.demo.scenario import Actor, member_command
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.event_topic import SinkReader
+from support.job.captures import invoke
+from support.job.jobs import comparable, topic_flags, topic_names
+from support.job.replays import event_name
+from support.kafka.clients import make_topics
 from support.kafka.waiting import wait_until
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(400)]
 
@@ -30,12 +30,9 @@ class Stage:
     """Members of real groups, started, asked to leave and killed, each step awaited at the broker."""
 
     def __init__(self, servers: str, folder: Path, topic: str) -> None:
-        from confluent_kafka.admin import AdminClient
-
         self.servers, self.folder, self.topic = servers, folder, topic
-        self.admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        self.admin = make_topics(servers, {topic: 4})
         self.exit = ExitStack()
-        create_topics(self.admin, {topic: 4})
 
     def start(
         self, group: str, name: str, instance_id: str | None = None, session_ms: int = 6_000
@@ -111,10 +108,8 @@ def said(events: list[dict[str, Any]], group: str) -> list[tuple[Any, ...]]:
     mine = sorted(
         (event for event in events if event["data"]["group_id"] == group), key=lambda event: event["sequence"]
     )
-    names = [event["type"].removeprefix("groupreplay.").removesuffix(".v1") for event in mine]
     return [
-        (name, *(event["data"][field] for field in fields[name]))
-        for name, event in zip(names, mine, strict=True)
+        (event_name(event), *(event["data"][field] for field in fields[event_name(event)])) for event in mine
     ]
 
 
@@ -145,33 +140,17 @@ EXPECTED_STATIC = [
 ]
 
 
-def steady(event: dict[str, Any]) -> dict[str, Any]:
-    """An event without what depends on when it was recorded."""
-    data = {name: value for name, value in event["data"].items() if name != "catch_up"}
-    return {**event, "recordedtime": None, "data": data}
-
-
 def test_exactly_what_happened_from_run_and_from_replay(
     stage: Stage, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
     """Every fact once, in order, with the right cause; the same events with the same ids from a capture."""
     dynamic, static = unique("dynamic"), unique("static")
-    topics = TopicNames(
-        **{name: unique(f"group-{name}") for name in ("events", "states", "dead_letters", "job", "probes")}
-    )
+    topics = topic_names(unique("group"))
     flags = ["--bootstrap-server", stage.servers, "--checkpoint", str(tmp_path / "checkpoint")]
     flags += ["--trigger", "1", "--shuffle-partitions", "2", "--member-events"]
     # What the prober happens to see is no fact of the log, and the capture has only that.
     flags += ["--no-probe"]
-    for option, name in (
-        ("events", topics.events),
-        ("states", topics.states),
-        ("dead-letters", topics.dead_letters),
-        ("job", topics.job),
-        ("probes", topics.probes),
-    ):
-        flags += [f"--{option}-topic", name]
-    job = [sys.executable, "-P", "-m", "groupreplay.streaming", "run", *flags]
+    job = [sys.executable, "-P", "-m", "groupreplay.streaming", "run", *flags, *topic_flags(topics)]
     with GuardedProcess(job, tmp_path / "job.log") as running, SinkReader(stage.servers, topics) as sink:
         found: list[dict[str, Any]] = []
 
@@ -199,17 +178,9 @@ def test_exactly_what_happened_from_run_and_from_replay(
         assert states == {dynamic: "Empty", static: "Empty"}
 
     capture = tmp_path / "capture.parquet"
-    command = [sys.executable, "-P", "-m", "groupreplay.streaming"]
-    source = ["--bootstrap-server", stage.servers]
-    subprocess.run([*command, "capture", *source, "-o", str(capture)], check=True, timeout=120)
-    replayed = subprocess.run(
-        [*command, "replay", "--from-file", str(capture), "-o", "jsonl", "--member-events"]
-        + [flag for group in (dynamic, static) for flag in ("--group", group)],
-        check=True,
-        timeout=120,
-        capture_output=True,
-        text=True,
-    )
-    ours = {event["id"]: steady(event) for event in found if event["data"]["group_id"] in (dynamic, static)}
-    theirs = {event["id"]: steady(event) for event in map(json.loads, replayed.stdout.splitlines())}
-    assert theirs == ours
+    assert invoke("capture", "--bootstrap-server", stage.servers, "-o", capture).exit_code == 0
+    flags = ("-o", "jsonl", "--member-events", "--group", dynamic, "--group", static)
+    replayed = invoke("replay", "--from-file", capture, *flags)
+    ours = [event for event in found if event["data"]["group_id"] in (dynamic, static)]
+    theirs = map(json.loads, replayed.stdout.splitlines())
+    assert {one["id"]: comparable(one) for one in theirs} == {one["id"]: comparable(one) for one in ours}

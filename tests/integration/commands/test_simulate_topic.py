@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from groupreplay.streaming.cli.program import cli
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.captures import invoke
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
@@ -29,11 +29,6 @@ def server() -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-def run(*arguments: str) -> Result:
-    """The program."""
-    return CliRunner().invoke(cli, list(arguments))
-
-
 def told(result: Result) -> list[tuple[str, str, str]]:
     """Time, kind and group of every event."""
     assert result.exit_code == 0, result.stderr
@@ -45,22 +40,22 @@ def test_the_offsets_topic_is_refused_and_then_replayed(server: str, tmp_path: P
     """Only with the flag that says so; then replay finds there what it finds in the capture."""
     capture, truth = tmp_path / "a.parquet", tmp_path / "truth.jsonl"
     there = ["--bootstrap-server", server]
-    into = ["simulate", *SIMULATION, *there, "--to-topic", "__consumer_offsets", "--truth-file", str(truth)]
-    refused = run(*into)
+    into = ["simulate", *SIMULATION, *there, "--to-topic", "__consumer_offsets", "--truth-file", truth]
+    refused = invoke(*into)
     assert (refused.exit_code, truth.exists()) == (2, False)
     assert "--into-offsets-topic" in refused.stderr
-    assert run(*into, "--into-offsets-topic").exit_code == 0
-    assert run("simulate", *SIMULATION, "-o", str(capture)).exit_code == 0
+    assert invoke(*into, "--into-offsets-topic").exit_code == 0
+    assert invoke("simulate", *SIMULATION, "-o", capture).exit_code == 0
     assert truth.read_bytes() == capture.with_suffix(".truth.jsonl").read_bytes()
     flags = ["-o", "jsonl", "--retention-minutes", "10080"]
-    assert told(run("replay", *flags, *there)) == told(run("replay", *flags, "--from-file", str(capture)))
+    assert told(invoke("replay", *flags, *there)) == told(invoke("replay", *flags, "--from-file", capture))
 
 
 def test_another_topic_is_made(server: str, tmp_path: Path) -> None:
     """It must have as many partitions as are simulated."""
     there = ["--bootstrap-server", server, "--to-topic", "scratch", "--probes-topic", "scratch-probes"]
-    truth = ["--truth-file", str(tmp_path / "truth.jsonl")]
-    assert run("simulate", *SIMULATION, *there, *truth).exit_code == 0
-    other = run("simulate", *SIMULATION[:-1], "5", *there, *truth)
+    truth = ["--truth-file", tmp_path / "truth.jsonl"]
+    assert invoke("simulate", *SIMULATION, *there, *truth).exit_code == 0
+    other = invoke("simulate", *SIMULATION[:-1], "5", *there, *truth)
     assert other.exit_code == 2
     assert "the topic has 3 partitions, not 5" in other.stderr

@@ -8,31 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.watched import Heard, Watch, watching
-from support.kafka.clients import new_consumer
-from support.kafka.live_groups import Story, World
+from support.kafka.clients import new_consumer, open_transaction
+from support.kafka.live_groups import CLASSIC, Story, World
 from support.kafka.polled_members import ignore
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.process_guard import GuardedProcess
+from support.kafka.waiting import seldom
 
 pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(600)]
 
 TOPIC, OTHER, NARROW = "orders", "payments", "narrow"
-CLASSIC = {
-    "protocol": "classic",
-    "heartbeat_interval_ms": 300,
-    "partition_assignment_strategy": "range",
-    "auto_offset_reset": "earliest",
-}
 #: A group's rebalance timeout is the longest of its members'.
 QUICK = {**CLASSIC, "session_timeout_ms": 6_000, "max_poll_interval_ms": 9_000}
 OFFSETS_PARTITIONS = 8
@@ -73,7 +65,6 @@ class Flipping:
         return {one.topic for one in self._consumer.assignment()} == set(self._wanted)
 
     def commit(self) -> None:
-        """Commits one offset."""
         self._consumer.commit(offsets=[TopicPartition(TOPIC, 0, 1)], asynchronous=False)
 
 
@@ -275,11 +266,7 @@ def hanging(world: World, group: str, watch: Watch) -> Story:
     """A producer commits offsets in a transaction, leaves it open for some rounds of the prober, and aborts it."""
     member = world.join(group, "a", TOPIC, **CLASSIC)
     yield world.shows(group, "Stable", "a")
-    producer = Producer({"bootstrap.servers": world.servers, "transactional.id": group, "log_level": 0})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    place = TopicPartition(TOPIC, 0, 5)
-    producer.send_offsets_to_transaction([place], member.consumer_group_metadata(), 30)
+    producer = open_transaction(world.servers, group, member, TopicPartition(TOPIC, 0, 5))
     mine = partition_for(group, OFFSETS_PARTITIONS)
 
     def held_ms() -> int:
@@ -288,23 +275,10 @@ def hanging(world: World, group: str, watch: Watch) -> Story:
         held = [taken_ms for taken_ms, (high, stable) in ends if stable < high]
         return held[-1] - held[0] if held else 0
 
-    yield every_second(lambda: held_ms() >= 5_000)
+    yield seldom(lambda: held_ms() >= 5_000, 1)
     producer.abort_transaction(30)
     rounds = len(watch.rounds())
-    yield every_second(lambda: len(watch.rounds()) >= rounds + 3)
-
-
-def every_second(condition: Callable[[], bool]) -> Callable[[], bool]:
-    """Evaluates an expensive condition once a second only, so that the other stories continue meanwhile."""
-    evaluated = [0.0]
-
-    def holds() -> bool:
-        if time.monotonic() - evaluated[0] < 1:
-            return False
-        evaluated[0] = time.monotonic()
-        return condition()
-
-    return holds
+    yield seldom(lambda: len(watch.rounds()) >= rounds + 3, 1)
 
 
 def test_a_hanging_transaction(ending: Heard) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
-from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.jobs import PATIENCE_SECONDS
 from support.job.watched import producing, watching
+from support.kafka.clients import make_topics
 from support.kafka.connect_workers import Workers
 from support.kafka.waiting import wait_until
 
@@ -21,14 +21,13 @@ pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
 TOPIC, PARTITIONS, TASKS = "orders", 4, 3
 GROUP, SINK = "connect-cluster", "files"
 NAMES = ("worker-a", "worker-b", "worker-c")
-PATIENCE_SECONDS = 240.0
 
 
 def test_a_rolling_deployment_of_connect(broker: EmbeddedBroker, tmp_path: Path) -> None:
     """Three clean restarts and one SIGKILL: both groups rebalance each time without a warning."""
     with EmbeddedBroker() as watched:
         servers, sink = watched.bootstrap_servers, broker.bootstrap_servers
-        create_topics(AdminClient({"bootstrap.servers": servers}), {TOPIC: PARTITIONS})
+        make_topics(servers, {TOPIC: PARTITIONS})
         with (
             watching(servers, tmp_path, sink=sink, topic="connect-probes") as watch,
             producing(servers, {TOPIC: PARTITIONS}),

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer
 
 from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.watched import Heard, producing, watching
 from support.kafka.live_groups import Condition, Story, World
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.process_guard import GuardedProcess
 
 pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -63,23 +60,15 @@ class Pods:
         return lambda: shown() and all(one.assignment() for one in self.running.values())
 
 
-def rolling(world: World, group: str, **settings: object) -> Story:
-    """Restarts each of three pods."""
+def rolling(world: World, group: str, *, static: bool = False, **settings: object) -> Story:
+    """Restarts each of three pods; that of a static member causes no rebalance."""
     pods = Pods(world, group, **settings)
-    yield pods.start("a", "b", "c")
+    yield pods.start("a", "b", "c", static=static)
     for name in ("a", "b", "c"):
-        yield pods.stop(name)
-        yield pods.start(name)
-    pods.stop("a", "b", "c")
-
-
-def static(world: World, group: str, **settings: object) -> Story:
-    """Restarts each of three static members, which causes no rebalance."""
-    pods = Pods(world, group, **settings)
-    yield pods.start("a", "b", "c", static=True)
-    for name in ("a", "b", "c"):
-        world.leave(pods.running.pop(name))
-        yield pods.start(name, static=True)
+        stopped = pods.stop(name)
+        if not static:
+            yield stopped
+        yield pods.start(name, static=static)
     pods.stop("a", "b", "c")
 
 
@@ -94,41 +83,31 @@ def autoscaling(world: World, group: str) -> Story:
     pods.stop(*pods.running)
 
 
-def killed(world: World, group: str) -> Story:
+def killed(world: World, group: str, start: Callable[[], GuardedProcess], **settings: object) -> Story:
     """SIGKILL for one of three pods, which is started again at once with the same client id."""
-    pods = Pods(world, group, **EAGER)
+    pods = Pods(world, group, **settings)
     yield pods.start("a", "b")
     all_three = world.shows(group, "Stable", "a", "b", "k")
-    first = process(world, group, "k")
+    first = start()
     yield all_three
     first.end(0)
     replaced = world.replaced(group, "k")
-    second = process(world, group, "k")
+    second = start()
     # The killed member stays in the group until its session expires.
     yield lambda: replaced() and all_three()
     second.end(5)
     pods.stop("a", "b")
 
 
+def killed_classic(world: World, group: str) -> Story:
+    """In a classic group; the session of the member that is killed is 6 s."""
+    command = member_command(world.servers, "k", Actor(group=group, topic=TOPIC))
+    return killed(world, group, lambda: world.guarded(f"{group}-k", command), **EAGER)
+
+
 def killed_modern(world: World, group: str) -> Story:
-    """The same in a group of KIP-848, with the broker's session timeout of 45 s."""
-    pods = Pods(world, group, **MODERN)
-    yield pods.start("a", "b")
-    k = world.process(group, "k", TOPIC)
-    yield world.shows(group, "Stable", "a", "b", "k")
-    k.end(0)
-    all_three, replaced = world.shows(group, "Stable", "a", "b", "k"), world.replaced(group, "k")
-    second = world.process(group, "k", TOPIC)
-    yield lambda: replaced() and all_three()
-    second.end(5)
-    pods.stop("a", "b")
-
-
-def process(world: World, group: str, name: str) -> GuardedProcess:
-    """A member of a classic group that can be killed; its session is 6 s."""
-    return world.guarded(
-        f"{group}-{name}", member_command(world.servers, name, Actor(group=group, topic=TOPIC))
-    )
+    """In a group of KIP-848, with the broker's session timeout of 45 s."""
+    return killed(world, group, lambda: world.process(group, "k", TOPIC), **MODERN)
 
 
 def streams(world: World, group: str, protocol: str) -> Story:
@@ -140,15 +119,8 @@ def streams(world: World, group: str, protocol: str) -> Story:
     world.create(f"{group}-out", 1)
 
     def start(client: str) -> None:
-        world.members.startStreams(
-            world.servers,
-            group,
-            f"{group}-{client}",
-            f"{group}-in",
-            f"{group}-out",
-            str(world.folder),
-            protocol,
-        )
+        topics, folder = (f"{group}-in", f"{group}-out"), str(world.folder)
+        world.members.startStreams(world.servers, group, f"{group}-{client}", *topics, folder, protocol)
 
     def thread(client: str) -> str:
         return f"{group}-{client}-StreamThread-1-consumer"
@@ -173,12 +145,16 @@ def streams(world: World, group: str, protocol: str) -> Story:
 DEPLOYMENTS: dict[str, tuple[str, Callable[[World, str], Story], int]] = {
     "eager": ("consumer", lambda world, group: rolling(world, group, **EAGER), 7),
     "cooperative": ("consumer", lambda world, group: rolling(world, group, **COOPERATIVE), 7),
-    "static-eager": ("consumer", lambda world, group: static(world, group, **EAGER), 1),
-    "static-cooperative": ("consumer", lambda world, group: static(world, group, **COOPERATIVE), 1),
+    "static-eager": ("consumer", lambda world, group: rolling(world, group, static=True, **EAGER), 1),
+    "static-cooperative": (
+        "consumer",
+        lambda world, group: rolling(world, group, static=True, **COOPERATIVE),
+        1,
+    ),
     "modern": ("consumer", lambda world, group: rolling(world, group, **MODERN), 7),
-    "static-modern": ("consumer", lambda world, group: static(world, group, **MODERN), 1),
+    "static-modern": ("consumer", lambda world, group: rolling(world, group, static=True, **MODERN), 1),
     "autoscaling": ("consumer", autoscaling, 8),
-    "killed": ("consumer", killed, 3),
+    "killed": ("consumer", killed_classic, 3),
     "killed-modern": ("consumer", killed_modern, 3),
     "streams": ("streams", lambda world, group: streams(world, group, "streams"), 3),
     "streams-classic": ("consumer", lambda world, group: streams(world, group, "classic"), 3),

@@ -5,28 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicPartition
 
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.captures import invoke
-from support.kafka.clients import new_consumer
+from support.kafka.clients import make_topics, new_consumer
+from support.kafka.kafka_classes import java_command
 from support.kafka.waiting import wait_until
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.broker
 
@@ -36,17 +29,11 @@ TOOLS = "org.apache.kafka.tools.consumer"
 CONSUMER_TOOL, SHARE_TOOL = f"{TOOLS}.group.ConsumerGroupCommand", f"{TOOLS}.group.ShareGroupCommand"
 
 
-def java(*words: object) -> list[str]:
-    """The command line of a Java program from Kafka's jars."""
-    jars = os.pathsep.join(map(str, jar_paths("broker-4.3.1")))
-    return [str(word) for word in (find_java().executable, "-XX:TieredStopAtLevel=1", "-cp", jars, *words)]
-
-
 @pytest.fixture(scope="module")
 def server(broker: EmbeddedBroker) -> Iterator[str]:
     """A broker with a classic group, a consumer group (KIP-848) with a commit, and a share group, all stable."""
     address = broker.bootstrap_servers
-    create_topics(AdminClient({"bootstrap.servers": address}), {TOPIC: 3})
+    make_topics(address, {TOPIC: 3})
     with ExitStack() as stack:
         consumers = [
             new_consumer(address, group, TOPIC, group_protocol=protocol, client_id=f"{group}-client")
@@ -54,22 +41,18 @@ def server(broker: EmbeddedBroker) -> Iterator[str]:
         ]
         for member in consumers:
             stack.callback(member.close)
-        command = java(
+        command = java_command(
             *(f"{TOOLS}.ConsoleShareConsumer", "--bootstrap-server", address),
             *("--topic", TOPIC, "--group", SHARE),
         )
         share_member = GuardedProcess(command, subprocess.DEVNULL)
         stack.callback(share_member.end, 10)
-        wait_until(lambda: [one.poll(0.1) for one in consumers] and all(map(len, map(assigned, consumers))))
+        wait_until(
+            lambda: [one.poll(0.1) for one in consumers] and all(one.assignment() for one in consumers)
+        )
         consumers[1].commit(offsets=[TopicPartition(TOPIC, 1, 5)], asynchronous=False)
         wait_until(lambda: [one.poll(0.1) for one in consumers] and shared(address))
         yield address
-
-
-def assigned(member: Consumer) -> list[TopicPartition]:
-    """The partitions that are assigned to a consumer."""
-    found: list[TopicPartition] = member.assignment()
-    return found
 
 
 def shared(address: str) -> bool:
@@ -78,15 +61,15 @@ def shared(address: str) -> bool:
 
 
 def ours(address: str, group: str, *more: str) -> list[dict[str, str]]:
-    """The rows that groupreplay prints, with ``-`` for empty cells."""
+    """The rows that groupreplay prints, with ``-`` for empty cells and without the quote before a ``+``."""
     words = ("describe", "--bootstrap-server", address, "--group", group, "-o", "csv", *more)
     rows = csv.DictReader(io.StringIO(invoke(*words).stdout))
-    return [{name: cell or "-" for name, cell in row.items()} for row in rows]
+    return [{name: cell.removeprefix("'") or "-" for name, cell in row.items()} for row in rows]
 
 
 def kafkas(tool: str, address: str, *more: str) -> list[dict[str, str]]:
     """The rows that Kafka's tool prints; the heading with a blank is split into two columns."""
-    command = java(tool, "--bootstrap-server", address, "--describe", *more)
+    command = java_command(tool, "--bootstrap-server", address, "--describe", *more)
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
     lines = [line.replace("COORDINATOR (ID)", "COORDINATOR ID").split() for line in done.stdout.splitlines()]
     names, *rows = [line for line in lines if line]

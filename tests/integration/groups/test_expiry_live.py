@@ -6,33 +6,20 @@ retention of their own, and deletions, take seconds.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import closing
 
 import pytest
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    Producer,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
-from groupreplay.state import Context
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.state.model.requests import Commit, Error, OffsetCommit, OffsetDelete
-from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.demo.scenario import create_topics
-from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.inspection.groups import live_groups
+from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.retention import effective_retention
-from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.kafka.clients import new_consumer
+from support.job.replays import Json, event_name, replayed_log
+from support.kafka.clients import make_topics, new_consumer, open_transaction
 from support.kafka.waiting import wait_until
 from support.model.raw_members import RawRequest
 
@@ -44,7 +31,6 @@ LATEST_MS = CHECK_MS + 5_000
 PARTITIONS = 8
 TOPICS = ("a", "b", "c")
 
-Json = dict[str, Any]
 Place = tuple[str, str, int]
 
 
@@ -53,9 +39,8 @@ class Clients:
 
     def __init__(self, server: str) -> None:
         self.server = server
-        self.admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
+        self.admin = make_topics(server, dict.fromkeys(TOPICS, 2))
         self.alive: list[Consumer] = []
-        create_topics(self.admin, dict.fromkeys(TOPICS, 2))
 
     def member(self, group: str, *topics: str, **more: object) -> Consumer:
         """A member to which all partitions of these topics are assigned."""
@@ -65,12 +50,7 @@ class Clients:
 
     def until(self, consumer: Consumer, condition: Callable[[], object]) -> None:
         """Polls one consumer until the condition holds."""
-
-        def polled() -> object:
-            consumer.poll(0.1)
-            return condition()
-
-        wait_until(polled)
+        wait_until(lambda: (consumer.poll(0.1), condition())[1])
 
     def commit(self, consumer: Consumer, *topics: str, offset: int = 5) -> None:
         """Commits an offset for both partitions of these topics."""
@@ -80,9 +60,8 @@ class Clients:
 
     def simple(self, group: str, *topics: str) -> None:
         """Commits without group membership."""
-        client = new_consumer(self.server, group)
-        self.commit(client, *topics)
-        client.close()
+        with closing(new_consumer(self.server, group)) as client:
+            self.commit(client, *topics)
 
     def emptied(self, group: str, *topics: str, **more: object) -> None:
         """Commits as a member, which then leaves."""
@@ -92,37 +71,24 @@ class Clients:
 
     def poll_until(self, condition: Callable[[], object], seconds: float) -> None:
         """Polls the running consumers until the condition holds, so that they stay members."""
-
-        def polled() -> object:
-            for consumer in self.alive:
-                consumer.poll(0)
-            return condition()
-
-        wait_until(polled, seconds, pause=0.5)
-
-    def replay(self) -> Replay:
-        """A replay with the broker's retention settings."""
-        connection = Connection(Cluster(bootstrap_servers=self.server))
-        retention = effective_retention(RetentionFlags(), connection).for_context()
-        return Replay(Context(cluster_id="live", topic_names=connection.topic_names(), **retention))
+        wait_until(lambda: ([one.poll(0) for one in self.alive], condition())[1], seconds, pause=0.5)
 
     def predicted(self) -> dict[Place, int | None]:
         """The expiry time of each offset, as replayed from the log."""
-        found = live_groups(self.replay(), read_topic(Cluster(bootstrap_servers=self.server)))
+        _, replay = replayed_log(self.server)
         return {
-            (group["group_id"], offset["topic"], offset["partition"]): offset["expires_at_ms"]
-            for group in found
-            for offset in group["offsets"]
+            (group.group_id, offset["topic"], offset["partition"]): offset["expires_at_ms"]
+            for group in replay.groups()
+            for offset in group.describe()["offsets"]
         }
 
     def losses(self) -> dict[str, list[Json]]:
         """The data of the events about expired and deleted offsets, by group."""
         lost: dict[str, list[Json]] = {}
-        for row in self.replay().feed(read_topic(Cluster(bootstrap_servers=self.server))):
-            event = json.loads(row.value or b"{}") if row.output is Output.EVENTS else {}
-            if event.get("type") in ("groupreplay.offsets.expired.v1", "groupreplay.offsets.deleted.v1"):
-                data = event["data"]
-                lost.setdefault(data["group_id"], []).append(data)
+        names = Connection(Cluster(bootstrap_servers=self.server)).topic_names()
+        for event in replayed_log(self.server, topic_names=names)[0]:
+            if event_name(event) in ("offsets.expired", "offsets.deleted"):
+                lost.setdefault(event["data"]["group_id"], []).append(event["data"])
         return lost
 
 
@@ -189,7 +155,6 @@ def test_own_retention_and_deletions(world: Clients) -> None:
 @pytest.mark.long
 def test_a_minute_of_retention(world: Clients) -> None:
     """Groups of all kinds expire at the same time; an open transaction delays one in a partition of its own."""
-    held = "held"
     begun = time.monotonic()
     world.emptied("classic", "a")
     world.emptied("admin-set", "a")
@@ -210,14 +175,9 @@ def test_a_minute_of_retention(world: Clients) -> None:
     predicted_held = world.predicted()
 
     # With the default of 60 s the broker might abort the transaction before the last deadline.
-    patient = {"transactional.id": "t", "transaction.timeout.ms": 300_000}
-    producer = Producer({"bootstrap.servers": world.server, "log_level": 0, **patient})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    open_one = [TopicPartition("a", 0, 9)]
-    producer.send_offsets_to_transaction(
-        open_one, new_consumer(world.server, held).consumer_group_metadata(), 30
-    )
+    patient = {"transaction.timeout.ms": 300_000}
+    with closing(new_consumer(world.server, held)) as client:
+        producer = open_transaction(world.server, "t", client, TopicPartition("a", 0, 9), **patient)
 
     world.poll_until(lambda: time.monotonic() - begun > 20, 60)
     later = ConsumerGroupTopicPartitions("admin-set", [TopicPartition("b", 0, 3)])

@@ -7,27 +7,20 @@ story waits for the session timeout of a killed member (45 s, the broker's defau
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import TopicPartition
 
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.kafka_admin import by_broker, by_log
-from support.kafka.live_groups import Json, ReplayedGroups, Story, World
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.kafka.live_groups import CLASSIC, Json, ReplayedGroups, Story, World
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
 
 TOPIC = "live-groups"
 PARTITIONS = 4
 REBALANCE_TIMEOUT_MS = 6_000
-CLASSIC = {
-    "protocol": "classic",
-    "partition_assignment_strategy": "range",
-    "heartbeat_interval_ms": 500,
-}
 
 
 def two_and_none(world: World, group: str) -> Story:
@@ -133,7 +126,7 @@ def streams_killed(world: World, group: str) -> Story:
 def start(world: World, members: Any, group: str, client: str) -> None:
     """Starts an instance of a program that copies every message from one topic to another."""
     folder = str(world.folder)
-    members.startStreams(world.servers, group, client, f"{group}-in", f"{group}-out", folder)
+    members.startStreams(world.servers, group, client, f"{group}-in", f"{group}-out", folder, "streams")
 
 
 def thread(client: str) -> str:

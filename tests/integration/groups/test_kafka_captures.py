@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value, to_json
-from groupreplay.streaming.demo.scenario import create_topics
+from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
+from groupreplay.codecs.kafka_json import to_json
+from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.jars import jar_paths
-from support.kafka.clients import new_consumer
-from support.kafka.kafka_classes import KafkaClasses, kafka_classes
+from support.job.jobs import read_topic
+from support.kafka.clients import make_topics, new_consumer, open_transaction
+from support.kafka.kafka_classes import KafkaClasses
 from support.kafka.waiting import wait_until
 
 pytestmark = pytest.mark.broker
 
-OFFSETS_TOPIC = "__consumer_offsets"
 TOPIC = "busy"
 PARTITIONS = 4
 
 Record = tuple[bytes, "bytes | None"]
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[KafkaClasses]:
-    """The classes of 4.3.1, which also read records of older brokers."""
-    with kafka_classes(jar_paths("broker-4.3.1")) as classes:
-        yield classes
-
-
 def read_all(servers: str) -> list[Record]:
     """Every record of the offsets topic, including those of open and aborted transactions."""
-    reader = new_consumer(servers, "unused", isolation_level="read_uncommitted", enable_partition_eof=True)
-    partitions = reader.list_topics(OFFSETS_TOPIC, timeout=30).topics[OFFSETS_TOPIC].partitions
-    reader.assign([TopicPartition(OFFSETS_TOPIC, number, 0) for number in partitions])
-    records: list[Record] = []
-    ended: set[int] = set()
-
-    def read_some() -> bool:
-        for message in reader.consume(1_000, timeout=0.5):
-            if message.error() is not None:
-                ended.add(message.partition())
-            else:
-                records.append((message.key(), message.value()))
-        return len(ended) == len(partitions)
-
-    wait_until(read_some)
-    reader.close()
-    return records
+    return [(one.key or b"", one.value) for one in read_topic(servers, OFFSETS_TOPIC, "read_uncommitted")]
 
 
 def member(servers: str, group: str, topics: str = TOPIC, **settings: Any) -> Consumer:
@@ -81,9 +58,7 @@ def commit(consumer: Consumer, offset: int) -> None:
 
 def make_busy(servers: str, *, modern: bool) -> None:
     """Classic groups that grow, shrink, commit and are deleted; with ``modern`` also consumer groups and upgrades."""
-    admin = AdminClient({"bootstrap.servers": servers})
-    create_topics(admin, {TOPIC: PARTITIONS})
-    classic_group(servers, admin)
+    classic_group(servers, make_topics(servers, {TOPIC: PARTITIONS}))
     transactions(servers)
     if modern:
         consumer_group(servers)
@@ -121,13 +96,8 @@ def transactions(servers: str) -> None:
     """Commits offsets in a transaction that is committed and in one that is aborted."""
     consumer = member(servers, "transactional")
     joined(consumer)
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": "codec-tests"})
-    producer.init_transactions(30)
-    for offset, finish in ((5, producer.commit_transaction), (9, producer.abort_transaction)):
-        producer.begin_transaction()
-        place = TopicPartition(TOPIC, 0, offset)
-        producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), 30)
-        finish(30)
+    for offset, end in ((5, Producer.commit_transaction), (9, Producer.abort_transaction)):
+        end(open_transaction(servers, "codec-tests", consumer, TopicPartition(TOPIC, 0, offset)), 30)
     consumer.close()
 
 
@@ -170,19 +140,22 @@ def compare(kafka: KafkaClasses, records: Sequence[Record]) -> set[int]:
     return seen
 
 
-def test_a_busy_4_3_broker(kafka: KafkaClasses) -> None:
-    """All records of classic, transactional, consumer and upgraded groups of 4.3.1 are equal."""
-    with EmbeddedBroker(overrides={"group.consumer.heartbeat.interval.ms": 500}) as broker:
-        make_busy(broker.bootstrap_servers, modern=True)
-        records = read_all(broker.bootstrap_servers)
-    assert compare(kafka, records) >= {1, 2, 3, 5, 6, 7, 8, 16}
-    assert any(value is None for _, value in records)
+@pytest.mark.parametrize(
+    ("version", "overrides", "types"),
+    [
+        ("4.3.1", {"group.consumer.heartbeat.interval.ms": 500}, {1, 2, 3, 5, 6, 7, 8, 16}),
+        ("3.9.1", {}, {1, 2}),
+    ],
+)
+def test_a_busy_broker(
+    kafka: KafkaClasses, version: str, overrides: dict[str, object], types: set[int]
+) -> None:
+    """All records of both releases are equal in 4.3.1's classes and in ours.
 
-
-def test_a_busy_3_9_broker(kafka: KafkaClasses) -> None:
-    """All records of 3.9.1 are equal in 4.3.1's classes and in ours."""
-    with EmbeddedBroker("3.9.1") as broker:
-        make_busy(broker.bootstrap_servers, modern=False)
+    They are those of classic and transactional groups, of 4.3.1 also those of consumer and upgraded groups.
+    """
+    with EmbeddedBroker(version, overrides=overrides) as broker:
+        make_busy(broker.bootstrap_servers, modern=version == "4.3.1")
         records = read_all(broker.bootstrap_servers)
-    assert compare(kafka, records) >= {1, 2}
+    assert compare(kafka, records) >= types
     assert any(value is None for _, value in records)

@@ -5,21 +5,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state.model.consumer_group import Topic
 from groupreplay.state.model.requests import Error, Protocol, Settings
-from support.kafka.group_configs import set_group_configs
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.kafka.clients import make_topics, set_configs
 from support.model.classic_clients import subscription
 from support.model.scripted import ScriptMember, ScriptWorld, differences, members
 from support.model.scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
 
@@ -45,6 +43,12 @@ Script = Callable[[ScriptWorld], None]
 # -- the classic protocol
 
 
+def told_to_rejoin(world: ScriptWorld, member: ScriptMember, **fields: Any) -> None:
+    """Heartbeats until one is answered with a rebalance, in which the member takes part."""
+    world.until_told(member, world.beat(member), Error.REBALANCE_IN_PROGRESS)
+    world.alone(member, **fields)
+
+
 def comes_and_goes(world: ScriptWorld) -> None:
     """One member joins, commits and leaves."""
     a = ScriptMember("a")
@@ -59,9 +63,7 @@ def two_members(world: ScriptWorld) -> None:
     world.alone(a)
     world.together(a, b)
     world.leave(a)
-    world.until_told(b, world.beat(b), Error.REBALANCE_IN_PROGRESS)
-    world.joined(b, world.join(b))
-    world.sync(b)
+    told_to_rejoin(world, b)
 
 
 def session_expires(world: ScriptWorld) -> None:
@@ -69,9 +71,7 @@ def session_expires(world: ScriptWorld) -> None:
     a, b = ScriptMember("a"), ScriptMember("b", session_ms=2_000)
     world.alone(a)
     world.together(a, b)
-    world.until_told(a, world.beat(a), Error.REBALANCE_IN_PROGRESS)
-    world.joined(a, world.join(a))
-    world.sync(a)
+    told_to_rejoin(world, a)
 
 
 def static_restart(world: ScriptWorld) -> None:
@@ -82,8 +82,7 @@ def static_restart(world: ScriptWorld) -> None:
     world.joined(a, world.join(a, member_id=""))
     world.ask(old, world.beat(old))
     world.commit(old, 7)
-    world.joined(old, world.join(old))
-    world.sync(old)
+    world.alone(old)
     world.ask(a, world.beat(a))
 
 
@@ -91,10 +90,8 @@ def static_otherwise(world: ScriptWorld) -> None:
     """A static member rejoins with one protocol of two, which causes a rebalance."""
     a = ScriptMember("a", instance_id="i")
     topics = subscription("t")
-    world.joined(a, world.join(a, protocols=(Protocol("range", topics), Protocol("sticky", topics))))
-    world.sync(a)
-    world.joined(a, world.join(a, member_id="", protocols=(Protocol("sticky", topics),)))
-    world.sync(a)
+    world.alone(a, protocols=(Protocol("range", topics), Protocol("sticky", topics)))
+    world.alone(a, member_id="", protocols=(Protocol("sticky", topics),))
 
 
 def deleted(world: ScriptWorld) -> None:
@@ -121,8 +118,7 @@ def refused(world: ScriptWorld) -> None:
     world.until_told(a, world.beat(a), Error.REBALANCE_IN_PROGRESS)
     world.joined(c, world.join(c, member_id="", protocols=(Protocol("sticky", subscription("t")),)))
     world.joined(c, world.join(c, member_id="", protocol_type="connect"))
-    world.joined(a, world.join(a))
-    world.sync(a)
+    world.alone(a)
     world.sync(ScriptMember("a", member_id=a.member_id, epoch=9))
     world.commit(ScriptMember("a", member_id=a.member_id, epoch=9), 1)
     world.leave(c)
@@ -278,17 +274,13 @@ def up_and_down(world: ScriptWorld) -> None:
     world.alone(c)
     world.enter(n)
     for _ in range(3):
-        world.until_told(c, world.beat(c), Error.REBALANCE_IN_PROGRESS)
-        world.joined(c, world.join(c, protocols=(Protocol("range", subscription("t")),)))
-        world.sync(c)
+        told_to_rejoin(world, c, protocols=(Protocol("range", subscription("t")),))
         world.live(n)
         if world.ask(c, world.beat(c)).error is Error.NONE:
             break
     world.commit(c, 3)
     world.go(n)
-    world.until_told(c, world.beat(c), Error.REBALANCE_IN_PROGRESS)
-    world.joined(c, world.join(c))
-    world.sync(c)
+    told_to_rejoin(world, c)
 
 
 def empty_both_ways(world: ScriptWorld) -> None:
@@ -308,21 +300,17 @@ def static_up_and_down(world: ScriptWorld) -> None:
     world.enter(n)
     settled(world, n)
     back = ScriptMember("c", instance_id="i")
-    world.joined(back, world.join(back))
-    world.sync(back)
+    world.alone(back)
 
 
 def classic_comes(world: ScriptWorld) -> None:
     """A classic member joins a consumer group, and leaves it."""
     n, c = members("n", "c")
     world.enter(n)
-    world.joined(c, world.join(c))
-    world.sync(c)
+    world.alone(c)
     world.live(n)
     world.live(n)
-    world.until_told(c, world.beat(c), Error.REBALANCE_IN_PROGRESS)
-    world.joined(c, world.join(c))
-    world.sync(c)
+    told_to_rejoin(world, c)
     world.commit(c, 9)
     world.leave(c)
     settled(world, n)
@@ -343,8 +331,6 @@ SESSIONS: dict[Script, int] = {consumer_expires: 2_000}
 @pytest.fixture(scope="module")
 def small() -> Iterator[EmbeddedBroker]:
     """One broker for all scripts, with small limits for members."""
-    from groupreplay.streaming.local.broker import EmbeddedBroker
-
     with EmbeddedBroker(offsets_partitions=OFFSETS_PARTITIONS, overrides=OVERRIDES) as running:
         yield running
 
@@ -352,9 +338,7 @@ def small() -> Iterator[EmbeddedBroker]:
 @pytest.fixture(scope="module")
 def topics(small: EmbeddedBroker) -> dict[str, Topic]:
     """The topics with their ids on the broker."""
-    admin = AdminClient({"bootstrap.servers": small.bootstrap_servers})
-    for made in admin.create_topics([NewTopic(name, count) for name, count in PARTITIONS.items()]).values():
-        made.result(30)
+    admin = make_topics(small.bootstrap_servers, PARTITIONS)
     found = {}
     for name, described in admin.describe_topics(TopicCollection(list(PARTITIONS))).items():
         number = described.result(30).topic_id
@@ -378,15 +362,14 @@ def test_the_model_writes_the_same_records(
 ) -> None:
     """Records in order, responses, and the records of each operation are equal."""
     group = f"{script.__name__}-{uuid.uuid4()}"
-    session_ms = SESSIONS.get(script)
     settings = SETTINGS
-    if session_ms is not None:
+    if (session_ms := SESSIONS.get(script)) is not None:
         settings = replace(SETTINGS, consumer_session_timeout_ms=session_ms)
         sessions = {
             "consumer.heartbeat.interval.ms": session_ms // 2,
             "consumer.session.timeout.ms": session_ms,
         }
-        set_group_configs(small.bootstrap_servers, [group], sessions)
+        set_configs(small.bootstrap_servers, ConfigResource.Type.GROUP, [group], sessions)
     model = ModelWorld(group, dict(topics), settings=settings)
     broker = BrokerWorld(group, dict(topics), server=small.bootstrap_servers, offsets=offsets)
     script(model)

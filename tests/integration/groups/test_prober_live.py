@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupreplay.state.kafka_terms import partition_for
@@ -23,29 +23,21 @@ from groupreplay.streaming.contract.probe_messages import (
     decode_message,
     encode_message,
 )
-from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.prober import Prober, ProbeRound
-from groupreplay.streaming.prober.service import open_prober
+from groupreplay.streaming.prober.service import ProbeTarget, open_prober
 from support.job.captures import invoke
 from support.job.jobs import read_topic
 from support.job.watched import Watch
-from support.kafka.clients import new_consumer
-from support.kafka.live_groups import World
+from support.kafka.clients import make_topics, new_consumer, open_transaction
+from support.kafka.live_groups import CLASSIC, World
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker]
-
-CLASSIC = {
-    "protocol": "classic",
-    "heartbeat_interval_ms": 300,
-    "partition_assignment_strategy": "range",
-    "auto_offset_reset": "earliest",
-}
 
 
 @contextmanager
@@ -72,22 +64,17 @@ def test_a_blocked_rebalance_is_reported_until_it_ends(
     """
     group, topic, probes = unique("g"), unique("t"), unique("probes")
     cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
-    create_topics(AdminClient({"bootstrap.servers": broker.bootstrap_servers}), {topic: 2})
+    make_topics(broker.bootstrap_servers, {topic: 2})
     cluster_id = Connection(cluster).cluster_id()
+    target = ProbeTarget(
+        source=cluster, sink=cluster, topic=probes, cluster_id=cluster_id, interval_seconds=1.0
+    )
     names = TopicNames(probes=probes)
     ensure_topics(Connection(cluster), names, only=("probes",))
     publisher = Publisher(cluster)
 
     def prober() -> Prober:
-        return open_prober(
-            cluster,
-            cluster,
-            probes,
-            cluster_id=cluster_id,
-            interval_seconds=1.0,
-            job_id=None,
-            clock=now_ms,
-        )
+        return open_prober(target)
 
     def mine(asking: Prober) -> list[GroupAnswer]:
         taken = asking.take()
@@ -136,7 +123,7 @@ def test_an_open_transaction_holds_its_partition(
 ) -> None:
     """While a transaction with committed offsets is open, the last stable offset stays below the high watermark."""
     group, topic = unique("g"), unique("t")
-    create_topics(AdminClient({"bootstrap.servers": broker.bootstrap_servers}), {topic: 1})
+    make_topics(broker.bootstrap_servers, {topic: 1})
     live_groups = GroupAdmin(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)))
     partitions = live_groups.layout().partitions
     mine = partition_for(group, partitions)
@@ -147,11 +134,8 @@ def test_an_open_transaction_holds_its_partition(
 
     with joined(broker, group, topic, "a") as member:
         wait_until(lambda: is_assigned(member))
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": unique("x")})
-        producer.init_transactions(30)
-        producer.begin_transaction()
         place = TopicPartition(topic, 0, 5)
-        producer.send_offsets_to_transaction([place], member.consumer_group_metadata(), 30)
+        producer = open_transaction(broker.bootstrap_servers, unique("x"), member, place)
         assert held() > 0
         producer.abort_transaction(30)
         wait_until(lambda: held() == 0)
@@ -172,14 +156,14 @@ def test_a_broker_that_does_not_respond() -> None:
 
 def test_an_empty_round_in_every_format(broker: EmbeddedBroker) -> None:
     """A table has its heading, JSON is a list, and no topic is created."""
-    before = set(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=30).topics)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    before = set(admin.list_topics(timeout=30).topics)
     words = ("probe", "--bootstrap-server", broker.bootstrap_servers, "--once", "-o")
     heading = ["GROUP", "BROKER", "STATE", "#MEMBERS", "MEMBERS"]
     assert invoke(*words, "table").stdout.splitlines()[0].split() == heading
     assert next(csv.reader(invoke(*words, "csv").stdout.splitlines())) == heading
     assert isinstance(json.loads(invoke(*words, "json").stdout), list)
-    after = set(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=30).topics)
-    assert after == before
+    assert set(admin.list_topics(timeout=30).topics) == before
 
 
 @pytest.mark.long

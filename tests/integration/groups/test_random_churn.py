@@ -13,23 +13,16 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer
 
-from groupreplay.state import Context
-from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.demo.scenario import create_topics
-from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka.topic_reader import read_topic
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
+from support.job.replays import named, replayed_log
+from support.kafka.clients import make_topics, produce
 from support.kafka.kafka_admin import KafkaAdmin, by_broker, by_log, kafka_admin
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.broker
 
@@ -115,7 +108,6 @@ class Churn:
         return consumer
 
     def close(self) -> None:
-        """Closes every member."""
         for members in self.members.values():
             for consumer in members:
                 consumer.close()
@@ -124,29 +116,14 @@ class Churn:
 @contextmanager
 def churn(broker: EmbeddedBroker, prefix: str, seed: int) -> Iterator[Churn]:
     """Groups on the broker, and topics with messages for their commits."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    create_topics(admin, TOPICS)
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    for topic, count in TOPICS.items():
-        for number in range(200):
-            producer.produce(topic, b"x", partition=number % count)
-    producer.flush(30)
+    make_topics(broker.bootstrap_servers, TOPICS)
+    for topic in TOPICS:
+        produce(broker.bootstrap_servers, topic, [(None, b"x")] * 200)
     made = Churn(broker.bootstrap_servers, prefix, seed)
     try:
         yield made
     finally:
         made.close()
-
-
-def replayed(broker: EmbeddedBroker) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
-    """Every group as replayed from the log, and all completed rebalances."""
-    import json
-
-    rows = read_topic(Cluster(bootstrap_servers=broker.bootstrap_servers))
-    replay = Replay(Context(cluster_id=rows.cluster_id, era=rows.era))
-    events = [json.loads(row.value) for row in replay.feed(rows) if row.output is Output.EVENTS and row.value]
-    completed = [event["data"] for event in events if ".rebalance.completed." in event["type"]]
-    return {group.group_id: group.describe() for group in replay.groups()}, completed
 
 
 def settled(world: Churn, admin: KafkaAdmin) -> dict[str, dict[str, Any]]:
@@ -182,13 +159,15 @@ def check(broker: EmbeddedBroker, prefix: str, seed: int, seconds: float) -> Non
         jars = jar_paths(f"broker-{broker.version}")
         with kafka_admin(jars, broker.bootstrap_servers) as admin:
             answers = settled(world, admin)
-        groups, completed = replayed(broker)
+        events, replay = replayed_log(broker.bootstrap_servers)
+        groups = {group.group_id: group.describe() for group in replay.groups()}
         assert len(answers) >= 20
         assert {name: by_log(groups[name]) for name in answers} == {
             name: by_broker(one) for name, one in answers.items()
         }
         reported = {name: report.last for name, report in world.responses.items() if name in answers}
         assert {name: (groups[name]["generation"], groups[name]["leader"]) for name in reported} == reported
+        completed = [event["data"] for event in named(events, "rebalance.completed")]
         last = {data["group_id"]: data["generation"] for data in completed}
         assert {name: last.get(name) for name in reported} == {
             name: report[0] for name, report in reported.items() if report

@@ -6,33 +6,29 @@ of the job are compared with the group's records in the broker's log and with a 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.demo.scenario import create_topics
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.job.captures import invoke
-from support.job.jobs import comparable, read_topic, running_job, topic_names
+from support.job.jobs import Json, comparable, has_caught_up, read_json, running_job, topic_names
+from support.job.replays import event_name, named, replayed_topics
 from support.job.watched import producing
+from support.kafka.clients import make_topics
 from support.kafka.kafka_classes import Jvm
 from support.kafka.polled_members import PolledMembers
 from support.kafka.sleepy_leader import SOURCE as SLEEPY_LEADER
 from support.kafka.stubborn_member import stubborn_command
-from support.kafka.waiting import wait_until
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
@@ -50,7 +46,6 @@ RULES = (
     "--member-events",
 )
 PROBING = ("--probe-interval", str(PROBE_MS / 1000))
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class StuckGroups:
 
     def play(self, *, restart: bool = False) -> StuckGroups:
         """Runs all phases: groups become stable, get stuck and recover; on request the job restarts in between."""
-        create_topics(AdminClient({"bootstrap.servers": self.servers}), {self.topic: 6})
+        make_topics(self.servers, {self.topic: 6})
         with self.exit:
             self.exit.callback(self.loop.close)
             self.exit.enter_context(producing(self.servers, {self.topic: 6}, 0.05))
@@ -121,13 +116,11 @@ class StuckGroups:
                 self.loop.stuck.clear()
             self._wait(lambda: wanted <= self._reported("rebalance.stuck", "resolved"))
             ended_ms = now_ms()
-            self._wait(lambda: any(beat >= ended_ms for beat in self.job.caught_up()))
+            self._wait(lambda: has_caught_up(self.servers, self.topics, ended_ms))
             self.events = list(self.job.events().values())
             self.recorded = {
                 event["id"]: str(event["recordedtime"])
-                for event in (
-                    json.loads(one.value or b"{}") for one in read_topic(self.servers, self.topics.events)
-                )
+                for event in read_json(self.servers, self.topics.events)
             }
             self.slowest_batch_ms = self._slowest_batch_ms()
             leader.stop()
@@ -136,7 +129,7 @@ class StuckGroups:
 
     def _slowest_batch_ms(self) -> int:
         """The longest batch since the groups were blocked: the next batch has to wait for it."""
-        documents = [json.loads(one.value or b"{}") for one in read_topic(self.servers, self.topics.job)]
+        documents = read_json(self.servers, self.topics.job)
         since = [one for one in documents if one.get("heartbeat_ms", 0) >= self.stuck_at_ms and one["batch"]]
         return max(round(1_000 * one["batch"]["seconds"]) for one in since)
 
@@ -145,11 +138,11 @@ class StuckGroups:
         checkpoint, started_ms = self._folder / "checkpoint", now_ms()
         job = running_job(self.servers, checkpoint, self.topics, *PROBING, *RULES)
         self.job = self.exit.enter_context(job)
-        self._wait(lambda: any(beat >= started_ms for beat in self.job.caught_up()))
+        self._wait(lambda: has_caught_up(self.servers, self.topics, started_ms))
 
     def _reported_since_blocked(self, kind: str) -> list[Json]:
         """Events of this kind since the groups were blocked."""
-        found = [one for one in self.job.events().values() if one["type"] == f"groupreplay.{kind}.v1"]
+        found = named(list(self.job.events().values()), kind)
         return [one for one in found if milliseconds(one["time"]) >= self.stuck_at_ms]
 
     def _rest(self, leader: Any) -> None:
@@ -194,26 +187,16 @@ class StuckGroups:
         self._member("second")
 
     def _wait(self, condition: Callable[[], object]) -> None:
-        """Polls the members meanwhile, and evaluates the condition twice a second."""
-        evaluated = [0.0, False]
-
-        def turn() -> bool:
-            self.loop.poll()
-            if time.monotonic() - evaluated[0] > 0.5:
-                evaluated[:] = [time.monotonic(), bool(condition())]
-            return bool(evaluated[1])
-
-        wait_until(turn, 240.0, pause=0)
+        self.loop.wait_until(condition, 240.0)
 
     def _reported(self, kind: str, status: str) -> set[str]:
         """The groups for which the job has written this event with this status."""
-        found = [one for one in self.job.events().values() if one["type"] == f"groupreplay.{kind}.v1"]
+        found = named(list(self.job.events().values()), kind)
         return {one["data"]["group_id"] for one in found if one["data"]["status"] == status}
 
     def of(self, group: str, kind: str) -> list[Json]:
         """The events of one type about a group, in order."""
-        found = [one for one in self.events if one["type"] == f"groupreplay.{kind}.v1"]
-        return sorted((one for one in found if one["data"]["group_id"] == group), key=lambda one: one["time"])
+        return named(self.events, kind, group)
 
 
 @pytest.fixture(scope="module")
@@ -297,35 +280,23 @@ def test_a_member_that_never_revokes(world: StuckGroups) -> None:
 
 def test_a_replay_of_the_two_topics_gives_the_same_events(world: StuckGroups) -> None:
     """The replay has exactly the events of these groups, with equal content."""
-    words = (
-        "replay",
-        "--bootstrap-server",
-        world.servers,
-        "--probes-topic",
-        world.topics.probes,
-        "-o",
-        "jsonl",
-    )
-    printed = invoke(*words, *RULES).stdout
-    replayed = [comparable(json.loads(line)) for line in printed.splitlines()]
+    replayed = map(comparable, replayed_topics(world.servers, world.topics.probes, *RULES))
     since, until = (end(one["time"] for one in world.events) for end in (min, max))
-    mine = {one["id"]: one for one in replayed if (one["data"]["group_id"] or "").startswith(world.prefix)}
-    live = {
-        one["id"]: one for one in world.events if (one["data"]["group_id"] or "").startswith(world.prefix)
-    }
+    mine, live = (
+        {one["id"]: one for one in events if (one["data"]["group_id"] or "").startswith(world.prefix)}
+        for events in (replayed, world.events)
+    )
     assert {name: one for name, one in mine.items() if since <= one["time"] <= until} == live
 
 
 def test_without_the_prober_no_stuck_rebalance_is_reported(world: StuckGroups) -> None:
     """The log has no records of a classic group while it is stuck, so a job without a prober reports nothing."""
     empty = f"{world.prefix}-no-probes"
-    create_topics(AdminClient({"bootstrap.servers": world.servers}), {empty: 1})
-    words = ("replay", "--bootstrap-server", world.servers, "--probes-topic", empty, "-o", "jsonl")
-    printed = invoke(*words, *RULES).stdout
-    events = [json.loads(line) for line in printed.splitlines()]
+    make_topics(world.servers, {empty: 1})
+    events = replayed_topics(world.servers, empty, *RULES)
     groups = {one.group for one in [*world.blocked, world.mute]} | {world.sleepy}
-    reported = {one["type"] for one in events if one["data"]["group_id"] in groups}
-    assert reported & {f"groupreplay.rebalance.{name}.v1" for name in ("slow", "stuck", "started")} == set()
+    reported = {event_name(one) for one in events if one["data"]["group_id"] in groups}
+    assert reported & {f"rebalance.{name}" for name in ("slow", "stuck", "started")} == set()
 
 
 @pytest.mark.timeout(900)

@@ -6,40 +6,29 @@ silence would tell the groups' creation again as soon as they commit: that is wh
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicPartition
 
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
-from groupreplay.streaming.demo.scenario import create_topics
-from groupreplay.streaming.job import query_run
-from groupreplay.streaming.job import run as run_module
-from groupreplay.streaming.job.run import run
-from support.job.jobs import comparable, read_topic, topic_names
-from support.job.spark_sessions import small_session
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.jobs import PATIENCE_SECONDS, has_caught_up, last_batch, read_events, topic_names
+from support.job.own_process import keep_session, run_until
+from support.job.replays import named
+from support.kafka.clients import commit_once, make_topics
 from support.kafka.waiting import wait_until
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 ORDERS = "damaged-orders"
 GROUPS = ("damaged-a", "damaged-b", "damaged-c")
-PATIENCE_SECONDS = 240.0
 
 
 @dataclass(frozen=True)
@@ -50,60 +39,10 @@ class Stored:
     folder: Path
     topics: TopicNames
 
-    def settings(self, checkpoint: Path) -> RunSettings:
-        """Those of the run that made it."""
-        return RunSettings(
-            source=Cluster(bootstrap_servers=self.server),
-            checkpoint=str(checkpoint),
-            topics=self.topics,
-            trigger_seconds=0.5,
-            shuffle_partitions=1,
-            probe=False,
-        )
-
-    def commit(self) -> None:
-        """Every group commits, as a tool does."""
-        for group in GROUPS:
-            consumer = Consumer({"bootstrap.servers": self.server, "group.id": group})
-            try:
-                consumer.commit(offsets=[TopicPartition(ORDERS, 0, 1)], asynchronous=False)
-            finally:
-                consumer.close()
-
-    def caught_up(self, after_ms: int) -> bool:
-        """Whether a job says that it has applied everything up to this moment."""
-        beats = [json.loads(one.value or b"{}") for one in read_topic(self.server, self.topics.probes)]
-        return any((beat.get("caught_up_ms") or 0) >= after_ms for beat in beats)
-
     def creations(self) -> set[str]:
         """The ids of the events that say that one of the groups was created."""
-        events = [
-            comparable(json.loads(one.value or b"")) for one in read_topic(self.server, self.topics.events)
-        ]
-        created = [one for one in events if one["type"] == "groupreplay.group.created.v1"]
+        created = named(list(read_events(self.server, self.topics).values()), "group.created")
         return {one["id"] for one in created if one["data"]["group_id"] in GROUPS}
-
-
-@contextmanager
-def stopped_when(condition: Callable[[], None], done: threading.Event) -> Iterator[None]:
-    """The process is asked to stop when the condition has been waited for, unless the block is ``done`` before."""
-    failures: list[BaseException] = []
-
-    def watch() -> None:
-        try:
-            condition()
-        except BaseException as error:
-            failures.append(error)
-        if not done.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-    assert failures == []
 
 
 def goes_on(stored: Stored, checkpoint: Path, until: Callable[[], bool] = lambda: True) -> None:
@@ -112,37 +51,30 @@ def goes_on(stored: Stored, checkpoint: Path, until: Callable[[], bool] = lambda
     Raises:
         GroupReplayError: what the job ended with.
     """
-    before, done = batches(checkpoint), threading.Event()
+    before = last_batch(checkpoint)
 
-    def commit_and_wait() -> None:
+    def commit_and_wait(done: threading.Event) -> None:
         # A job that was refused finishes no batch: the deadline is somebody else's then.
-        wait_until(lambda: done.is_set() or batches(checkpoint) > before, PATIENCE_SECONDS)
+        wait_until(lambda: done.is_set() or last_batch(checkpoint) > before, PATIENCE_SECONDS)
         if done.is_set():
             return
-        stored.commit()
-        committed_ms = time.time_ns() // 1_000_000
-        wait_until(lambda: stored.caught_up(committed_ms) and until(), PATIENCE_SECONDS, pause=1.0)
+        for group in GROUPS:
+            commit_once(stored.server, group, TopicPartition(ORDERS, 0, 1))
+        committed_ms = now_ms()
+        wait_until(
+            lambda: done.is_set() or (has_caught_up(stored.server, stored.topics, committed_ms) and until()),
+            PATIENCE_SECONDS,
+            pause=1.0,
+        )
 
-    with stopped_when(commit_and_wait, done):
-        assert run(stored.settings(checkpoint)) == 128 + signal.SIGTERM
-
-
-def batches(checkpoint: Path) -> int:
-    """The number of the last batch that is finished; -1 before the first."""
-    return max((int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdigit()), default=-1)
+    run_until(stored.server, checkpoint, stored.topics, commit_and_wait)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def one_session() -> Iterator[None]:
     """All runs in one JVM, which is not ended by them."""
-
-    @contextmanager
-    def kept(_: RunSettings) -> Iterator[Any]:
-        yield small_session()
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_module, "_session", kept)
-        patch.setattr(query_run, "quiet", lambda _: None)
+        keep_session(patch)
         yield
 
 
@@ -150,8 +82,7 @@ def one_session() -> Iterator[None]:
 def stored(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Stored:
     """Two runs of the job, so that there are several batches; the groups' creation has been said."""
     folder = tmp_path_factory.mktemp("stored") / "checkpoint"
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    create_topics(admin, {ORDERS: 1})
+    make_topics(broker.bootstrap_servers, {ORDERS: 1})
     made = Stored(broker.bootstrap_servers, folder, topic_names("damaged"))
     goes_on(made, folder)
     # Spark makes one after ten batches, within a minute.
@@ -159,7 +90,7 @@ def stored(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> 
     assert len(made.creations()) == len(GROUPS)
     # A batch that was planned and not finished would be planned again: its files are not needed.
     for file in (folder / "offsets").glob("*"):
-        if file.name.isdigit() and int(file.name) > batches(folder):
+        if file.name.isdigit() and int(file.name) > last_batch(folder):
             missing(file)
     return made
 
@@ -175,7 +106,7 @@ def changes(checkpoint: Path) -> Path:
     state = checkpoint / "state" / "0" / "0"
     for file in state.glob("[0-9]*.zip"):
         missing(file)
-    return state / f"{batches(checkpoint) + 1}.changelog"
+    return state / f"{last_batch(checkpoint) + 1}.changelog"
 
 
 def snapshot(checkpoint: Path) -> Path:
@@ -249,7 +180,7 @@ def test_a_damaged_checkpoint(stored: Stored, tmp_path: Path, what: str) -> None
     before = stored.creations()
     if words is None:
         goes_on(stored, copy)
-        assert batches(copy) > batches(stored.folder)
+        assert last_batch(copy) > last_batch(stored.folder)
     else:
         with pytest.raises(GroupReplayError, match=words) as caught:
             goes_on(stored, copy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -10,16 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.state import Context, Severity
-from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka import topic_reader
+from groupreplay.state import Severity
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import Raw
 from support.histories.group_writer import GroupWriter
 from support.histories.simulated import MINUTE, rolling_restart, simulated
 from support.job.jobs import Json, interleaved, running_job, topic_names, write_log
+from support.job.replays import named, replayed_log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -67,18 +63,9 @@ LIVES: dict[str, Callable[[int], list[Raw]]] = {
 }
 
 
-def replayed(server: str) -> list[Json]:
-    """What the log says."""
-    log = topic_reader.read_topic(Cluster(bootstrap_servers=server))
-    replay = Replay(Context(cluster_id=log.cluster_id, era=log.era))
-    return [json.loads(row.value or b"") for row in replay.feed(log) if row.output is Output.EVENTS]
-
-
 def rounds(events: list[Json]) -> Counter[str]:
     """Completed rebalances by group."""
-    return Counter(
-        one["data"]["group_id"] for one in events if one["type"] == "groupreplay.rebalance.completed.v1"
-    )
+    return Counter(one["data"]["group_id"] for one in named(events, "rebalance.completed"))
 
 
 def test_a_backlog_with_rebalances_raises_nothing(tmp_path: Path) -> None:
@@ -96,10 +83,10 @@ def test_a_backlog_with_rebalances_raises_nothing(tmp_path: Path) -> None:
         assert sizes[0] > 2 * max(sizes[number] for number in range(1, PARTITIONS))
         flags = ("--backfill-events", "--max-offsets-per-trigger", str(LIMIT), "--probe-interval", "1")
         with running_job(server, tmp_path / "checkpoint", topic_names("backlog"), *flags) as job:
-            job.wait_caught_up(time.time_ns() // 1_000_000)
+            job.wait_caught_up()
             events = list(job.events().values())
             assert job.stop() == 143
-        expected = rounds(replayed(server))
+        expected = rounds(replayed_log(server)[0])
     assert len(log) > 10 * LIMIT
     assert set(expected) == set(LIVES)
     assert rounds(events) == expected

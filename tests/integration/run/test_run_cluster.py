@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 import sysconfig
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -18,13 +16,12 @@ import pyspark
 import pytest
 
 import groupreplay
-from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.probe_messages import RoundSummary, decode_message
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import connector_coordinate, jar_paths
 from groupreplay.streaming.local.java import java_environment
 from support.histories.raw_records import generation
-from support.job.jobs import PATIENCE_SECONDS, read_topic, topic_names, write_log
+from support.job.jobs import PATIENCE_SECONDS, read_json, topic_flags, topic_names, write_log
+from support.job.watched import Watch
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -61,16 +58,12 @@ def bare_python(tmp_path: Path) -> Path:
     return script
 
 
-def submit(tmp_path: Path, python: Path, *arguments: str) -> Iterator[str]:
+def submit(tmp_path: Path, *arguments: str) -> list[str]:
     """The command line of spark-submit with these arguments behind its own."""
     main = tmp_path / "main.py"
     main.write_text(MAIN)
-    yield from (
-        str(SUBMIT),
-        *arguments[: arguments.index("--")],
-        str(main),
-        *arguments[arguments.index("--") + 1 :],
-    )
+    own, behind = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
+    return [str(SUBMIT), *own, str(main), *behind]
 
 
 def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path, bare_python: Path) -> None:
@@ -79,21 +72,21 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
     assert b"No module named 'groupreplay'" in missing.stderr
     topics = topic_names("cluster")
     with EmbeddedBroker(offsets_partitions=2) as broker, (tmp_path / "submit.log").open("wb") as log:
-        write_log(broker.bootstrap_servers, [(0, *generation("g", 0), 1_000)], 2)
+        server = broker.bootstrap_servers
+        write_log(server, [(0, *generation("g", 0), 1_000)], 2)
         command = submit(
             tmp_path,
-            bare_python,
             *("--master", "local-cluster[2,1,1024]"),
             *("--jars", ",".join(map(str, jar_paths("spark-connector")))),
             *("--py-files", str(shipped)),
             *("--conf", "spark.ui.enabled=false"),
             "--",
-            *("run", "--bootstrap-server", broker.bootstrap_servers, "--trigger", "1", "--backfill-events"),
+            *("run", "--bootstrap-server", server, "--trigger", "1", "--backfill-events"),
             *("--checkpoint", str(tmp_path / "checkpoint"), "--shuffle-partitions", "2"),
-            *(f for name in topics_flags(topics) for f in name),
+            *topic_flags(topics),
         )
         process = subprocess.Popen(
-            list(command),
+            command,
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -106,18 +99,15 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
         )
         try:
             wait_until(
-                lambda: process.poll() is not None or read_topic(broker.bootstrap_servers, topics.events),
+                lambda: process.poll() is not None or read_json(server, topics.events),
                 PATIENCE_SECONDS,
                 pause=1.0,
             )
-            said = [
-                json.loads(one.value or b"") for one in read_topic(broker.bootstrap_servers, topics.events)
-            ]
+            said = read_json(server, topics.events)
             assert [event["type"] for event in said] == ["groupreplay.group.created.v1"], tail(tmp_path)
             # The prober, a process of its own, finds the package, too.
-            wait_until(
-                lambda: process.poll() is not None or rounds(broker, topics), PATIENCE_SECONDS, pause=1.0
-            )
+            prober = Watch(server, server, topics.probes)
+            wait_until(lambda: process.poll() is not None or prober.rounds(), PATIENCE_SECONDS, pause=1.0)
             assert process.poll() is None, tail(tmp_path)
             driver(process).send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_SECONDS) == 143, tail(tmp_path)
@@ -128,20 +118,15 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
 def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
     """Under spark-submit the JVM runs already and nothing can be fetched: the exact option is printed."""
     with EmbeddedBroker(offsets_partitions=2) as broker:
+        server = broker.bootstrap_servers
         command = submit(
             tmp_path,
-            Path(sys.executable),
             *("--master", "local[1]", "--conf", "spark.ui.enabled=false", "--"),
-            *(
-                "run",
-                "--bootstrap-server",
-                broker.bootstrap_servers,
-                "--checkpoint",
-                str(tmp_path / "checkpoint"),
-            ),
+            *("run", "--bootstrap-server", server),
+            *("--checkpoint", str(tmp_path / "checkpoint")),
         )
         done = subprocess.run(
-            list(command),
+            command,
             capture_output=True,
             text=True,
             check=False,
@@ -150,20 +135,6 @@ def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
         )
         assert done.returncode == 2
         assert f"--packages {connector_coordinate()}" in done.stdout  # where spark-submit puts our stderr
-
-
-def rounds(broker: EmbeddedBroker, topics: TopicNames) -> list[RoundSummary]:
-    """The rounds of the prober that were written down."""
-    messages = (
-        decode_message(one.key, one.value) for one in read_topic(broker.bootstrap_servers, topics.probes)
-    )
-    return [one for one in messages if isinstance(one, RoundSummary)]
-
-
-def topics_flags(topics: TopicNames) -> Iterator[tuple[str, str]]:
-    """The flags that name the five topics."""
-    for name in ("events", "states", "dead_letters", "job", "probes"):
-        yield f"--{name.replace('_', '-')}-topic", getattr(topics, name)
 
 
 def driver(process: subprocess.Popen[bytes]) -> psutil.Process:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import RunningJob, commit_once, read_topic, running_job, topic_names
+from support.job.jobs import RunningJob, read_topic, running_job, topic_names
+from support.job.replays import named
+from support.kafka.clients import commit_once, make_topics, set_configs
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
@@ -29,16 +23,11 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.ma
 
 def remove_everything(server: str) -> dict[int, int]:
     """Lets retention take all records of the offsets topic, as a wrong policy does; the ends by partition."""
-    admin, cluster = AdminClient({"bootstrap.servers": server}), Connection(Cluster(bootstrap_servers=server))
+    cluster = Connection(Cluster(bootstrap_servers=server))
 
     def keep(policy: str, retention_ms: str) -> None:
-        entries = [
-            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-            for name, value in {"cleanup.policy": policy, "retention.ms": retention_ms}.items()
-        ]
-        topic = ConfigResource(ResourceType.TOPIC, OFFSETS_TOPIC, incremental_configs=entries)
-        for answer in admin.incremental_alter_configs([topic]).values():
-            answer.result(30)
+        values = {"cleanup.policy": policy, "retention.ms": retention_ms}
+        set_configs(server, ConfigResource.Type.TOPIC, [OFFSETS_TOPIC], values)
 
     keep("delete", "1")
     ends = cluster.end_offsets(OFFSETS_TOPIC, 4)
@@ -47,10 +36,9 @@ def remove_everything(server: str) -> dict[int, int]:
     return ends
 
 
-def named(job: RunningJob, name: str) -> list[dict[str, Any]]:
+def events(job: RunningJob, name: str) -> list[dict[str, Any]]:
     """The events of one kind."""
-    found = [one for one in job.events().values() if one["type"] == f"groupreplay.{name}.v1"]
-    return sorted(found, key=lambda one: one["time"])
+    return named(list(job.events().values()), name)
 
 
 def test_records_that_are_gone_unread(tmp_path: Path, unique: Callable[[str], str]) -> None:
@@ -58,29 +46,27 @@ def test_records_that_are_gone_unread(tmp_path: Path, unique: Callable[[str], st
     often = {"log.retention.check.interval.ms": 500}
     with EmbeddedBroker(offsets_partitions=4, overrides=often) as broker:
         server, topics = broker.bootstrap_servers, topic_names(unique("gap"))
-        admin = AdminClient({"bootstrap.servers": server})
-        admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(60)
+        make_topics(server, {"orders": 1})
         commit_once(server, "old")
         with running_job(server, tmp_path / "job", topics, "--no-probe") as job:
-            job.wait_caught_up(time.time_ns() // 1_000_000)
+            job.wait_caught_up()
             assert job.stop() == 143
             read = Connection(Cluster(bootstrap_servers=server)).end_offsets(OFFSETS_TOPIC, 4)
             commit_once(server, "unseen")
             ends = remove_everything(server)
             job.restart()
-            job.wait_until(lambda: named(job, "job.gap"))
-            job.wait_caught_up(time.time_ns() // 1_000_000)
+            job.wait_until(lambda: events(job, "job.gap"))
+            job.wait_caught_up()
             commit_once(server, "new")
-            job.wait_until(lambda: named(job, "group.created"))
+            job.wait_until(lambda: events(job, "group.created"))
             assert job.stop() == 143
             job.restart()
-            restarted_ms = time.time_ns() // 1_000_000
-            job.wait_caught_up(restarted_ms)
+            job.wait_caught_up()
             commit_once(server, "newer")
-            job.wait_until(lambda: len(named(job, "group.created")) == 2)
+            job.wait_until(lambda: len(events(job, "group.created")) == 2)
             assert job.stop() == 143
-            (gap,) = named(job, "job.gap")
-            created = named(job, "group.created")
+            (gap,) = events(job, "job.gap")
+            created = events(job, "group.created")
         (lost,) = (number for number in ends if ends[number] != read[number])
         assert gap["data"]["reason"] == "removed"
         assert gap["severitytext"] == "ERROR"

@@ -6,7 +6,6 @@ and what was said twice was said in the same words.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -19,23 +18,23 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from groupreplay.streaming.demo.scenario import create_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
-from support.job.captures import invoke
 from support.job.jobs import (
     Json,
     RunningJob,
     comparable,
     interleaved,
+    last_batch,
     read_topic,
     running_job,
     topic_names,
     write_log,
 )
-from support.kafka.waiting import wait_until
+from support.job.replays import replayed_topics
+from support.kafka.clients import make_topics, new_consumer
+from support.kafka.waiting import in_background, wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -73,12 +72,8 @@ class Churn:
         if len(self._members) == MOST_MEMBERS:
             return
         group = self._random.choice(sorted(GROUPS))
-        settings = {"bootstrap.servers": self._server, "group.id": group, "group.protocol": GROUPS[group]}
-        if GROUPS[group] == "classic":
-            settings["session.timeout.ms"] = "6000"
-        consumer = Consumer({**settings, "enable.auto.commit": False, "log_level": 0})
-        consumer.subscribe([ORDERS])
-        self._members.append(consumer)
+        more = {"session_timeout_ms": 6_000} if GROUPS[group] == "classic" else {}
+        self._members.append(new_consumer(self._server, group, ORDERS, group_protocol=GROUPS[group], **more))
 
     def _leave(self) -> None:
         if self._members:
@@ -112,25 +107,15 @@ def written_life() -> list[Raw]:
 @contextmanager
 def churning(server: str, seed: int) -> Iterator[None]:
     """Churn in the background, until the block ends."""
-    churn, done = Churn(server, seed), threading.Event()
-    failures: list[BaseException] = []
+    churn = Churn(server, seed)
 
-    def run() -> None:
-        try:
-            while not done.wait(TURN_SECONDS):
-                churn.turn()
-            churn.end()
-        except BaseException as error:
-            failures.append(error)
+    def run(done: threading.Event) -> None:
+        while not done.wait(TURN_SECONDS):
+            churn.turn()
+        churn.end()
 
-    thread = threading.Thread(target=run, name="churn", daemon=True)
-    thread.start()
-    try:
+    with in_background(run, PATIENCE_SECONDS):
         yield
-    finally:
-        done.set()
-        thread.join(PATIENCE_SECONDS)
-    assert (failures, thread.is_alive()) == ([], False)
 
 
 class Ordeal:
@@ -194,11 +179,6 @@ class Ordeal:
         self._broker.start()
 
 
-def last_batch(checkpoint: Path) -> int:
-    """The number of the last finished batch; -1 before the first."""
-    return max((int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdigit()), default=-1)
-
-
 def in_session(job: RunningJob, name: str) -> list[int]:
     """The processes that the job has started whose program is called so.
 
@@ -214,10 +194,7 @@ def in_session(job: RunningJob, name: str) -> list[int]:
 
 def replayed(job: RunningJob) -> dict[str, Json]:
     """What ``replay`` says of the two topics, by id."""
-    words = ("replay", "--bootstrap-server", job.server, "--probes-topic", job.topics.probes)
-    result = invoke(*words, "-o", "jsonl", "--member-events")
-    assert result.exit_code == 0, result.output
-    events = [json.loads(line) for line in result.stdout.splitlines()]
+    events = replayed_topics(job.server, job.topics.probes, "--member-events")
     return {event["id"]: comparable(event) for event in events}
 
 
@@ -245,7 +222,7 @@ def besieged(folder: Path, seed: int) -> Iterator[tuple[RunningJob, EmbeddedBrok
     topics = topic_names("kills")
     with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
         server = broker.bootstrap_servers
-        create_topics(AdminClient({"bootstrap.servers": server}), {ORDERS: 4})
+        make_topics(server, {ORDERS: 4})
         # What happened before the first start would not be said.
         with running_job(server, folder / "checkpoint", topics, "--member-events") as job:
             job.wait_until(lambda: last_batch(job.checkpoint) >= 0)
@@ -267,7 +244,7 @@ def compare(job: RunningJob) -> None:
     """
     expected: dict[str, Json] = {}
     said: dict[str, Json] = {}
-    job.wait_caught_up(time.time_ns() // 1_000_000)
+    job.wait_caught_up()
 
     def same() -> bool:
         expected.clear(), expected.update(replayed(job))
@@ -304,12 +281,12 @@ def test_many_kills(tmp_path: Path) -> None:
 def test_an_outage_of_a_minute(tmp_path: Path) -> None:
     """The same process goes on as soon as the broker is back; how soon is printed."""
     with besieged(tmp_path, random.randrange(1_000_000)) as (job, broker):
-        job.wait_caught_up(time.time_ns() // 1_000_000)
+        job.wait_caught_up()
         pid = job.process.pid
         broker.stop()
         time.sleep(OUTAGE_SECONDS)  # what is tested is an outage of this length
         broker.start()
         back_ms = time.time_ns() // 1_000_000
-        job.wait_caught_up(back_ms)
+        job.wait_caught_up()
         print(f"caught up {time.time_ns() // 1_000_000 - back_ms} ms after the broker was back")  # noqa: T201
         assert (job.process.pid, job.process.exit_code) == (pid, None)

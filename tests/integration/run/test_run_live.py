@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -12,19 +11,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, TopicPartition
 
 from groupreplay.codecs import decode_key
-from groupreplay.state import OFFSETS_TOPIC, Context
-from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka import topic_reader
-from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.retention import effective_retention
+from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, comparable, read_topic, running_job, topic_names
+from support.job.replays import event_name, replayed_log
+from support.kafka.clients import make_topics, new_consumer, produce
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -35,9 +29,7 @@ ORDERS = "orders"
 @contextmanager
 def group_member(server: str, group: str) -> Iterator[Consumer]:
     """A consumer that has joined, owns partitions, and has committed an offset."""
-    settings = {"bootstrap.servers": server, "group.id": group, "enable.auto.commit": False}
-    with closing(Consumer({**settings, "session.timeout.ms": 6_000})) as consumer:
-        consumer.subscribe([ORDERS])
+    with closing(new_consumer(server, group, ORDERS, session_timeout_ms=6_000)) as consumer:
         wait_until(lambda: consumer.poll(0.1) or consumer.assignment())
         consumer.commit(offsets=[TopicPartition(ORDERS, 0, 1)], asynchronous=False)
         yield consumer
@@ -56,7 +48,7 @@ def run_id(job: RunningJob) -> str:
 def types_of(job: RunningJob, group: str) -> list[str]:
     """What was said about a group, in the order of its sequence."""
     events = [event for event in job.events().values() if event["data"]["group_id"] == group]
-    return [event["type"] for event in sorted(events, key=lambda event: event["data"]["cause"]["offset"])]
+    return [event_name(event) for event in sorted(events, key=lambda event: event["data"]["cause"]["offset"])]
 
 
 def test_a_life_of_the_job(tmp_path: Path) -> None:
@@ -66,20 +58,15 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
     """
     with EmbeddedBroker(offsets_partitions=4) as broker:
         server = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": server})
-        admin.create_topics([NewTopic(ORDERS, 2, 1)])[ORDERS].result(60)
-        producer = Producer({"bootstrap.servers": server})
-        for _ in range(10):
-            producer.produce(ORDERS, b"x")
-        assert producer.flush(60) == 0
+        make_topics(server, {ORDERS: 2})
+        produce(server, ORDERS, [(None, b"x")] * 10)
         with group_member(server, "old"):
             pass
 
         topics = topic_names("live")
         with running_job(server, tmp_path / "checkpoint", topics) as job:
             # The first start says nothing about the past and writes every group's document.
-            first_start_ms = time.time_ns() // 1_000_000
-            job.wait_caught_up(first_start_ms)
+            job.wait_caught_up()
             assert job.events() == {}
             assert {group: document["state"] for group, document in job.documents().items()} == {
                 "old": "Empty"
@@ -87,12 +74,12 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
 
             # What happens now is said.
             with group_member(server, "new"):
-                job.wait_until(lambda: "groupreplay.rebalance.completed.v1" in types_of(job, "new"))
-            job.wait_until(lambda: "groupreplay.group.emptied.v1" in types_of(job, "new"))
+                job.wait_until(lambda: "rebalance.completed" in types_of(job, "new"))
+            job.wait_until(lambda: "group.emptied" in types_of(job, "new"))
             assert types_of(job, "new") == [
-                "groupreplay.group.created.v1",
-                "groupreplay.rebalance.completed.v1",
-                "groupreplay.group.emptied.v1",
+                "group.created",
+                "rebalance.completed",
+                "group.emptied",
             ]
             headers = [one.headers for one in read_topic(server, topics.events)]
             assert all(one["content-type"] == b"application/cloudevents+json" for one in headers)
@@ -119,20 +106,13 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
             broker.stop()
             broker.start()
             with group_member(server, "after"):
-                job.wait_until(lambda: "groupreplay.rebalance.completed.v1" in types_of(job, "after"))
-            job.wait_caught_up(time.time_ns() // 1_000_000)
+                job.wait_until(lambda: "rebalance.completed" in types_of(job, "after"))
+            job.wait_caught_up()
             assert (job.process.pid, run_id(job)) == (pid, before)
 
             # The job has added no group of its own, and replay says the same as the job.
             assert groups_in_the_log(server) == {"old", "new", "after"}
-            log = topic_reader.read_topic(Cluster(bootstrap_servers=server))
-            known = effective_retention(
-                RetentionFlags(), Connection(Cluster(bootstrap_servers=server))
-            ).for_context()
-            replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era, **known))
-            events = [
-                json.loads(row.value or b"") for row in replayed.feed(log) if row.output is Output.EVENTS
-            ]
+            events, _ = replayed_log(server)
             expected = {one["id"]: comparable(one) for one in events if one["data"]["group_id"] != "old"}
             job.wait_until(lambda: job.events().keys() >= expected.keys())
             assert job.events() == expected

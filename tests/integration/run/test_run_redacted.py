@@ -6,25 +6,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.state.policy.redaction import FIELDS, Redaction
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, read_topic, running_job, topic_names
+from support.kafka.clients import make_topics, new_consumer
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 KEY = b"a key of sixteen bytes and more"
 CLIENT, INSTANCE, HOST = "accounting-laptop", "till-17", "/127.0.0.1"
-
-
-def member(server: str, **settings: str) -> Consumer:
-    """A member of the group, still to be polled."""
-    consumer = Consumer({"bootstrap.servers": server, "group.id": "g", "client.id": CLIENT, **settings})
-    consumer.subscribe(["orders"])
-    return consumer
 
 
 def written(job: RunningJob) -> bytes:
@@ -42,13 +34,14 @@ def test_nobody_is_named(tmp_path: Path) -> None:
     flags = ("--redact", ",".join(FIELDS), "--redact-key-file", str(tmp_path / "key"), "--member-events")
     with EmbeddedBroker(offsets_partitions=4) as broker:
         server = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": server})
-        admin.create_topics([NewTopic("orders", 2, 1)])["orders"].result(60)
+        make_topics(server, {"orders": 2})
         with running_job(server, tmp_path / "job", topic_names("redacted"), *flags) as job:
-            job.wait_until(job.caught_up)
+            job.wait_caught_up()
             with (
-                closing(member(server)) as first,
-                closing(member(server, **{"group.instance.id": INSTANCE})) as second,
+                closing(new_consumer(server, "g", "orders", client_id=CLIENT)) as first,
+                closing(
+                    new_consumer(server, "g", "orders", client_id=CLIENT, group_instance_id=INSTANCE)
+                ) as second,
             ):
 
                 def both() -> bool:

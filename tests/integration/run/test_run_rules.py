@@ -7,21 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import RunningJob, commit_once, running_job, topic_names
+from support.job.jobs import RunningJob, running_job, topic_names
+from support.job.replays import named
+from support.kafka.clients import commit_once, make_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def labels(job: RunningJob) -> dict[str, dict[str, str]]:
     """The labels of each group that was made."""
-    return {
-        event["data"]["group_id"]: event["data"]["labels"]
-        for event in job.events().values()
-        if event["type"] == "groupreplay.group.created.v1"
-    }
+    created = named(list(job.events().values()), "group.created")
+    return {event["data"]["group_id"]: event["data"]["labels"] for event in created}
 
 
 def rules(path: Path, second: int, team: str) -> None:
@@ -36,12 +34,11 @@ def test_changed_rules_hold_without_a_restart(tmp_path: Path, unique: Callable[[
     rules(path, 1, "a")
     with EmbeddedBroker(offsets_partitions=4) as broker:
         server = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": server})
-        admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(60)
+        make_topics(server, {"orders": 1})
         commit_once(server, "early")
         flags = ("--rules", str(path), "--no-probe")
         with running_job(server, tmp_path / "job", topic_names(unique("rules")), *flags) as job:
-            job.wait_until(job.caught_up)
+            job.wait_caught_up()
             commit_once(server, "made-1")
             job.wait_until(lambda: "made-1" in labels(job))
             rules(path, 2, "b")

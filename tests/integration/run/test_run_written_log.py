@@ -12,21 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from groupreplay.codecs import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
-from groupreplay.state import Context
-from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka import topic_reader
-from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.retention import effective_retention
+from groupreplay.codecs.consumer import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.raw_records import commit as commit_bytes
-from support.job.jobs import Json, comparable, interleaved, read_topic, running_job, topic_names, write_log
+from support.job.jobs import (
+    Json,
+    comparable,
+    interleaved,
+    read_json,
+    read_topic,
+    running_job,
+    topic_names,
+    write_log,
+)
+from support.job.replays import event_name, replayed_log
+from support.kafka.clients import make_topics, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -81,15 +83,6 @@ def converted(begin: int) -> list[Raw]:
     ]
 
 
-def replay(server: str) -> dict[str, Json]:
-    """The events that ``replay`` finds in the log, by id."""
-    log = topic_reader.read_topic(Cluster(bootstrap_servers=server))
-    known = effective_retention(RetentionFlags(), Connection(Cluster(bootstrap_servers=server))).for_context()
-    replayed = Replay(Context(cluster_id=log.cluster_id, era=log.era, member_events=True, **known))
-    events = [json.loads(row.value or b"") for row in replayed.feed(log) if row.output is Output.EVENTS]
-    return {event["id"]: comparable(event) for event in events}
-
-
 def bad_records(at_ms: int) -> list[tuple[int, bytes, bytes | None, int]]:
     """A malformed key, a malformed value of a megabyte, an unknown type, an unknown version."""
     key, value = commit_bytes("bad")
@@ -124,14 +117,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         write_log(server, [*log[:middle], *bad_records(start_ms + 5_000), *log[middle:]], PARTITIONS)
         topics = topic_names("undisturbed")
         checkpoint = tmp_path_factory.mktemp("undisturbed") / "checkpoint"
-        replayed = replay(server)
+        replayed = {event["id"]: comparable(event) for event in replayed_log(server, member_events=True)[0]}
         with running_job(server, checkpoint, topics, "--backfill-events", "--member-events") as job:
             job.wait_until(lambda: job.events().keys() >= replayed.keys())
             # One batch reaches its topics task by task.
             job.wait_until(lambda: len(read_topic(server, topics.dead_letters)) == len(bad_records(0)))
             job.wait_until(lambda: len(job.documents()) == 2 * LIVES)
             events, documents = job.events(), job.documents()
-        letters = [json.loads(one.value or b"") for one in read_topic(server, topics.dead_letters)]
+        letters = read_json(server, topics.dead_letters)
         tallies = [
             json.loads(one.value or b"")
             for one in read_topic(server, topics.job)
@@ -143,7 +136,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def test_the_job_reads_the_internal_topic_and_says_what_happened(world: World) -> None:
     """Every group's life comes out; nothing that only existed inside an operation does."""
     counts = Counter(
-        (event["data"]["group_id"] or "-").split("-")[0] + " " + event["type"][12:-3]
+        (event["data"]["group_id"] or "-").split("-")[0] + " " + event_name(event)
         for event in world.events.values()
     )
     for name, expected in {
@@ -202,12 +195,9 @@ def test_a_killed_job_loses_nothing_and_invents_nothing(world: World, tmp_path: 
     be reported as deleted.
     """
     topics = topic_names("killed")
-    admin = AdminClient({"bootstrap.servers": world.server})
-    admin.create_topics([NewTopic(topics.probes, 1, 1)])[topics.probes].result(60)
-    producer = Producer({"bootstrap.servers": world.server})
+    make_topics(world.server, {topics.probes: 1})
     foreign = {"run_id": "another", "caught_up_ms": time.time_ns() // 1_000_000}
-    producer.produce(topics.probes, key=b"\0", value=json.dumps(foreign))
-    assert producer.flush(60) == 0
+    produce(world.server, topics.probes, [(b"\0", json.dumps(foreign).encode())])
 
     flags = ("--backfill-events", "--member-events", "--max-offsets-per-trigger", "140")
     with running_job(world.server, tmp_path / "checkpoint", topics, *flags) as job:

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.config.settings import Cluster, RunSettings
-from groupreplay.streaming.job import query_run
-from groupreplay.streaming.job import run as run_module
-from groupreplay.streaming.job.run import run
+from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.captures import invoke
-from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_topic, topic_names, write_log
-from support.job.spark_sessions import small_session
+from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_events, topic_names, write_log
+from support.job.own_process import keep_session, run_until
+from support.job.replays import replayed_topics
 from support.job.stored_checkpoint import StoredLog, offsets_of, unpack
+from support.kafka.clients import produce
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -51,13 +43,8 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredLog:
         now = identify(self, topic)
         return replace(now, era=era) if topic == OFFSETS_TOPIC else now
 
-    @contextmanager
-    def kept(_: RunSettings) -> Iterator[Any]:
-        yield small_session()
-
     monkeypatch.setattr(Connection, "identify", as_then)
-    monkeypatch.setattr(run_module, "_session", kept)
-    monkeypatch.setattr(query_run, "quiet", lambda _: None)
+    keep_session(monkeypatch)
     return found
 
 
@@ -69,18 +56,17 @@ def test_todays_job_starts_on_it(stored: StoredLog, tmp_path: Path) -> None:
         write_log(server, [*stored.before, *stored.after], stored.partitions)
         fill_probes(checkpoint, server)
         expected = second_half(stored, server)
-        settings = RunSettings(
-            source=Cluster(bootstrap_servers=server),
-            checkpoint=str(checkpoint),
-            topics=TOPICS,
-            trigger_seconds=0.5,
-            shuffle_partitions=1,
-            probe=False,
-            member_events=True,
-        )
-        with stopped_when(lambda: events(server).keys() >= expected.keys()):
-            assert run(settings) == 128 + signal.SIGTERM
-        said = events(server)
+
+        def wait(done: threading.Event) -> None:
+            # The last operation of a log is told a batch later.
+            wait_until(
+                lambda: done.is_set() or read_events(server, TOPICS).keys() >= expected.keys(),
+                PATIENCE_SECONDS,
+                pause=1.0,
+            )
+
+        run_until(server, checkpoint, TOPICS, wait, member_events=True)
+        said = read_events(server, TOPICS)
     assert {event["data"]["group_id"] for event in expected.values()} == KINDS
     assert {name: said.get(name) for name in expected} == expected
     assert [one["id"] for one in said.values() if from_log(one) and one["id"] not in expected] == []
@@ -94,24 +80,18 @@ def fill_probes(checkpoint: Path, server: str) -> None:
     (read,) = (
         json.loads(line)[TOPICS.probes] for line in last.read_text().splitlines() if TOPICS.probes in line
     )
-    producer = Producer({"bootstrap.servers": server})
     for partition, count in read.items():
-        for _ in range(count):
-            producer.produce(TOPICS.probes, b"{}", partition=int(partition))
-    assert producer.flush(60) == 0
+        produce(server, TOPICS.probes, [(None, b"{}")] * count, int(partition))
 
 
 def second_half(stored: StoredLog, server: str) -> dict[str, Json]:
     """What ``replay`` says of the records behind the moment at which the earlier job was stopped."""
     since = datetime.fromtimestamp(stored.first_start_ms / 1000, timezone.utc).isoformat()
-    words = ("replay", "--bootstrap-server", server, "--probes-topic", TOPICS.probes, "-o", "jsonl")
-    printed = invoke(*words, "--member-events", "--complete-since", since)
-    assert printed.exit_code == 0, printed.output
-    told = [comparable(json.loads(line)) for line in printed.stdout.splitlines()]
+    told = replayed_topics(server, TOPICS.probes, "--member-events", "--complete-since", since)
     read = offsets_of(stored.before)
     return {
         event["id"]: event
-        for event in told
+        for event in map(comparable, told)
         if from_log(event) and event["data"]["cause"]["offset"] >= read[event["data"]["cause"]["partition"]]
     }
 
@@ -119,31 +99,3 @@ def second_half(stored: StoredLog, server: str) -> dict[str, Json]:
 def from_log(event: Json) -> bool:
     """A fact that a record tells; conditions come with the time that went by between the two jobs."""
     return event["id"].startswith(OFFSETS_TOPIC) and "condition_id" not in event["data"]
-
-
-def events(server: str) -> dict[str, Json]:
-    """What the job has said, by id."""
-    told = [comparable(json.loads(one.value or b"")) for one in read_topic(server, TOPICS.events)]
-    return {event["id"]: event for event in told}
-
-
-@contextmanager
-def stopped_when(condition: Callable[[], bool]) -> Iterator[None]:
-    """This process is asked to stop when this holds; the last operation of a log is told a batch later."""
-    failures: list[BaseException] = []
-    done = threading.Event()
-
-    def watch() -> None:
-        try:
-            wait_until(lambda: done.is_set() or condition(), PATIENCE_SECONDS, pause=1.0)
-        except BaseException as error:
-            failures.append(error)
-        if not done.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
-    assert failures == []

@@ -7,14 +7,6 @@ import re
 from generators.events_page import page
 from groupreplay.state.conditions.registry import DETECTORS
 from groupreplay.state.output.catalogue import EVENTS
-from support.paths import ROOT
-
-PAGE = ROOT / "docs" / "events.md"
-
-
-def test_the_page_is_up_to_date() -> None:
-    """``python -m generators.events_page > docs/events.md`` has been run after the last change."""
-    assert PAGE.read_text() == page()
 
 
 def test_every_event_has_its_section() -> None:

@@ -8,14 +8,6 @@ from generators.rules_page import page
 from groupreplay.state.conditions.registry import DETECTORS
 from groupreplay.state.policy.rules import EPHEMERAL, Policy
 from groupreplay.streaming.config.rules_file import parse_rules
-from support.paths import ROOT
-
-SHIPPED = ROOT / "deploy" / "rules.toml"
-
-
-def test_the_file_is_up_to_date() -> None:
-    """``make docs`` has been run after the last change of a rule or a number."""
-    assert SHIPPED.read_text() == page()
 
 
 def test_the_file_is_what_holds_without_one() -> None:

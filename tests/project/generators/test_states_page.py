@@ -6,14 +6,6 @@ from generators.states_page import page
 from groupreplay.state.kafka_terms import MemberPhase, Phase
 from groupreplay.state.replay.phases import Observed
 from groupreplay.state.snapshot.modern import MEMBER_STATES, STATES
-from support.paths import ROOT
-
-PAGE = ROOT / "docs" / "states.md"
-
-
-def test_the_page_is_up_to_date() -> None:
-    """``python -m generators.states_page > docs/states.md`` has been run after the last change."""
-    assert PAGE.read_text() == page()
 
 
 def test_every_cell_is_on_the_page() -> None:

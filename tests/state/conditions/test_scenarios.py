@@ -12,22 +12,14 @@ from typing import Any
 
 import pytest
 
-from groupreplay.codecs import (
+from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
+from groupreplay.codecs.consumer import (
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupPartitionMetadataValue,
-    Malformed,
-    Skipped,
-    decode_key,
-    decode_value,
+    TopicMetadata,
 )
-from groupreplay.codecs.consumer import TopicMetadata
-from groupreplay.state.events.group_events import (
-    GroupConverted,
-    GroupCreated,
-    GroupDeleted,
-    GroupEmptied,
-    StaticReplaced,
-)
+from groupreplay.state.events import group_events
+from groupreplay.state.events.event import History, Severity
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.kafka_terms import GroupType
 from support.histories.builders import (
@@ -35,6 +27,7 @@ from support.histories.builders import (
     GROUP,
     Raw,
     asked_for,
+    check,
     commit,
     emptied,
     facts,
@@ -83,14 +76,9 @@ def offsets(history: list[Raw]) -> dict[tuple[str, int], int]:
 def test_01_first_dynamic_join_of_an_unknown_group() -> None:
     """One record of generation 0 without members: created, Empty, not yet of any protocol type."""
     group, events = replay([asked_for(at=1_000)])
-    assert facts(events) == [GroupCreated(generation=0, since_ms=1_000)]
+    assert facts(events) == [group_events.GroupCreated(generation=0, since_ms=1_000)]
     now = group.describe()
-    assert (now["type"], now["state"], now["generation"], now["protocol_type"]) == (
-        "classic",
-        "Empty",
-        0,
-        None,
-    )
+    check(now, type="classic", state="Empty", generation=0, protocol_type=None)
 
 
 def two_static_members(rebalance_ms: int) -> dict[str, Any]:
@@ -107,11 +95,7 @@ def two_static_members(rebalance_ms: int) -> dict[str, Any]:
 def test_02_a_record_without_a_rebalance_timeout() -> None:
     """-1 means the session timeout; Stable, and the recorded leader stays."""
     loaded = two_static_members(-1)
-    assert (loaded["state"], loaded["leader"], loaded["timeouts_ms"]) == (
-        "Stable",
-        "member-0",
-        [4_000, 4_000],
-    )
+    check(loaded, state="Stable", leader="member-0", timeouts_ms=[4_000, 4_000])
 
 
 def test_03_a_record_with_a_rebalance_timeout() -> None:
@@ -132,21 +116,16 @@ def test_05_a_leader_rejoins_without_syncing() -> None:
     history = [asked_for(at=1), generation(1, member("a"), at=9)]
     assert replay(history)[0].describe()["generation"] == 1
     _, events = replay([*history, generation(3, member("a"), at=99)])
-    assert (facts(events)[-1].generation, facts(events)[-1].skipped_generations) == (3, 1)
+    check(facts(events)[-1], generation=3, skipped_generations=1, trigger="unknown")
 
 
 def test_06_the_only_member_leaves() -> None:
     """One record, generation + 1, no members, no protocol, the type kept."""
     group, events = replay([asked_for(at=1), generation(1, member("a"), at=9), emptied(2, at=99)])
     now = group.describe()
-    assert (now["state"], now["generation"], now["protocol"], now["protocol_type"], now["members"]) == (
-        "Empty",
-        2,
-        None,
-        "consumer",
-        [],
-    )
-    assert facts(events)[-2] == GroupEmptied(generation=2, since_ms=99)
+    check(now, state="Empty", generation=2, protocol=None, protocol_type="consumer", members=[])
+    assert facts(events)[-2] == group_events.GroupEmptied(generation=2, since_ms=99)
+    check(facts(events)[-1], member_id="a", reason="group_emptied")
 
 
 def test_07_a_static_member_rejoins_while_stable() -> None:
@@ -155,7 +134,7 @@ def test_07_a_static_member_rejoins_while_stable() -> None:
     new = member("i-2", [0], instance_id="i", client_id="c", host="/h2", session_ms=9_000)
     group, events = replay([asked_for(at=1), generation(1, old, at=9), generation(1, new, at=99)])
     assert names(events)[3:] == ["static.replaced", "member.updated"]
-    assert facts(events)[3] == StaticReplaced(
+    assert facts(events)[3] == group_events.StaticReplaced(
         instance_id="i", old_member_id="i-1", new_member_id="i-2", old_host="/h1", new_host="/h2"
     )
     assert facts(events)[4].changed == ("session_timeout_ms",)
@@ -231,7 +210,7 @@ def test_12_offsets_that_expire_one_after_another() -> None:
         (1, 60_510, 0),
         (1, 121_000, 0),
     ]
-    assert GroupDeleted(generation=2, since_ms=121_000) in facts(events)
+    assert group_events.GroupDeleted(generation=2, since_ms=121_000) in facts(events)
     assert group.gone
 
 
@@ -282,9 +261,11 @@ def test_18_the_first_member_of_a_consumer_group() -> None:
     """Five records of one operation: created, and one rebalance that took no time."""
     group, events = replay(first_join(), NAMED)
     assert names(events) == ["group.created", "rebalance.started", "member.joined", "rebalance.completed"]
-    assert facts(events)[3].duration_ms == 0
+    completed = facts(events)[3]
+    assert (completed.duration_ms, completed.generation, completed.trigger) == (0, 2, "first_join")
+    assert {event.history for event in events} == {History.FULL}
     now = group.describe()
-    assert (now["state"], now["group_epoch"], now["target_epoch"]) == ("Stable", 2, 2)
+    check(now, type="consumer", state="Stable", group_epoch=2, target_epoch=2)
     assert now["members"][0]["partitions"] == {"t": [0, 1]}
 
 
@@ -320,7 +301,15 @@ def test_20_a_static_member_leaves_for_a_moment() -> None:
     assert state(clients.log) == "Reconciling"
     clients.enter("i-2", instance_id="i")
     _, events = replay(clients.log)
-    assert names(events)[4:] == ["static.replaced"]
+    assert facts(events)[4:] == [
+        group_events.StaticReplaced(
+            instance_id="i",
+            old_member_id="i-1",
+            new_member_id="i-2",
+            old_host="/10.0.0.1",
+            new_host="/10.0.0.1",
+        )
+    ]
     assert [type(raw.key).__name__.removeprefix("ConsumerGroup") for raw in clients.log[before:]] == [
         "CurrentMemberAssignmentKey",
         "CurrentMemberAssignmentKey",
@@ -344,6 +333,7 @@ def test_21_a_join_inside_the_assignment_interval() -> None:
     assert state(life.log) == "Assigning"
     life.settle()
     _, events = replay(life.log)
+    assert names(events)[4:] == ["rebalance.started", "member.joined", "rebalance.completed"]
     completed = facts(events)[-1]
     assert (state(life.log), completed.joined) == ("Stable", ("b",))
     assert completed.duration_ms == events[-1].time_ms - begin
@@ -358,6 +348,7 @@ def test_22_a_member_ignores_a_revocation() -> None:
     life.leave("a", fenced=True)
     lost = next(fact for fact in facts(replay(life.log)[1]) if fact.NAME == "member.left")
     assert (lost.member_id, lost.reason, lost.elapsed_ms) == ("a", "rebalance_timeout", 30_000)
+    assert lost.severity is Severity.WARN
 
 
 def test_23_upgrade_and_downgrade() -> None:
@@ -368,7 +359,7 @@ def test_23_upgrade_and_downgrade() -> None:
     clients.settle_all()
     clients.depart("n")
     group, events = replay(clients.log, NAMED)
-    conversions = [fact for fact in facts(events) if isinstance(fact, GroupConverted)]
+    conversions = [fact for fact in facts(events) if isinstance(fact, group_events.GroupConverted)]
     assert [(one.from_type, one.to_type, one.generation) for one in conversions] == [
         (GroupType.CLASSIC, GroupType.CONSUMER, 2),
         (GroupType.CONSUMER, GroupType.CLASSIC, 2),
@@ -424,7 +415,8 @@ def test_26_tombstones_of_what_is_unknown(writer: Share | Streams | None) -> Non
     tombstones = [*left("x"), *ended()] if writer is None else [*writer.left("x"), *writer.ended()]
     group, events = replay(operation(1_000, tombstones))
     assert (events, group.gone) == ([], True)
-    assert replay([gone(at=5)])[1] == []
+    group, events = replay([gone(at=5)])
+    assert (events, group.gone) == ([], True)
     assert replay([no_offset("t", 0, at=5)])[1] == []
 
 
@@ -456,11 +448,14 @@ def test_28_the_states_of_a_streams_group() -> None:
         (3_000, write.group_epoch(2, 7, validated=1)),
         (4_000, write.target_epoch(2)),
         (5_000, write.current("a", HeldPartitions(2, state=UNRELEASED))),
-        (6_000, write.current("a", HeldPartitions(2))),
+        (6_000, write.current("a", HeldPartitions(2, assigned=(0, 1)))),
     ):
         history += operation(at, record)
         seen.append(state(history))
     assert seen == ["NotReady", "NotReady", "Assigning", "Reconciling", "Reconciling", "Stable"]
+    _, events = replay(history)
+    assert names(events) == ["group.created", "rebalance.started", "member.joined", "rebalance.completed"]
+    assert (facts(events)[-1].duration_ms, facts(events)[-1].members[0].partitions) == (5_000, {"0": "0-1"})
 
 
 def test_29_subscribed_topics_of_a_streams_group() -> None:
@@ -469,7 +464,8 @@ def test_29_subscribed_topics_of_a_streams_group() -> None:
     life.join("a")
     assert replay(life.log)[0].describe()["subscribed_topics"] == ["again", "t"]
     life.leave("a")
-    assert replay(life.log)[0].describe()["subscribed_topics"] == []
+    now = replay(life.log)[0].describe()
+    assert (now["state"], now["subscribed_topics"]) == ("Empty", [])
 
 
 def test_30_unknown_types_unknown_versions_and_nothing() -> None:
@@ -505,5 +501,5 @@ def test_32_a_simple_group_is_deleted() -> None:
     assert (group.describe()["simple"], group.describe()["state"]) == (True, "Empty")
     group, events = replay([*history, no_offset("t", 0, at=99), no_offset("t", 1, at=99), gone(at=99)])
     assert names(events) == ["offsets.deleted", "group.deleted"]
-    assert facts(events)[1] == GroupDeleted(generation=None, since_ms=99)
+    assert facts(events)[1] == group_events.GroupDeleted(generation=None, since_ms=99)
     assert group.gone

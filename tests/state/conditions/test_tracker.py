@@ -8,7 +8,7 @@ from groupreplay.state import Group, Observations, Severity
 from groupreplay.state.output.document import Deleted
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import GroupRule, Policy
-from support.histories.builders import GROUP, generation, member, observed, placed
+from support.histories.builders import GROUP, check, generation, member, observed, placed
 from support.histories.probed import MINUTE, PROBING, START, TWO, conditions, probe, rounds, told
 
 STUCK = {"rebalance.stuck": {"threshold_ms": 30_000}, "rebalance.slow": {"threshold_ms": 3_600_000}}
@@ -72,12 +72,8 @@ def test_documents_show_what_holds() -> None:
     """From firing to resolved, in ``describe`` and in ``group-states``."""
     group, _ = told([TWO], [probe(START + 1_000, "PreparingRebalance")], START + MINUTE, QUICK)
     (shown,) = group.describe()["conditions"]
-    assert (shown["condition"], shown["severity"], shown["since_ms"], shown["runbook"]) == (
-        "rebalance.stuck",
-        "ERROR",
-        START + 1_000,
-        "docs/runbook.md#rebalance-stuck",
-    )
+    check(shown, condition="rebalance.stuck", severity="ERROR")
+    check(shown, since_ms=START + 1_000, runbook="docs/runbook.md#rebalance-stuck")
     group.apply(Observations(probes=[probe(START + 2 * MINUTE, "Stable")]), START + 3 * MINUTE)
     assert group.describe()["conditions"] == []
 

@@ -7,7 +7,7 @@ import json
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.job_events import JobGap, UnreadRange, gap_event
 from groupreplay.state.output.envelope import cloud_event
-from support.histories.builders import CONTEXT
+from support.histories.builders import CONTEXT, check
 
 
 def test_a_gap_is_named_by_its_moment() -> None:
@@ -17,8 +17,5 @@ def test_a_gap_is_named_by_its_moment() -> None:
     first, again = (cloud_event(event, CONTEXT, recorded_ms) for recorded_ms in (1, 2))
     assert (first.id, first.severity) == (again.id, Severity.ERROR) == ("job.gap-86400000", Severity.ERROR)
     data = json.loads(first.value)["data"]
-    assert (data["group_id"], data["reason"], data["partitions"]) == (
-        None,
-        "removed",
-        [{"partition": 3, "read_to": 900, "log_start": 950, "log_end": 960}],
-    )
+    partition = {"partition": 3, "read_to": 900, "log_start": 950, "log_end": 960}
+    check(data, group_id=None, reason="removed", partitions=[partition])

@@ -13,17 +13,7 @@ from groupreplay.state.job.daily_summary import DayTotal, add_count
 from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import DEFAULT_RETENTION_MS
-from support.histories.builders import (
-    CONTEXT,
-    Raw,
-    commit,
-    emptied,
-    generation,
-    gone,
-    member,
-    no_offset,
-    replay,
-)
+from support.histories import builders
 
 DAY = 86_400_000
 
@@ -49,9 +39,9 @@ def test_a_new_run_counts_from_nothing() -> None:
 
 def test_five_thousand_groups_are_one_event() -> None:
     """However often the job was written down and taken up meanwhile."""
-    blob, events, offset = JobWatch(CONTEXT).snapshot(), [], count()
+    blob, events, offset = JobWatch(builders.CONTEXT).snapshot(), [], count()
     for hour in range(49):
-        watch = JobWatch.from_snapshot(CONTEXT, blob)
+        watch = JobWatch.from_snapshot(builders.CONTEXT, blob)
         at_ms = DAY + hour * 3_600_000
         beat = HeartbeatObservation(
             at_ms, ObservationPlace("p", 0, next(offset)), at_ms, "run", min(5_000, 300 * hour)
@@ -63,27 +53,27 @@ def test_five_thousand_groups_are_one_event() -> None:
     ]
 
 
-def one_day_of_work(number: int) -> list[Raw]:
+def one_day_of_work(number: int) -> list[builders.Raw]:
     """A group of a console or a test run: joins, commits, ends, and is cleaned up after the retention."""
     at = DAY + 17_000 * number
     swept = at + 3_000 + DEFAULT_RETENTION_MS + 300_000
     return [
-        generation(1, member("a", [0]), at=at),
-        commit("t", 0, 5, at=at + 2_000),
-        emptied(2, at=at + 3_000),
-        no_offset("t", 0, at=swept),
-        gone(at=swept),
+        builders.generation(1, builders.member("a", [0]), at=at),
+        builders.commit("t", 0, 5, at=at + 2_000),
+        builders.emptied(2, at=at + 3_000),
+        builders.no_offset("t", 0, at=swept),
+        builders.gone(at=swept),
     ]
 
 
 @pytest.mark.parametrize("groups", [100, pytest.param(5_000, marks=pytest.mark.long)])
 def test_groups_that_expire_on_one_day(groups: int) -> None:
     """Warned of, swept and forgotten without a word of WARN; what the job has counted of them is one event."""
-    events = [event for number in range(groups) for event in replay(one_day_of_work(number))[1]]
+    events = [event for number in range(groups) for event in builders.replay(one_day_of_work(number))[1]]
     names = Counter(event.fact.NAME for event in events)
     assert (names["offsets.expired"], names["offsets.expiring"]) == (groups, 2 * groups)
     assert {event.severity or event.fact.severity for event in events} == {Severity.INFO}
-    watch = JobWatch(CONTEXT)
+    watch = JobWatch(builders.CONTEXT)
     beats = [
         HeartbeatObservation(at, ObservationPlace("p", 0, at), at, "run", names["offsets.expired"])
         for at in (9 * DAY - 1, 9 * DAY)

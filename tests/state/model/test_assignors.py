@@ -15,15 +15,25 @@ def of(topic: bytes, *numbers: int) -> Target:
     return frozenset((topic, number) for number in numbers)
 
 
-def group(partitions: dict[bytes, int], **targets: Target) -> AssignorInput:
-    """Members with equal subscriptions, and their previous targets."""
+def group(
+    partitions: dict[bytes, int],
+    *,
+    topics: dict[str, frozenset[bytes]] | None = None,
+    instance_ids: dict[str, str] | None = None,
+    **targets: Target,
+) -> AssignorInput:
+    """Members with equal subscriptions (unless in ``topics``), and their previous targets."""
     return AssignorInput(
         members={
-            name: AssignedMember(instance_id=None, topics=frozenset(partitions), target=target)
+            name: AssignedMember(
+                instance_id=(instance_ids or {}).get(name),
+                topics=(topics or {}).get(name, frozenset(partitions)),
+                target=target,
+            )
             for name, target in targets.items()
         },
         partitions=partitions,
-        homogeneous=True,
+        homogeneous=topics is None,
         assigned=frozenset(place for target in targets.values() for place in target),
     )
 
@@ -48,30 +58,13 @@ def test_ranges_are_neighbours_of_each_topic() -> None:
 
 def test_static_members_come_first_in_ranges() -> None:
     """They are sorted by instance id, whatever their member ids are."""
-    topics = frozenset({T})
-    before = AssignorInput(
-        members={
-            "a": AssignedMember(instance_id=None, topics=topics, target=frozenset()),
-            "z": AssignedMember(instance_id="i", topics=topics, target=frozenset()),
-        },
-        partitions={T: 1},
-        homogeneous=True,
-        assigned=frozenset(),
-    )
+    before = group({T: 1}, instance_ids={"z": "i"}, a=frozenset(), z=frozenset())
     assert by_range(before) == {"a": frozenset(), "z": of(T, 0)}
 
 
 def test_members_with_different_topics_have_about_as_much() -> None:
     """Each member only gets partitions of its own topics."""
-    before = AssignorInput(
-        members={
-            "a": AssignedMember(instance_id=None, topics=frozenset({T}), target=frozenset()),
-            "b": AssignedMember(instance_id=None, topics=frozenset({T, U}), target=frozenset()),
-        },
-        partitions={T: 2, U: 2},
-        homogeneous=False,
-        assigned=frozenset(),
-    )
+    before = group({T: 2, U: 2}, topics={"a": frozenset({T})}, a=frozenset(), b=frozenset())
     assert uniform(before) == {"a": of(T, 0, 1), "b": of(U, 0, 1)}
 
 

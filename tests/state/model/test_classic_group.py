@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from groupreplay.codecs import Subscription, encode_subscription
+from groupreplay.codecs import Subscription, encode_blob
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic_group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
 from groupreplay.state.model.requests import DeleteGroup, Protocol
@@ -86,8 +86,40 @@ def test_only_who_shares_a_protocol_with_all_others_may_come() -> None:
     assert one.supports("consumer", protocols("range", "sticky"))
 
 
+@pytest.mark.parametrize(
+    ("supported", "chosen"),
+    [
+        # The majority wins, whichever is first.
+        ({"a": ["x", "y"], "b": ["y", "x"], "c": ["y", "x"]}, "y"),
+        # With equal votes, the order of the first member decides.
+        ({"a": ["x", "y"], "b": ["y", "x"]}, "x"),
+        # Only protocols of every member are candidates; preferences that are not candidates are skipped.
+        (
+            {"a": ["sticky", "range", "mine"], "b": ["mine", "range", "sticky"], "c": ["range", "sticky"]},
+            "range",
+        ),
+    ],
+)
+def test_each_member_votes_for_its_first_candidate(supported: dict[str, list[str]], chosen: str) -> None:
+    """The candidate with most votes wins."""
+    one = group(Phase.PREPARING_REBALANCE)
+    for name, names in supported.items():
+        one.add(member(name, *names), "consumer")
+    assert one.selected_protocol() == chosen
+
+
+@pytest.mark.parametrize("supported", [{}, {"a": "x", "b": "y"}])
+def test_no_common_protocol(supported: dict[str, str]) -> None:
+    """Nothing can be selected without members or without a common protocol."""
+    one = group(Phase.PREPARING_REBALANCE)
+    for name, protocol in supported.items():
+        one.add(member(name, protocol), "consumer")
+    with pytest.raises(ValueError, match="no protocol is supported by every member"):
+        one.selected_protocol()
+
+
 def test_the_members_choose_among_what_all_support() -> None:
-    """The candidate with most votes wins, and the members' metadata are those of the chosen protocol."""
+    """The subscribed topics are those in the members' metadata of the chosen protocol."""
     one = group(Phase.PREPARING_REBALANCE)
     one.add(member("a", "range", "sticky"), "consumer")
     one.add(member("b", "sticky", "range", topics=("u",)), "consumer")
@@ -101,7 +133,7 @@ def test_topics_of_a_subscription_that_cannot_be_read_are_not_known() -> None:
     """With unknown topics the offsets of consumers are protected, those of other protocol types are not."""
     one = group(Phase.PREPARING_REBALANCE)
     broken = member("a")
-    broken.protocols = (Protocol("range", encode_subscription(Subscription(version=1, topics=("t",)))[:7]),)
+    broken.protocols = (Protocol("range", encode_blob(Subscription(version=1, topics=("t",)))[:7]),)
     one.add(broken, "consumer")
     one.next_generation(5)
     assert (one.subscribed_topics, one.is_subscribed("any")) == (None, True)

@@ -12,7 +12,6 @@ from groupreplay.state.kafka_terms import ConsumerPhase
 from groupreplay.state.model.consumer_group import ConsumerGroup, Topic
 from groupreplay.state.model.requests import ClassicHeartbeat, Commit, Error, OffsetCommit, Settings
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
-from support.model.consumer_lives import wrong_requests
 
 T = TOPIC_IDS["t"]
 
@@ -55,11 +54,13 @@ def revoking() -> ConsumerClients:
 
 REFUSALS: list[tuple[Callable[[], ConsumerClients], Callable[[ConsumerClients], Error], Error]] = [
     *(
-        (alone, lambda it, wrong=wrong: it.ask(wrong).error, error)  # type: ignore[misc,union-attr]
-        for wrong, error in zip(
-            wrong_requests(ConsumerClients()),
-            [*[Error.INVALID_REQUEST] * 4, Error.UNSUPPORTED_ASSIGNOR],
-            strict=True,
+        (alone, lambda it, wrong=wrong: it.beat(**{"member_id": "x", "owned": None, **wrong}).error, error)  # type: ignore[misc]
+        for wrong, error in (
+            ({"member_id": "", "member_epoch": 1}, Error.INVALID_REQUEST),
+            ({"member_epoch": -3}, Error.INVALID_REQUEST),
+            ({"member_epoch": -2}, Error.INVALID_REQUEST),
+            ({"member_epoch": 0}, Error.INVALID_REQUEST),
+            ({"member_epoch": 1, "assignor": "mine"}, Error.UNSUPPORTED_ASSIGNOR),
         )
     ),
     (ConsumerClients, lambda it: it.beat("a", member_epoch=1).error, Error.GROUP_ID_NOT_FOUND),

@@ -20,13 +20,13 @@ def test_a_stable_group_is_loaded_as_it_was() -> None:
     """Nothing is written or changed; the sessions restart."""
     clients = Clients()
     ids = clients.stable("a", "b")
-    before, records, changes = clients.group.record(), len(clients.log), list(clients.changes)
+    (key, before), records, changes = clients.group.record(), len(clients.log), list(clients.changes)
     clients.wait(40_000)
     group = moved(clients)
     assert group is not None
     # A generation is written before it is Stable.
     written_ms = clients.changes[-2].at_ms
-    assert group.record() == replace(before, current_state_timestamp_ms=written_ms)
+    assert group.record() == (key, replace(before, current_state_timestamp_ms=written_ms))
     assert (group.state, group.subscribed_topics) == (Phase.STABLE, frozenset({"t"}))
     assert (len(clients.log), clients.changes) == (records, changes)
     clients.wait(40_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.codecs import Assignment, GroupMetadataValue, TopicPartitions, encode_assignment
+from groupreplay.codecs import Assignment, GroupMetadataValue, TopicPartitions, encode_blob
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.classic_group import ClassicGroup
 from groupreplay.state.model.migration import decode_member_subscription, encode_classic_assignment
@@ -120,7 +120,7 @@ def test_a_downgrade_keeps_what_everybody_shall_have() -> None:
     record = clients.log[-1].value
     assert isinstance(record, GroupMetadataValue)
     assert [member.assignment for member in record.members] == [
-        encode_assignment(
+        encode_blob(
             Assignment(
                 version=1,
                 assigned_partitions=(

@@ -25,6 +25,13 @@ def beat(clients: ConsumerClients, member_id: str) -> str | None:
     return clients.error(ClassicHeartbeat(member_id=member_id, generation=clients.member(member_id).epoch))
 
 
+def release(clients: ConsumerClients, member_id: str) -> None:
+    """Member n gives up a partition, and the classic member's heartbeat requests that it rejoins."""
+    clients.beat("n")
+    clients.beat("n")
+    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+
+
 def test_it_is_first_given_an_id_and_then_answered_at_once() -> None:
     """The id is a Kafka Uuid as text, the generation is the member epoch, and there is no leader."""
     clients, member_id = mixed()
@@ -43,9 +50,7 @@ def test_it_waits_until_a_partition_is_free_and_joins_again() -> None:
     """The answers to its heartbeats tell when; the SyncGroup has its current assignment."""
     clients, member_id = mixed()
     assert beat(clients, member_id) == "NONE"
-    clients.beat("n")
-    clients.beat("n")
-    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+    release(clients, member_id)
     clients.rejoin_mixed(member_id)
     answer = clients.sync_mixed(member_id)
     assert answer is not None
@@ -67,9 +72,7 @@ def test_a_join_that_does_not_come_in_time() -> None:
     """Its rebalance timeout starts with the first answer that requests the rejoin."""
     clients, member_id = mixed()
     clients.sync_mixed(member_id)
-    clients.beat("n")
-    clients.beat("n")
-    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+    release(clients, member_id)
     told_ms = clients.now
     while member_id in clients.consumers.members:
         beat(clients, member_id)
@@ -117,9 +120,7 @@ def test_a_move_forgets_that_it_was_told_to_join() -> None:
     """Its session restarts, and the time to rejoin starts with the next heartbeat that requests it."""
     clients, member_id = mixed()
     clients.sync_mixed(member_id)
-    clients.beat("n")
-    clients.beat("n")
-    assert beat(clients, member_id) == "REBALANCE_IN_PROGRESS"
+    release(clients, member_id)
     told = clients.now
     clients.wait(15_000)
     clients.take(clients.coordinator.move(clients.now))

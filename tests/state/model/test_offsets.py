@@ -84,8 +84,7 @@ def test_metadata_that_is_too_large_refuses_its_partition_alone() -> None:
         Commit(topic="t", partition=0, offset=5, metadata="four"),
         Commit(topic="t", partition=1, offset=6, metadata="abc"),
     )
-    answer = clients.ask(OffsetCommit(commits=commits))
-    assert answer is not None
+    answer = clients.told(OffsetCommit(commits=commits))
     assert [(*place, error.value) for *place, error in answer.refused] == [
         ("t", 0, "OFFSET_METADATA_TOO_LARGE")
     ]
@@ -157,8 +156,7 @@ def test_offsets_of_a_subscribed_topic_cannot_be_deleted() -> None:
     (member_id,) = clients.stable("a")
     for topic in ("t", "u"):
         clients.commit(5, topic=topic, member_id=member_id, generation=1)
-    answer = clients.ask(OffsetDelete((("t", 0), ("u", 0), ("u", 9))))
-    assert answer is not None
+    answer = clients.told(OffsetDelete((("t", 0), ("u", 0), ("u", 9))))
     assert [(*place, error.value) for *place, error in answer.refused] == [
         ("t", 0, "GROUP_SUBSCRIBED_TO_TOPIC")
     ]

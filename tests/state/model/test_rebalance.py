@@ -157,11 +157,8 @@ def test_who_waits_for_the_others_need_not_heartbeat() -> None:
 def test_who_does_not_sync_is_removed() -> None:
     """A follower, at the rebalance timeout after the join phase, even if the group is Stable."""
     clients = Clients()
-    clients.join("a", rebalance_timeout_ms=20_000)
-    clients.join("b", rebalance_timeout_ms=20_000)
-    clients.wait(6_000)
+    first, second = clients.completing(rebalance_timeout_ms=20_000)
     joined = reached(clients, Phase.COMPLETING_REBALANCE)[0]
-    first, second = clients.group.members
     clients.sync(first)
     for _ in range(3):
         clients.wait(5_000)
@@ -175,10 +172,7 @@ def test_who_does_not_sync_is_removed() -> None:
 def test_a_leader_that_does_not_sync_is_removed_and_nothing_is_written() -> None:
     """Members that have synced have to rejoin."""
     clients = Clients()
-    clients.join("a", rebalance_timeout_ms=20_000)
-    clients.join("b", rebalance_timeout_ms=20_000)
-    clients.wait(6_000)
-    first, second = clients.group.members
+    first, second = clients.completing(rebalance_timeout_ms=20_000)
     waiting = clients.syncing(second)
     clients.ask(waiting)
     records = len(clients.log)

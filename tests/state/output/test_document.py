@@ -8,21 +8,12 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Group
-from support.histories.builders import CONTEXT, GROUP, generation, member, replay
+from support.histories import modern_builders
+from support.histories.builders import CONTEXT, GROUP, check, generation, member, replay
 from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, tasks
-from support.histories.modern_builders import (
-    TOPIC,
-    UNREVOKED,
-    current,
-    described,
-    first_join,
-    operation,
-    target,
-    target_epoch,
-)
 from support.histories.other_kinds import share_group, streams_group
 
-NAMED = replace(CONTEXT, topic_names={TOPIC: "orders"})
+NAMED = replace(CONTEXT, topic_names={modern_builders.TOPIC: "orders"})
 
 
 def members(group: Group) -> list[dict[str, Any]]:
@@ -46,12 +37,12 @@ def test_a_member_that_revokes() -> None:
     """Epoch, target, what it holds and what it gives up, by the name that the cluster knows."""
     group, _ = replay(
         [
-            *first_join(at=1_000),
-            *operation(
+            *modern_builders.first_join(at=1_000),
+            *modern_builders.operation(
                 2_000,
-                target("a", [0]),
-                target_epoch(3),
-                current("a", 2, [0], state=UNREVOKED, revoking=[1]),
+                modern_builders.target("a", [0]),
+                modern_builders.target_epoch(3),
+                modern_builders.current("a", 2, [0], state=modern_builders.UNREVOKED, revoking=[1]),
             ),
         ],
         NAMED,
@@ -71,22 +62,23 @@ def test_a_member_that_revokes() -> None:
         }
     ]
     (shown,) = documented(group)
-    assert (shown["partitions"], shown["target_partitions"], shown["revoking"]) == (
-        {"orders": "0"},
-        {"orders": "0"},
-        {"orders": "1"},
-    )
+    check(shown, partitions={"orders": "0"}, target_partitions={"orders": "0"}, revoking={"orders": "1"})
 
 
 def test_a_topic_nobody_can_name() -> None:
     """Its id stands in its place."""
-    group, _ = replay(first_join())
-    assert members(group)[0]["target_partitions"] == {TOPIC: [0, 1]}
+    group, _ = replay(modern_builders.first_join())
+    assert members(group)[0]["target_partitions"] == {modern_builders.TOPIC: [0, 1]}
 
 
 def test_a_member_that_still_speaks_the_classic_protocol() -> None:
     """Inside a consumer group it is told by its classic metadata."""
-    group, _ = replay([*first_join(), *operation(2_000, described("b", classic=True))])
+    group, _ = replay(
+        [
+            *modern_builders.first_join(),
+            *modern_builders.operation(2_000, modern_builders.described("b", classic=True)),
+        ]
+    )
     assert {one["member_id"]: one["member_protocol"] for one in members(group)} == {
         "a": "consumer",
         "b": "classic",
@@ -101,9 +93,9 @@ def test_the_assignor_is_that_of_most_members(asked: list[str | None], expected:
     """What the members ask for; without a wish the broker decides, and its settings are in no record."""
     wishes = []
     for place, assignor in enumerate(asked):
-        raw = described(f"m{place}")
+        raw = modern_builders.described(f"m{place}")
         wishes.append(replace(raw, value=replace(raw.value, server_assignor=assignor)))
-    group, _ = replay([*first_join(), *operation(2_000, *wishes)])
+    group, _ = replay([*modern_builders.first_join(), *modern_builders.operation(2_000, *wishes)])
     assert group.describe()["protocol"] == expected
 
 

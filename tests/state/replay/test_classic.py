@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+import pytest
+
+from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Evidence, History, MemberPicture
-from groupreplay.state.events.group_events import (
-    GroupCreated,
-    GroupDeleted,
-    GroupEmptied,
-    MemberJoined,
-    MemberLeft,
-    MemberUpdated,
-    RebalanceCompleted,
-    StaticReplaced,
-)
+from groupreplay.state.snapshot.members import read_members, rebalance_timeout_ms
 from support.histories.builders import (
     CONTEXT,
     asked_for,
+    check,
     commit,
     emptied,
     facts,
@@ -26,9 +20,12 @@ from support.histories.builders import (
     gone,
     member,
     names,
-    no_offset,
     replay,
 )
+
+#: The clients of ``member("a")`` and ``member("bb")``.
+CLIENT_A = {"client_id": "client-a", "client_host": "/10.0.0.1", "instance_id": None}
+CLIENT_BB = {"client_id": "client-bb", "client_host": "/10.0.0.2", "instance_id": None}
 
 
 def test_a_life_from_the_first_join_to_the_deletion() -> None:
@@ -55,17 +52,12 @@ def test_a_life_from_the_first_join_to_the_deletion() -> None:
         "member.left",
         "group.deleted",
     ]
-    assert facts(events)[0] == GroupCreated(generation=0, since_ms=1_000)
-    assert facts(events)[6] == MemberLeft(
-        member_id="a",
-        client_id="client-a",
-        client_host="/10.0.0.1",
-        instance_id=None,
-        reason="left",
-        elapsed_ms=3_990,
+    assert facts(events)[0] == group_events.GroupCreated(generation=0, since_ms=1_000)
+    assert facts(events)[6] == group_events.MemberLeft(
+        member_id="a", **CLIENT_A, reason="left", elapsed_ms=3_990
     )
-    assert facts(events)[7] == GroupEmptied(generation=4, since_ms=12_000)
-    assert facts(events)[9] == GroupDeleted(generation=4, since_ms=20_000)
+    assert facts(events)[7] == group_events.GroupEmptied(generation=4, since_ms=12_000)
+    assert facts(events)[9] == group_events.GroupDeleted(generation=4, since_ms=20_000)
     assert {event.history for event in events} == {History.FULL}
     assert {event.evidence for event in events} == {Evidence.LOG}
     assert group.gone
@@ -80,7 +72,7 @@ def test_a_completed_rebalance_in_full() -> None:
             generation(2, member("a", [0]), member("bb", [1]), at=5_000, since=4_960, leader="a"),
         ]
     )
-    assert facts(events)[3] == RebalanceCompleted(
+    assert facts(events)[3] == group_events.RebalanceCompleted(
         rebalance_id="era-1-3-102",
         generation=2,
         previous_generation=1,
@@ -89,20 +81,8 @@ def test_a_completed_rebalance_in_full() -> None:
         protocol="range",
         leader="a",
         members=(
-            MemberPicture(
-                member_id="a",
-                client_id="client-a",
-                client_host="/10.0.0.1",
-                instance_id=None,
-                partitions={"t": "0"},
-            ),
-            MemberPicture(
-                member_id="bb",
-                client_id="client-bb",
-                client_host="/10.0.0.2",
-                instance_id=None,
-                partitions={"t": "1"},
-            ),
+            MemberPicture(member_id="a", **CLIENT_A, partitions={"t": "0"}),
+            MemberPicture(member_id="bb", **CLIENT_BB, partitions={"t": "1"}),
         ),
         member_count=2,
         joined=("bb",),
@@ -125,12 +105,10 @@ def test_the_log_begins_in_the_middle() -> None:
     )
     first, second = (event for event in events if event.fact.NAME == "rebalance.completed")
     assert first.history is History.PARTIAL
-    assert (first.fact.joined, first.fact.left, first.fact.kept) == (None, None, None)
-    assert (first.fact.previous_generation, first.fact.skipped_generations) == (None, None)
-    assert (first.fact.trigger, first.fact.partitions_moved) == ("unknown", None)
+    unknown = dict.fromkeys(("joined", "left", "kept", "previous_generation", "skipped_generations"))
+    check(first.fact, **unknown, trigger="unknown", partitions_moved=None)
     assert second.history is History.FULL
-    assert (second.fact.joined, second.fact.left, second.fact.kept) == (("bb",), (), ("a",))
-    assert second.fact.partitions_moved == 1
+    check(second.fact, joined=("bb",), left=(), kept=("a",), partitions_moved=1)
 
 
 def test_a_hole_in_a_partial_history_claims_nothing() -> None:
@@ -140,38 +118,19 @@ def test_a_hole_in_a_partial_history_claims_nothing() -> None:
     )
     assert names(events) == ["rebalance.completed", "rebalance.completed"]
     assert events[1].history is History.PARTIAL
-    assert facts(events)[1].skipped_generations is None
-    assert facts(events)[1].joined is None
-    assert facts(events)[1].previous_generation == 7
-
-
-def test_skipped_generations_of_a_full_history() -> None:
-    """Generation 1, then 4: two join phases completed whose assignment was never written."""
-    _, events = replay(
-        [asked_for(at=1), generation(1, member("a", [0]), at=100), generation(4, member("a", [0]), at=900)]
-    )
-    assert facts(events)[-1].skipped_generations == 2
-    assert facts(events)[-1].trigger == "unknown"
+    check(facts(events)[1], skipped_generations=None, joined=None, previous_generation=7)
 
 
 def test_an_older_coordinator_begins_with_generation_1() -> None:
     """The Scala coordinator wrote no record at creation: generation 1 is a beginning, too."""
     _, events = replay([generation(1, member("a", [0]), at=100)])
     assert events[0].history is History.FULL
-    assert (facts(events)[0].joined, facts(events)[0].trigger) == (("a",), "first_join")
-    assert facts(events)[0].skipped_generations is None
-
-
-def test_a_first_record_with_a_static_member_may_be_its_replacement() -> None:
-    """A first record of an older group with static members does not prove that a rebalance has just ended."""
-    _, events = replay([generation(7, member("a", [0], instance_id="i"), at=90_000, since=1_000)])
-    assert events[0].evidence is Evidence.INFERRED
-    assert facts(events)[0].sync_ms is None
+    check(facts(events)[0], joined=("a",), trigger="first_join", skipped_generations=None)
 
 
 def test_a_static_member_comes_back() -> None:
-    """Same generation, same instance id, new member id: a replacement and no rebalance."""
-    _, events = replay(
+    """Same generation, same instance id, new member id: a replacement, no rebalance and no new state."""
+    group, events = replay(
         [
             asked_for(at=1),
             generation(1, member("i-old", [0], instance_id="i", client_id="c", host="/h1"), at=100),
@@ -181,21 +140,11 @@ def test_a_static_member_comes_back() -> None:
         ]
     )
     assert facts(events)[3:] == [
-        StaticReplaced(
+        group_events.StaticReplaced(
             instance_id="i", old_member_id="i-old", new_member_id="i-new", old_host="/h1", new_host="/h2"
         )
     ]
-
-
-def test_a_static_replacement_is_no_new_state() -> None:
-    """The group is Stable since its generation was written, even if a member was replaced since."""
-    group, _ = replay(
-        [
-            generation(1, member("i-old", [0], instance_id="i"), at=100),
-            generation(1, member("i-new", [0], instance_id="i"), at=900, since=101),
-        ]
-    )
-    assert (group.describe()["state"], group.describe()["since_ms"]) == ("Stable", 100)
+    check(group.describe(), state="Stable", since_ms=100)
 
 
 def test_a_sync_written_twice_says_nothing() -> None:
@@ -215,9 +164,8 @@ def test_a_restarted_member_keeps_its_slot() -> None:
         ]
     )
     completed = facts(events)[3]
-    assert (completed.joined, completed.left, completed.kept) == ((), (), ("c-2",))
-    assert (completed.trigger, completed.partitions_moved) == ("member_joined", 0)
-    assert facts(events)[4] == MemberUpdated(
+    check(completed, joined=(), left=(), kept=("c-2",), trigger="member_joined", partitions_moved=0)
+    assert facts(events)[4] == group_events.MemberUpdated(
         member_id="c-2", client_id="c", client_host="/h", instance_id=None, changed=("member_id",)
     )
 
@@ -233,8 +181,7 @@ def test_two_consumers_of_one_host_cannot_be_told_apart() -> None:
         ]
     )
     completed = next(fact for fact in facts(events) if getattr(fact, "generation", None) == 2)
-    assert (completed.joined, completed.left, completed.kept) == (("c-3",), ("c-2",), ("c-1",))
-    assert completed.trigger == "unknown"
+    check(completed, joined=("c-3",), left=("c-2",), kept=("c-1",), trigger="unknown")
 
 
 def test_owners_are_remembered_through_an_empty_group() -> None:
@@ -249,7 +196,7 @@ def test_owners_are_remembered_through_an_empty_group() -> None:
             generation(5, member("a-3", [1], client_id="a"), member("b-3", [0], client_id="b"), at=1_900),
         ]
     )
-    rounds = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    rounds = [fact for fact in facts(events) if isinstance(fact, group_events.RebalanceCompleted)]
     assert [(fact.trigger, fact.partitions_moved) for fact in rounds] == [
         ("first_join", 0),
         ("first_join", 2),
@@ -267,7 +214,7 @@ def test_a_cooperative_rebalance_moves_a_partition_once() -> None:
             generation(3, member("a", [0]), member("bb", [1]), at=300),
         ]
     )
-    rounds = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    rounds = [fact for fact in facts(events) if isinstance(fact, group_events.RebalanceCompleted)]
     assert [(fact.trigger, fact.partitions_moved, fact.partitions_unassigned) for fact in rounds] == [
         ("first_join", 0, 0),
         ("member_joined", 0, 1),
@@ -285,7 +232,7 @@ def test_triggers_that_two_generations_can_show() -> None:
         generation(4, member("a", [0, 1], subscribed=["t", "u"]), at=400),
     ]
     _, events = replay(history)
-    rounds = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    rounds = [fact for fact in facts(events) if isinstance(fact, group_events.RebalanceCompleted)]
     assert [fact.trigger for fact in rounds] == [
         "first_join",
         "subscription_changed",
@@ -303,19 +250,11 @@ def test_a_commit_is_a_sign_of_life() -> None:
         generation(2, member("a", [0, 1]), at=600_000),
     ]
     _, events = replay(history)
-    left = next(fact for fact in facts(events) if isinstance(fact, MemberLeft))
+    left = next(fact for fact in facts(events) if isinstance(fact, group_events.MemberLeft))
     assert (left.member_id, left.reason, left.elapsed_ms) == ("bb", "left", 1_990)
     _, events = replay([*history[:2], history[3]])
-    left = next(fact for fact in facts(events) if isinstance(fact, MemberLeft))
+    left = next(fact for fact in facts(events) if isinstance(fact, group_events.MemberLeft))
     assert (left.reason, left.elapsed_ms) == ("unknown", 598_990)
-
-
-def test_members_of_an_emptied_group_left_with_it() -> None:
-    """The last members are reported with the reason that the group was emptied."""
-    _, events = replay([asked_for(at=1), generation(1, member("a", [0]), at=100), emptied(2, at=900)])
-    assert [(fact.member_id, fact.reason) for fact in facts(events) if isinstance(fact, MemberLeft)] == [
-        ("a", "group_emptied")
-    ]
 
 
 def test_a_join_that_came_to_nothing() -> None:
@@ -323,27 +262,6 @@ def test_a_join_that_came_to_nothing() -> None:
     group, events = replay([asked_for(at=1), emptied(2, at=900)])
     assert names(events) == ["group.created"]
     assert (group.describe()["state"], group.describe()["generation"]) == ("Empty", 2)
-
-
-def test_a_group_that_never_completed_its_first_join_is_deleted() -> None:
-    """Generation 0, then the tombstone of the next clean-up."""
-    _, events = replay([asked_for(at=1), gone(at=600_000)])
-    assert names(events) == ["group.created", "group.deleted"]
-
-
-def test_a_tombstone_of_a_group_nobody_knows_says_nothing() -> None:
-    """Compaction may leave a tombstone alone."""
-    group, events = replay([gone(at=5)])
-    assert (names(events), group.gone) == ([], True)
-
-
-def test_deletion_forgets_offsets_in_the_same_operation() -> None:
-    """DeleteGroups writes the offsets' tombstones, then the group's, in one operation."""
-    group, events = replay(
-        [asked_for(at=1), commit("t", 0, 5, at=2), no_offset("t", 0, at=9), gone(at=9)],
-    )
-    assert names(events) == ["group.created", "offsets.deleted", "group.deleted"]
-    assert group.gone
 
 
 def test_a_group_tombstone_leaves_offsets_alone() -> None:
@@ -386,7 +304,7 @@ def test_a_simple_group_is_created_by_its_first_commit() -> None:
     """The creation is known only where the whole log before it was read: the job passes that time."""
     history = [commit("t", 0, 5, at=50_000)]
     group, events = replay(history, replace(CONTEXT, complete_since_ms=40_000))
-    assert facts(events) == [GroupCreated(generation=None, since_ms=50_000)]
+    assert facts(events) == [group_events.GroupCreated(generation=None, since_ms=50_000)]
     assert (events[0].simple, events[0].cause.offset) == (True, 100)
     assert (group.describe()["state"], group.describe()["simple"]) == ("Empty", True)
     for unknown in (None, 50_001):
@@ -413,26 +331,20 @@ def test_member_events_are_off_by_default() -> None:
     _, loud = replay(history)
     _, quiet = replay(history, replace(CONTEXT, member_events=False))
     assert quiet == [
-        event for event in loud if not isinstance(event.fact, MemberJoined | MemberUpdated | MemberLeft)
+        event
+        for event in loud
+        if not isinstance(
+            event.fact, group_events.MemberJoined | group_events.MemberUpdated | group_events.MemberLeft
+        )
     ]
     assert names(quiet) == ["group.created", "rebalance.completed", "rebalance.completed", "static.replaced"]
 
 
 def test_a_group_of_another_protocol_type() -> None:
     """Connect's blobs are not read as subscriptions: partitions and moves are unknown, the rebalance is known."""
-    worker = MemberMetadata(
-        member_id="w",
-        client_id="connect",
-        client_host="/h",
-        group_instance_id=None,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=60_000,
-        subscription=b"\x00\x01whatever",
-        assignment=b"\xff",
-    )
+    worker = replace(member("w"), subscription=b"\x00\x01whatever", assignment=b"\xff")
     group, events = replay([generation(1, worker, at=5, protocol_type="connect")])
-    assert facts(events)[0].members[0].partitions is None
-    assert facts(events)[0].partitions_moved is None
+    assert (facts(events)[0].members[0].partitions, facts(events)[0].partitions_moved) == (None, None)
     assert group.describe()["subscribed_topics"] == []
 
 
@@ -446,28 +358,21 @@ def test_an_undecodable_assignment_does_not_fail_the_record() -> None:
 
 def test_leader_and_timeouts_as_the_coordinator_loads_them() -> None:
     """No leader: the first member of the record. Rebalance timeout -1: the session timeout."""
-    value = GroupMetadataValue(
-        version=3,
-        protocol_type="consumer",
-        generation=1,
-        protocol="range",
-        leader=None,
-        current_state_timestamp_ms=-1,
-        members=(member("m-0", rebalance_ms=-1, session_ms=4_000), member("m-1", rebalance_ms=9_000)),
-    )
-    from groupreplay.state.snapshot.members import read_members, rebalance_timeout_ms
-
-    members = read_members(value)
+    both = (member("m-0", rebalance_ms=-1, session_ms=4_000), member("m-1", rebalance_ms=9_000))
+    record = generation(1, *both, at=7, since=-1)
+    record = replace(record, value=replace(record.value, leader=None))
+    members = read_members(record.value)
     assert [one.rebalance_timeout_ms for one in members] == [4_000, 9_000]
     assert rebalance_timeout_ms(members) == 9_000
-    group, events = replay([replace(generation(1, at=7), value=value, key=GroupMetadataKey(group="g"))])
+    group, events = replay([record])
     assert group.describe()["leader"] == "m-0"
     assert (facts(events)[0].sync_ms, facts(events)[0].duration_upper_bound_ms) == (None, None)
 
 
-def test_a_static_member_in_the_first_generation_may_have_been_replaced() -> None:
+@pytest.mark.parametrize("number", [1, 7])
+def test_a_static_member_in_the_first_record_may_have_been_replaced(number: int) -> None:
     """Its record replaces that of the rebalance; after compaction the two cannot be distinguished."""
-    _, events = replay([generation(1, member("i-2", [0], instance_id="i"), at=90_000, since=1_000)])
+    _, events = replay([generation(number, member("i-2", [0], instance_id="i"), at=90_000, since=1_000)])
     assert names(events) == ["rebalance.completed"]
     assert (events[0].history, events[0].evidence) == (History.PARTIAL, Evidence.INFERRED)
     assert (facts(events)[0].joined, facts(events)[0].sync_ms) == (None, None)

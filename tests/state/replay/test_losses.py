@@ -24,6 +24,7 @@ from support.histories.builders import (
     GROUP,
     Raw,
     asked_for,
+    check,
     commit,
     emptied,
     generation,
@@ -154,8 +155,7 @@ def test_a_member_that_leaves_after_a_week_of_silence() -> None:
     history = [*first_join(at=1_000), commit("t", 0, 5, at=2_000)]
     history += [*operation(10 * MINUTE, left("a")), no_offset("t", 0, at=10 * MINUTE + 300)]
     (event,) = said(history)
-    assert isinstance(event.fact, OffsetsExpired)
-    assert (event.fact.deadline_ms, event.fact.late_ms) == (2_000 + MINUTE, 300)
+    check(event.fact, NAME="offsets.expired", deadline_ms=2_000 + MINUTE, late_ms=300)
 
 
 def test_a_loss_of_a_group_that_matters_is_a_warning() -> None:
@@ -273,22 +273,20 @@ def test_a_rewind_between_two_batches() -> None:
     group = Group.from_snapshot(GROUP, CONTEXT, group.snapshot())
     assert group.next_deadline_ms() == 3
     (event,) = group.expire(3)
-    assert isinstance(event.fact, OffsetRewound)
-    assert (event.fact.kind, event.fact.partitions[0].old_offset) == ("other", 9_000)
+    rewound = RewoundOffset(topic="t", partition=0, old_offset=9_000, new_offset=50)
+    check(event.fact, NAME="offset.rewound", kind="other", partitions=(rewound,))
 
 
 def test_offsets_of_an_empty_group() -> None:
     """The group has no members, so an administrator has set the offsets."""
     (event,) = said([*EMPTY, commit("t", 0, 3, at=2_000)])
-    assert isinstance(event.fact, OffsetRewound)
-    assert event.fact.kind == "admin_while_empty"
+    check(event.fact, NAME="offset.rewound", kind="admin_while_empty")
 
 
 def test_a_group_without_members_rewinds_by_itself() -> None:
     """The group never had members: its own program commits."""
     (event,) = said([commit("t", 0, 9_000, at=1), commit("t", 0, 5, at=2)])
-    assert isinstance(event.fact, OffsetRewound)
-    assert event.fact.kind == "other"
+    check(event.fact, NAME="offset.rewound", kind="other")
 
 
 def test_a_topic_with_another_id() -> None:

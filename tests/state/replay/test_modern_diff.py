@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groupreplay.state.events import group_events
 from groupreplay.state.events.event import History
-from groupreplay.state.events.group_events import (
-    GroupConverted,
-    MemberLeft,
-    RebalanceCompleted,
-    RebalanceStarted,
-    StaticReplaced,
-)
 from groupreplay.state.kafka_terms import GroupType
 from support.histories.builders import (
     CONTEXT,
     asked_for,
+    check,
     commit,
     emptied,
     facts,
@@ -60,31 +55,16 @@ def second_join(at: int = 5_000) -> list:  # type: ignore[type-arg]
     ]
 
 
-def test_a_first_join_is_one_operation() -> None:
-    """Scenario 18: created, started, joined and completed at one moment; no Empty or Assigning in between."""
-    group, events = replay(first_join())
-    assert names(events) == ["group.created", "rebalance.started", "member.joined", "rebalance.completed"]
-    completed = facts(events)[3]
-    assert (completed.duration_ms, completed.generation, completed.trigger) == (0, 2, "first_join")
-    assert {event.history for event in events} == {History.FULL}
-    described_group = group.describe()
-    assert (described_group["type"], described_group["state"], described_group["group_epoch"]) == (
-        "consumer",
-        "Stable",
-        2,
-    )
-
-
 def test_a_second_join_takes_as_long_as_it_takes() -> None:
     """Started when the epoch rose, completed when the last member is reconciled; one partition moved."""
     _, events = replay([*first_join(), *second_join()])
     assert names(events)[4:] == ["rebalance.started", "member.joined", "rebalance.completed"]
     started, completed = facts(events)[4], facts(events)[6]
-    assert started == RebalanceStarted(
+    assert started == group_events.RebalanceStarted(
         rebalance_id=completed.rebalance_id, generation=3, trigger="member_joined"
     )
-    assert (completed.duration_ms, completed.partitions_moved, completed.joined) == (500, 1, ("b",))
-    assert (completed.previous_generation, completed.skipped_generations) == (2, 0)
+    check(completed, duration_ms=500, partitions_moved=1, joined=("b",))
+    check(completed, previous_generation=2, skipped_generations=0)
 
 
 def test_states_on_the_way() -> None:
@@ -92,21 +72,6 @@ def test_states_on_the_way() -> None:
     whole = [*first_join(), *second_join()]
     by_length = {length: replay(whole[:length])[0].describe()["state"] for length in (5, 11, 12, 13, 14)}
     assert by_length == {5: "Stable", 11: "Reconciling", 12: "Reconciling", 13: "Reconciling", 14: "Stable"}
-
-
-def test_a_join_inside_the_assignment_interval() -> None:
-    """Scenario 21: the group is Assigning until the target is written; one rebalance, not two."""
-    history = [
-        *first_join(),
-        *operation(5_000, described("b"), group_epoch(3), current("b", 2, [])),
-    ]
-    group, _ = replay(history)
-    assert group.describe()["state"] == "Assigning"
-    history += operation(6_000, target("b", []), target_epoch(3), current("b", 3, [], previous=2))
-    history += operation(6_500, current("a", 3, [0, 1], previous=2))
-    _, events = replay(history)
-    assert names(events)[4:] == ["rebalance.started", "member.joined", "rebalance.completed"]
-    assert facts(events)[6].duration_ms == 1_500
 
 
 def test_an_epoch_that_was_overtaken() -> None:
@@ -139,20 +104,6 @@ def test_a_member_leaves() -> None:
     assert (facts(events)[9].duration_ms, facts(events)[9].partitions_moved) == (200, 1)
 
 
-def test_a_fenced_member_is_told_from_one_that_leaves() -> None:
-    """Scenario 22: the member did not revoke, and is removed exactly at its rebalance timeout."""
-    history = [*first_join(), *second_join()[:7]]
-    history += operation(35_100, left("a"), group_epoch(4))
-    _, events = replay(history)
-    gone_member = next(fact for fact in facts(events) if isinstance(fact, MemberLeft))
-    assert (gone_member.member_id, gone_member.reason, gone_member.elapsed_ms) == (
-        "a",
-        "rebalance_timeout",
-        30_000,
-    )
-    assert gone_member.severity.name == "WARN"
-
-
 def test_the_last_member_leaves() -> None:
     """The epoch of an Empty group is above its target epoch: it stays Empty, without a rebalance."""
     group, events = replay([*first_join(), *operation(9_000, left("a"), group_epoch(3))])
@@ -171,46 +122,6 @@ def test_an_emptied_group_is_deleted_with_its_offsets() -> None:
     group, events = replay(history)
     assert names(events)[-1] == "group.deleted"
     assert (facts(events)[-1].generation, group.gone) == (3, True)
-
-
-def test_a_static_member_is_away_for_a_moment() -> None:
-    """Scenario 20: epoch -2, then a new member id with the same instance id: no rebalance, no member left."""
-    history = [
-        *first_join(instance_id="i"),
-        *operation(5_000, current("a", -2, [0, 1], previous=2)),
-    ]
-    group, events = replay(history)
-    assert names(events) == ["group.created", "rebalance.started", "member.joined", "rebalance.completed"]
-    assert group.describe()["state"] == "Reconciling"
-    history += operation(
-        8_000,
-        left("a"),
-        described("a2", instance_id="i", client_id="client-a"),
-        target("a2", [0, 1]),
-        current("a2", 0, [0, 1]),
-        current("a2", 2, [0, 1]),
-    )
-    group, events = replay(history)
-    assert facts(events)[4:] == [
-        StaticReplaced(instance_id="i", old_member_id="a", new_member_id="a2", old_host="/h", new_host="/h")
-    ]
-    assert group.describe()["state"] == "Stable"
-
-
-def test_changed_metadata_begins_a_rebalance() -> None:
-    """The hash of the topics' metadata changed and no member did."""
-    history = [
-        *first_join(),
-        *operation(
-            9_000,
-            group_epoch(3, metadata_hash=8),
-            target("a", [0, 1, 2]),
-            target_epoch(3),
-            current("a", 3, [0, 1, 2]),
-        ),
-    ]
-    _, events = replay(history)
-    assert [fact.trigger for fact in facts(events)[4:]] == ["metadata_changed", "metadata_changed"]
 
 
 def test_a_changed_subscription_begins_a_rebalance() -> None:
@@ -260,51 +171,12 @@ def test_an_upgrade_is_a_conversion() -> None:
     ]
     group, events = replay(history)
     assert names(events)[3:] == ["group.converted", "rebalance.started", "member.joined", "member.updated"]
-    assert facts(events)[3] == GroupConverted(
+    assert facts(events)[3] == group_events.GroupConverted(
         from_type=GroupType.CLASSIC, to_type=GroupType.CONSUMER, generation=2, since_ms=5_000
     )
     assert facts(events)[4].trigger == "member_joined"
     assert [offset["offset"] for offset in group.describe()["offsets"]] == [5]
     assert group.describe()["state"] == "Reconciling"
-
-
-def test_a_downgrade_is_a_conversion() -> None:
-    """The consumer group's records are removed and a classic group is written, Stable, with its members."""
-    history = [
-        *first_join(),
-        *operation(
-            9_000, left("a"), ended(), generation(3, member("a", [0, 1], client_id="client-a", host="/h"))
-        ),
-    ]
-    group, events = replay(history)
-    assert names(events)[4] == "group.converted"
-    assert facts(events)[4].to_type is GroupType.CLASSIC
-    assert not [fact for fact in facts(events) if isinstance(fact, MemberLeft)]
-    assert (group.describe()["type"], group.describe()["state"], group.describe()["generation"]) == (
-        "classic",
-        "Stable",
-        3,
-    )
-
-
-def test_conversions_of_empty_groups() -> None:
-    """Scenario 24: both ways, the group restarts its epoch or generation."""
-    history = [asked_for(at=10), *operation(50, gone(), first_join())]
-    _, events = replay(history)
-    assert names(events) == [
-        "group.created",
-        "group.converted",
-        "rebalance.started",
-        "member.joined",
-        "rebalance.completed",
-    ]
-    history += [
-        *operation(9_000, left("a"), group_epoch(3)),
-        *operation(9_500, ended(), asked_for()),
-    ]
-    group, events = replay(history)
-    assert names(events)[-1] == "group.converted"
-    assert (group.describe()["type"], group.describe()["generation"]) == ("classic", 0)
 
 
 def test_a_partial_history_claims_nothing_about_members() -> None:
@@ -333,15 +205,9 @@ def test_two_owners_of_one_partition() -> None:
         *operation(3_000, current("a", 3, [1])),
     ]
     group, events = replay(history)
-    completed = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)]
+    completed = [fact for fact in facts(events) if isinstance(fact, group_events.RebalanceCompleted)]
     assert completed[-1].generation == 3
     assert [one["partitions"] for one in group.describe()["members"]] == [{TOPIC: [1]}, {TOPIC: [0]}]
-
-
-def test_tombstones_of_what_is_not_there_are_nothing() -> None:
-    """Scenario 26: tombstones of every type, for an unknown group and unknown members."""
-    group, events = replay(operation(1_000, left("x"), ended()))
-    assert (events, group.gone) == ([], True)
 
 
 def test_a_classic_tombstone_does_not_touch_a_consumer_group() -> None:

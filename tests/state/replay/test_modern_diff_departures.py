@@ -8,7 +8,7 @@ import pytest
 
 from groupreplay.state.events.event import History
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
-from support.histories.builders import CONTEXT, commit, facts, names, replay
+from support.histories.builders import CONTEXT, check, commit, facts, names, replay
 from support.histories.group_writer import GroupWriter
 from support.histories.modern_builders import TOPIC, group_epoch, left, operation
 from support.model.classic_clients import owning
@@ -86,10 +86,6 @@ def test_a_group_begins_with_a_regular_expression() -> None:
     group, events = replay(life.log, NAMED)
     assert names(events)[4:] == ["rebalance.started", "member.updated", "rebalance.completed"]
     completed = facts(events)[-1]
-    assert (completed.generation, completed.previous_generation, completed.trigger) == (
-        2,
-        1,
-        "subscription_changed",
-    )
+    check(completed, generation=2, previous_generation=1, trigger="subscription_changed")
     assert group.describe()["state"] == "Stable"
     assert {event.history for event in events} == {History.FULL}

@@ -18,18 +18,7 @@ from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
 from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.modern import Modern, ModernMember
 from groupreplay.state.snapshot.offsets import Offsets
-from support.histories.builders import (
-    CONTEXT,
-    GROUP,
-    PARTITION,
-    Raw,
-    commit,
-    emptied,
-    generation,
-    member,
-    observed,
-    placed,
-)
+from support.histories import builders
 
 RETENTION_MS = 500
 TOPICS = ("t", "u", "v")
@@ -37,12 +26,12 @@ TOPICS = ("t", "u", "v")
 
 def table(commits: dict[tuple[str, int], tuple[int, int]]) -> Offsets:
     """Topic partition -> (commit time, expiry of its own or -1)."""
-    history: list[Raw] = [
-        commit(topic, partition, 5, at=at, version=1 if own >= 0 else 4, expire_timestamp_ms=own)
+    history: list[builders.Raw] = [
+        builders.commit(topic, partition, 5, at=at, version=1 if own >= 0 else 4, expire_timestamp_ms=own)
         for (topic, partition), (at, own) in commits.items()
     ]
     offsets = Offsets()
-    for run in observed(placed(history)).items:
+    for run in builders.observed(builders.placed(history)).items:
         offsets.apply(run)  # type: ignore[arg-type]
     return offsets
 
@@ -153,7 +142,7 @@ def test_as_the_coordinator_decides(
 def test_an_empty_group_whose_record_tells_since_when(since: int, expected: int) -> None:
     """Records of versions 0 and 1 do not: then each offset's own commit counts."""
     snapshot = GroupSnapshot()
-    value = generation(2, at=1_010, since=since).value
+    value = builders.generation(2, at=1_010, since=since).value
     apply_value(snapshot, value, Offsets(), _silent())
     assert due(snapshot.group, table({("t", 0): (50, -1)})) == {("t", 0): expected}
 
@@ -161,7 +150,7 @@ def test_an_empty_group_whose_record_tells_since_when(since: int, expected: int)
 def test_a_group_that_gets_members_again() -> None:
     """The time at which the group became Empty is removed."""
     snapshot = GroupSnapshot()
-    for raw in (emptied(2, at=1_000), generation(3, member("a"), at=1_200)):
+    for raw in (builders.emptied(2, at=1_000), builders.generation(3, builders.member("a"), at=1_200)):
         apply_value(snapshot, raw.value, Offsets(), _silent())
     assert snapshot.group.classic.emptied_ms is None
     assert due(snapshot.group, table({("t", 0): (50, -1), ("u", 0): (60, -1)})) == {
@@ -188,4 +177,4 @@ def test_the_end_of_time() -> None:
 
 
 def _silent() -> Report:
-    return Report(GROUP, CONTEXT, PARTITION, 1, 1_010)
+    return Report(builders.GROUP, builders.CONTEXT, builders.PARTITION, 1, 1_010)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groupreplay.codecs.consumer import (
-    ConsumerGroupPartitionMetadataKey,
-    ConsumerGroupPartitionMetadataValue,
-    TopicMetadata,
-)
+from groupreplay.codecs import consumer
 from groupreplay.state.events.group_events import RebalanceCompleted
 from support.histories.builders import CONTEXT, GROUP, Raw, asked_for, facts, generation, gone, member, replay
 from support.histories.modern_builders import (
@@ -28,9 +24,9 @@ from support.histories.modern_builders import (
 
 def told_name(at: int) -> list[Raw]:
     """The record of brokers up to 4.0 that has both."""
-    topic = TopicMetadata(topic_id=TOPIC_ID, topic_name="t", num_partitions=2, partition_metadata=())
-    value = ConsumerGroupPartitionMetadataValue(version=0, topics=(topic,))
-    return operation(at, Raw(ConsumerGroupPartitionMetadataKey(group=GROUP), value))
+    topic = consumer.TopicMetadata(topic_id=TOPIC_ID, topic_name="t", num_partitions=2, partition_metadata=())
+    value = consumer.ConsumerGroupPartitionMetadataValue(version=0, topics=(topic,))
+    return operation(at, Raw(consumer.ConsumerGroupPartitionMetadataKey(group=GROUP), value))
 
 
 def two_rounds_later(names_at: int | None) -> list[RebalanceCompleted]:

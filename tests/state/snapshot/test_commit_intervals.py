@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.state.snapshot.commit_intervals import (
-    BUCKETS,
-    SPAN_MS,
-    added,
-    bucket_of,
-    counted,
-    nothing,
-    usual,
-)
+from groupreplay.state.snapshot import commit_intervals
 from groupreplay.state.snapshot.offsets import Offsets
 from support.histories.builders import Raw, commit, observed, placed, rhythm_of
 
@@ -28,26 +20,27 @@ from support.histories.builders import Raw, commit, observed, placed, rhythm_of
 )
 def test_buckets_double(gap_ms: int, bucket: int) -> None:
     """Exact at every edge; a clock that went back counts as no gap, the last bucket has no end."""
-    assert bucket_of(np.array([gap_ms])).tolist() == [bucket]
+    assert commit_intervals.bucket_of(np.array([gap_ms])).tolist() == [bucket]
 
 
 def test_what_is_usual() -> None:
     """19 gaps of 5 s and one of an hour: 95 % are below the edge above 5 s; a quarter repeated."""
     rhythm = rhythm_of([(1_000, 5_000)] * 19 + [(2_000, 3_600_000)], [True] * 5 + [False] * 15)
-    assert usual(rhythm) == (20, 0.25, 8_192)
-    assert usual(rhythm, 0.96) == (20, 0.25, 64 << 16)
-    assert usual(nothing()) is None
+    assert commit_intervals.usual(rhythm) == (20, 0.25, 8_192)
+    assert commit_intervals.usual(rhythm, 0.96) == (20, 0.25, 64 << 16)
+    assert commit_intervals.usual(commit_intervals.nothing()) is None
 
 
 def test_old_habits_fade() -> None:
     """Only the two newest spans with commits count, in whatever order they are added."""
     spans = [
-        rhythm_of([(number * SPAN_MS, 100)] * (number + 1), [False] * (number + 1)) for number in (0, 3, 5)
+        rhythm_of([(number * commit_intervals.SPAN_MS, 100)] * (number + 1), [False] * (number + 1))
+        for number in (0, 3, 5)
     ]
     for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
-        total = nothing()
+        total = commit_intervals.nothing()
         for place in order:
-            total = added(total, spans[place])
+            total = commit_intervals.added(total, spans[place])
         assert (total["span"].tolist(), total["gaps"].sum(axis=1).tolist()) == ([3, 5], [4, 6])
 
 
@@ -67,7 +60,7 @@ def test_counted_as_one_by_one(drawn: list[tuple[int, int, int, bool]]) -> None:
             np.zeros(0, bool),
         )
     )
-    owners, rows = counted(of, ended, lengths, repeated)
+    owners, rows = commit_intervals.counted(of, ended, lengths, repeated)
     for owner in range(4):
         mine = [(end, length, again) for who, end, length, again in drawn if who == owner]
         expected = rhythm_of([one[:2] for one in mine], [one[2] for one in mine])
@@ -97,4 +90,4 @@ def test_the_cut_into_runs_does_not_matter(history: list[Raw], data: st.DataObje
         slow.apply(observed([raw]).items[0], 7)
     assert whole.snapshot() == cut.snapshot() == slow.snapshot()
     assert int(whole.rhythm["gaps"].sum()) <= len(history) - len(whole)
-    assert whole.rhythm["gaps"].shape[1:] == (BUCKETS,)
+    assert whole.rhythm["gaps"].shape[1:] == (commit_intervals.BUCKETS,)

@@ -8,14 +8,9 @@ import pytest
 from groupreplay.state import Context, Group
 from groupreplay.state.events.event import Evidence, History
 from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.snapshot import group_state
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey, Conditions
 from groupreplay.state.snapshot.group_snapshot import GroupActivity, GroupSnapshot
-from groupreplay.state.snapshot.group_state import (
-    ClassicGeneration,
-    GroupState,
-    OpenRebalance,
-    RebalanceInProgress,
-)
 from groupreplay.state.snapshot.log_position import LogPosition, PendingRecord, ProbeQueue
 from groupreplay.state.snapshot.losses import Change, Losses, Lost
 from groupreplay.state.snapshot.members import Member
@@ -34,19 +29,19 @@ LOST = Lost("t", 1, 2, 3, "retention", True)
 SNAPSHOT = GroupSnapshot(
     log=LogPosition("e", 1, 2, 3, 4, (PendingRecord(5, 6, b"k", None),)),
     probes=ProbeQueue((Probe(7, "Stable", "p", 8, 9),), 10, 11),
-    group=GroupState(
+    group=group_state.GroupState(
         phase=Phase.STABLE,
         group_type=GroupType.STREAMS,
         history=History.FULL,
         since_ms=12,
         record_offset=13,
         record_timestamp_ms=14,
-        classic=ClassicGeneration(15, "consumer", "range", "leader", (MEMBER,), 16),
+        classic=group_state.ClassicGeneration(15, "consumer", "range", "leader", (MEMBER,), 16),
         modern=Modern(group_epoch=17),
         former=(FORMER,),
         orphans={"o": {"t": "1"}},
-        in_progress=RebalanceInProgress("r", 18, Phase.PREPARING_REBALANCE),
-        open_rebalance=OpenRebalance("q", 19, "member_left", (FORMER, MEMBER)),
+        in_progress=group_state.RebalanceInProgress("r", 18, Phase.PREPARING_REBALANCE),
+        open_rebalance=group_state.OpenRebalance("q", 19, "member_left", (FORMER, MEMBER)),
         completed_epoch=20,
     ),
     offsets=OffsetsSnapshot(["t"], b"rows", {}, {}, {}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from groupreplay.streaming.check import cluster_checks
@@ -29,10 +31,7 @@ TOPIC = TopicIdentity(
 def test_clocks(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[int, int | None]], says: str) -> None:
     """The newest record at each look: one that appears dates the brokers' clock, an old one proves nothing."""
     now_ms = [0]
-
-    class Source:
-        def newest_ms(self, *_: object) -> int | None:
-            return [newest for at, newest in looks if at <= now_ms[0]][-1]
+    source = SimpleNamespace(newest_ms=lambda *_: [newest for at, newest in looks if at <= now_ms[0]][-1])
 
     def sleep(seconds: float) -> None:
         now_ms[0] += round(seconds * 1000)
@@ -41,7 +40,7 @@ def test_clocks(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[int, int | No
     monkeypatch.setattr(cluster_checks.time, "monotonic", lambda: now_ms[0] / 1000)
     monkeypatch.setattr(cluster_checks, "now_ms", lambda: now_ms[0])
     subject = Subject(SETTINGS)
-    subject.__dict__.update(offsets_topic=TOPIC, source=Source())
+    subject.__dict__.update(offsets_topic=TOPIC, source=source)
     (found,) = cluster_checks.clock(subject)
     assert says in found.found
     assert found.status is (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -23,6 +25,7 @@ TOPIC = TopicIdentity(
 IDENTITY = Identity(
     cluster_id="cluster-1", era="era-1", partitions=8, probes="cluster-1/group-probes", first_start_ms=1
 )
+OTHERS = msgspec.structs.replace(IDENTITY, cluster_id="other")
 
 
 @pytest.mark.parametrize(
@@ -54,10 +57,9 @@ def test_a_release_that_was_not_tested_is_said(monkeypatch: pytest.MonkeyPatch) 
 
 def look_at(folder: Path | str) -> list[tuple[str, str]]:
     """Status and text of the check of a checkpoint that should be ``IDENTITY``'s."""
-    settings = CheckSettings(source=SETTINGS.source, checkpoint=str(folder))
-    subject = Subject(settings)
-    subject.__dict__["offsets_topic"] = TOPIC
-    subject.__dict__["source"] = type("Connection", (), {"cluster_id": lambda _: "cluster-1"})()
+    subject = Subject(CheckSettings(source=SETTINGS.source, checkpoint=str(folder)))
+    source = SimpleNamespace(cluster_id=lambda: "cluster-1")
+    subject.__dict__.update(offsets_topic=TOPIC, source=source)
     try:
         return [(one.status.value, one.found) for one in machine_checks.checkpoint(subject)]
     except GroupReplayError as error:
@@ -95,42 +97,34 @@ def test_a_checkpoint_of_another_life_of_the_topic(tmp_path: Path) -> None:
 def test_a_checkpoint_in_use(tmp_path: Path) -> None:
     """Who holds it is said; a lock is per process, so it is another one that holds it here."""
     (tmp_path / LOCK_FILE).write_text("host a, process 1\n")
-    ready, done = os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:
-        with (tmp_path / LOCK_FILE).open("r+") as file:
-            fcntl.lockf(file, fcntl.LOCK_EX)
-            os.write(ready[1], b"x")
-            os.read(done[0], 1)
-            os._exit(0)
-    try:
-        os.read(ready[0], 1)
+    code = "import fcntl, sys; fcntl.lockf(file := open(sys.argv[1], 'r+'), fcntl.LOCK_EX); print(); input()"
+    command = [sys.executable, "-c", code, str(tmp_path / LOCK_FILE)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
         assert look_at(tmp_path) == [("warning", f"{tmp_path} is in use: host a, process 1")]
-    finally:
-        os.write(done[1], b"x")
-        os.waitpid(child, 0)
+        holder.communicate(b"\n")
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("folder", "files", "says"),
     [
-        ({"offsets/0": b"", "metadata": b""}, "was not made by groupreplay"),
-        ({IDENTITY_FILE: msgspec.json.encode(IDENTITY), "offsets/0": b""}, "has lost its metadata file"),
-        ({IDENTITY_FILE: b"{"}, "identity cannot be read"),
-        (
-            {IDENTITY_FILE: msgspec.json.encode(msgspec.structs.replace(IDENTITY, cluster_id="other"))},
-            "belongs to another cluster",
-        ),
+        ("", {"offsets/0": b"", "metadata": b""}, "was not made by groupreplay"),
+        ("", {IDENTITY_FILE: msgspec.json.encode(IDENTITY), "offsets/0": b""}, "has lost its metadata file"),
+        ("", {IDENTITY_FILE: b"{"}, "identity cannot be read"),
+        ("", {IDENTITY_FILE: msgspec.json.encode(OTHERS)}, "belongs to another cluster"),
+        ("file/new", {"file": b""}, "is not writable"),
     ],
 )
-def test_a_checkpoint_that_the_job_would_refuse(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
-    """Found before the job is started, by the job's own rules."""
+def test_a_checkpoint_that_the_job_would_refuse(
+    tmp_path: Path, folder: str, files: dict[str, bytes], says: str
+) -> None:
+    """Found before the job is started, by the job's own rules; also where a file is in the folder's place."""
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    [(status, text)] = look_at(tmp_path)
-    assert status == "failed"
-    assert says in text
+    [(status, text)] = look_at(tmp_path / folder)
+    assert (status, says in text) == ("failed", True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -138,11 +132,4 @@ def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
     """The user that asks is the one that would run the job."""
     tmp_path.chmod(0o500)
     [(status, text)] = look_at(tmp_path / "new")
-    assert (status, "is not writable" in text) == ("failed", True)
-
-
-def test_a_checkpoint_in_the_place_of_a_file(tmp_path: Path) -> None:
-    """A file where the folder should be cannot be written into."""
-    (tmp_path / "file").write_text("")
-    [(status, text)] = look_at(tmp_path / "file" / "new")
     assert (status, "is not writable" in text) == ("failed", True)

@@ -10,7 +10,7 @@ from groupreplay.streaming.check.result import (
     Subject,
     failed,
     ok,
-    skipped,
+    unknown,
     warning,
 )
 from groupreplay.streaming.config.settings import Cluster
@@ -19,18 +19,14 @@ from groupreplay.streaming.config.settings import Cluster
 def test_the_four_outcomes() -> None:
     """An error keeps its place, its remedy and its exit code; the others have none."""
     error = GroupReplayError("no", where="here", fix="mend", exit_code=ExitCode.DATA)
-    assert [ok("a", "well"), warning("a", "poor", "mend"), failed("a", error), skipped("a", "b")] == [
+    assert [ok("a", "well"), warning("a", "poor", "mend"), failed("a", error), unknown("a", "?")] == [
         CheckResult(check="a", status=Status.OK, found="well"),
         CheckResult(check="a", status=Status.WARNING, found="poor", fix="mend"),
         CheckResult(check="a", status=Status.FAILED, found="no (here)", fix="mend", exit_code=ExitCode.DATA),
-        CheckResult(check="a", status=Status.SKIPPED, found="needs this check to be ok first: b"),
+        CheckResult(check="a", status=Status.SKIPPED, found="?"),
     ]
-    assert failed("a", error).document() == {
-        "check": "a",
-        "status": "failed",
-        "found": "no (here)",
-        "fix": "mend",
-    }
+    document = {"check": "a", "status": "failed", "found": "no (here)", "fix": "mend"}
+    assert failed("a", error).document() == document
 
 
 def test_one_cluster_has_one_connection() -> None:

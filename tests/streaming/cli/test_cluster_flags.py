@@ -8,26 +8,20 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from groupreplay.streaming.cli.cluster_flags import ClusterFlags, topic_options
+from groupreplay.streaming.cli.cluster_flags import ClusterFlags, topic_flags
+from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.config.settings import TopicNames
 
 
 def test_topic_names() -> None:
     """All five topics have defaults and flags; a command may offer only some of them."""
-
-    @click.command()
-    @topic_options()
-    def command(topics: TopicNames) -> None:
-        click.echo(topics)
-
-    @click.command()
-    @topic_options("probes")
-    def one(topics: TopicNames) -> None:
-        click.echo(topics)
-
+    command = with_settings("all", dict, topics=topic_flags())(click.echo)
+    one = with_settings("one", dict, topics=topic_flags("probes"))(click.echo)
     words = ["--dead-letters-topic", "x"]
-    assert CliRunner().invoke(command, words).output == f"{TopicNames(dead_letters='x')}\n"
-    assert CliRunner().invoke(one, ["--probes-topic", "x"]).output == f"{TopicNames(probes='x')}\n"
+    expected = {"topics": TopicNames(dead_letters="x")}
+    assert CliRunner().invoke(command, words).output == f"{expected}\n"
+    expected = {"topics": TopicNames(probes="x")}
+    assert CliRunner().invoke(one, ["--probes-topic", "x"]).output == f"{expected}\n"
     assert CliRunner().invoke(one, words).exit_code == 2
 
 

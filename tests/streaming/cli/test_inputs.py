@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import click
 import pytest
 
 from groupreplay.streaming.cli import inputs
@@ -18,16 +17,7 @@ from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import Rows
-from support.histories.modern_builders import (
-    UNREVOKED,
-    current,
-    described,
-    first_join,
-    group_epoch,
-    operation,
-    target,
-    target_epoch,
-)
+from support.histories.modern_builders import handover
 from support.job.captures import raw, write_capture
 
 AT = 1_767_225_600_000
@@ -46,16 +36,7 @@ class Answering:
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
     """Member ``a`` has been asked to give up a partition; nothing was written since."""
-    life = [
-        *first_join(at=AT),
-        *operation(AT + 1_000, described("b"), group_epoch(3)),
-        *operation(
-            AT + 2_000,
-            *(target("a", [0]), target("b", [1]), target_epoch(3)),
-            *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
-        ),
-    ]
-    return write_capture(tmp_path / "a.parquet", raw(life))
+    return write_capture(tmp_path / "a.parquet", raw(handover(AT)))
 
 
 def conditions(capture: Path, until_ms: int | None = None) -> list[Any]:
@@ -98,17 +79,3 @@ def test_names_of_topics(capture: Path) -> None:
     assert inputs.context_of(rows, retention=WEEK).topic_names == rows.topic_names
     live = replace(rows, connection=cast(Connection, Answering()))
     assert inputs.context_of(live, retention=WEEK).topic_names == {"id-1": "orders"}
-
-
-def test_nothing_to_read() -> None:
-    """A mistake that says which flags there are."""
-    with pytest.raises(click.UsageError, match="--from-file FILE or --bootstrap-server"):
-        inputs.open_rows(inputs.LogInput(from_file=(), source=ClusterFlags()), progress=lambda *_: None)
-
-
-def test_bad_records_are_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
-    """Only where there are any."""
-    inputs.warn_of_dead_letters(0)
-    assert capsys.readouterr().err == ""
-    inputs.warn_of_dead_letters(2)
-    assert capsys.readouterr().err == "2 records could not be decoded; groupreplay decode shows which\n"

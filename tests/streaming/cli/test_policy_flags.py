@@ -9,49 +9,38 @@ import pytest
 from click.testing import CliRunner
 
 from groupreplay.state.policy.redaction import Redaction
+from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.policy_flags import (
     need_event_types,
-    redact_options,
-    rules_file_option,
-    rules_options,
+    redaction_flags,
+    rules_file_flag,
+    rules_flags,
 )
 from groupreplay.streaming.config.rules_file import RulesSource
 
 
 def test_rules() -> None:
     """A file, and for some commands single numbers."""
-
-    @click.command()
-    @rules_options
-    def numbers(rules: RulesSource) -> None:
-        click.echo(rules)
-
-    @click.command()
-    @rules_file_option
-    def file_only(rules: RulesSource) -> None:
-        click.echo(rules)
-
+    numbers = with_settings("numbers", dict, rules=rules_flags())(click.echo)
+    file_only = with_settings("file", dict, rules=rules_file_flag())(click.echo)
     words = ["--rules", "r.toml"]
-    source = RulesSource(path=Path("r.toml"), numbers=(("a.b", "1"),))
-    assert CliRunner().invoke(numbers, [*words, "--rule", "a.b=1"]).output == f"{source}\n"
-    assert CliRunner().invoke(file_only, words).output == f"{RulesSource(path=Path('r.toml'))}\n"
+    expected = {"rules": RulesSource(path=Path("r.toml"), numbers=(("a.b", "1"),))}
+    assert CliRunner().invoke(numbers, [*words, "--rule", "a.b=1"]).output == f"{expected}\n"
+    expected = {"rules": RulesSource(path=Path("r.toml"))}
+    assert CliRunner().invoke(file_only, words).output == f"{expected}\n"
     assert CliRunner().invoke(file_only, ["--rule", "a.b=1"]).exit_code == 2
 
 
 def test_redaction(tmp_path: Path) -> None:
     """Without its flags there is none."""
-    given: list[Redaction | None] = []
-
-    @click.command()
-    @redact_options
-    def command(redaction: Redaction | None) -> None:
-        given.append(redaction)
-
+    given: list[dict[str, Redaction | None]] = []
+    command = with_settings("c", dict, redaction=redaction_flags())(given.append)
     key = tmp_path / "key"
     key.write_bytes(b"0123456789abcdef\n")
     CliRunner().invoke(command, [])
     CliRunner().invoke(command, ["--redact", "hosts,member-id", "--redact-key-file", str(key)])
-    assert given == [None, Redaction(frozenset({"hosts", "member-id"}), b"0123456789abcdef")]
+    expected = Redaction(frozenset({"hosts", "member-id"}), b"0123456789abcdef")
+    assert given == [{"redaction": None}, {"redaction": expected}]
 
 
 def test_event_types() -> None:

@@ -68,83 +68,77 @@ def test_an_empty_file_changes_nothing() -> None:
         ("a = ", "the rules are not TOML: "),
         (
             "[rebalence.stuck]",
-            "unknown setting 'rebalence' (rules.toml): did you mean rebalance? known here: runbook, group, ",
+            "unknown setting 'rebalence' (f): did you mean rebalance? known here: runbook, group, ",
         ),
-        ("[defaults]", "unknown setting 'defaults' (rules.toml): known here: runbook, group, rebalance, "),
+        ("[defaults]", "unknown setting 'defaults' (f): known here: runbook, group, rebalance, "),
         (
             "[rebalance.stucked]\nx = 1",
-            "unknown setting 'rebalance.stucked' (rules.toml): did you mean stuck? known here: slow, stuck, ",
+            "unknown setting 'rebalance.stucked' (f): did you mean stuck? known here: slow, stuck, ",
         ),
         (
             "[rebalance.stuck]\nseconds = 1",
-            "unknown setting 'rebalance.stuck.seconds' (rules.toml): known here: threshold_ms, of_timeout, ",
+            "unknown setting 'rebalance.stuck.seconds' (f): known here: threshold_ms, of_timeout, ",
         ),
-        ("[rebalance.stuck]\nslow = 1", "unknown setting 'rebalance.stuck.slow' (rules.toml): known here: "),
+        ("[rebalance.stuck]\nslow = 1", "unknown setting 'rebalance.stuck.slow' (f): known here: "),
         (
             '[rebalance.stuck]\nthreshold_ms = "2m"',
-            "rebalance.stuck.threshold_ms: Expected integer, got string (rules.toml): deploy/rules.toml shows",
+            "rebalance.stuck.threshold_ms: Expected integer, got string (f): deploy/rules.toml shows",
         ),
         (
             "[rebalance.stuck]\nthreshold_ms = true",
-            "rebalance.stuck.threshold_ms: Expected integer, got boolean (rules.toml): ",
+            "rebalance.stuck.threshold_ms: Expected integer, got boolean (f): ",
         ),
-        (
-            "[rebalance.stuck]\nthreshold_ms = -1",
-            "rebalance.stuck.threshold_ms: Expected integer >= 0 (rules.toml): ",
-        ),
+        ("[rebalance.stuck]\nthreshold_ms = -1", "rebalance.stuck.threshold_ms: Expected integer >= 0 (f): "),
         (
             "[member.flapping]\ntimes = 33",
             "member.flapping: 33 times; it must be at least 1 and at most 32 (",
         ),
-        ("rebalance = 1", "rebalance: Expected table, got integer (rules.toml): "),
-        ("[rebalance]\nstuck = 1", "rebalance.stuck: Expected table, got integer (rules.toml): "),
-        ("group = 1", "group: Expected array, got integer (rules.toml): "),
-        ("group = [1]", "group: Expected table, got integer (rules.toml, [[group]] 1): "),
-        ("[[group]]", "match is missing (rules.toml, [[group]] 1): it names the groups: match = "),
-        (
-            "[[group]]\nmatch = []",
-            "match is missing (rules.toml, [[group]] 1): it names the groups: match = ",
-        ),
-        ("[[group]]\nmatch = 'a[b'", "match = 'a[b' is not a glob (rules.toml, [[group]] 1): use *, ?, "),
-        ("[[group]]\nmatch = ''", "match = '' is not a glob (rules.toml, [[group]] 1): use *, ?, "),
+        ("rebalance = 1", "rebalance: Expected table, got integer (f): "),
+        ("[rebalance]\nstuck = 1", "rebalance.stuck: Expected table, got integer (f): "),
+        ("group = 1", "group: Expected array, got integer (f): "),
+        ("group = [1]", "group: Expected table, got integer (f, [[group]] 1): "),
+        ("[[group]]", "match is missing (f, [[group]] 1): it names the groups: match = "),
+        ("[[group]]\nmatch = []", "match is missing (f, [[group]] 1): it names the groups: match = "),
+        ("[[group]]\nmatch = 'a[b'", "match = 'a[b' is not a glob (f, [[group]] 1): use *, ?, "),
+        ("[[group]]\nmatch = ''", "match = '' is not a glob (f, [[group]] 1): use *, ?, "),
         (
             "[[group]]\nmatch = 7",
-            "match: Expected string | array, got integer (rules.toml, [[group]] 1): deploy/rules.toml shows",
+            "match: Expected string | array, got integer (f, [[group]] 1): deploy/rules.toml shows",
         ),
         (
             "[[group]]\nmatch = 'a'\nseverity_cap = 'low'",
-            "severity_cap: Invalid enum value 'low' (rules.toml, [[group]] 1): ",
+            "severity_cap: Invalid enum value 'low' (f, [[group]] 1): ",
         ),
         (
             "[[group]]\nmatch = 'a'\n[[group]]\nmatch = 'b'\nlabels = { team = 7 }",
-            "labels: Expected string, got integer (rules.toml, [[group]] 2): ",
+            "labels: Expected string, got integer (f, [[group]] 2): ",
         ),
         (
             "[[group]]\nmatch = 'a'\nignored = true",
-            "unknown setting 'ignored' (rules.toml, [[group]] 1): did you mean ignore? known here: match, ",
+            "unknown setting 'ignored' (f, [[group]] 1): did you mean ignore? known here: match, ",
         ),
         (
             "[[group]]\nmatch = 'a'\nrebalance.stuck.seconds = 5",
-            "unknown setting 'rebalance.stuck.seconds' (rules.toml, [[group]] 1): known here: threshold_ms, ",
+            "unknown setting 'rebalance.stuck.seconds' (f, [[group]] 1): known here: threshold_ms, ",
         ),
         (
             "[[group]]\nmatch = 'a'\njob.blind.silent_rounds = 5",
-            "job is about the job, not about groups (rules.toml, [[group]] 1): write [job...] above [[group]]",
+            "job is about the job, not about groups (f, [[group]] 1): write [job...] above [[group]]",
         ),
         (
             "[[group]]\nmatch = 'a'\nmatters = 'yes'",
-            "matters: Expected boolean, got string (rules.toml, [[group]] 1): ",
+            "matters: Expected boolean, got string (f, [[group]] 1): ",
         ),
         (
             "[member.flapping]\nwindow_ms = 7200000\n[[group]]\nmatch = 'a'\nmember.flapping.times = 99",
-            "member.flapping: 99 times; it must be at least 1 and at most 32 (rules.toml, [[group]] 1): ",
+            "member.flapping: 99 times; it must be at least 1 and at most 32 (f, [[group]] 1): ",
         ),
     ],
 )
 def test_mistakes_are_named(text: str, error: str) -> None:
     """Which file, which group, which key, and what could stand there: an error of usage."""
     with pytest.raises(GroupReplayError) as caught:
-        parse_rules(text, "rules.toml")
+        parse_rules(text, "f")
     assert str(caught.value).startswith(error)
     assert (caught.value.exit_code, bool(caught.value.fix)) == (ExitCode.USAGE, True)
 

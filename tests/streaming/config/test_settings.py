@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -44,23 +45,21 @@ def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
     assert "--" in (caught.value.fix or "")
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a b", "é", "x" * 250])
-def test_topic_names_are_those_that_kafka_takes(name: str) -> None:
-    """A name that the broker would refuse is refused here."""
-    with pytest.raises(GroupReplayError, match="is not a valid topic name"):
-        TopicNames(events=name)
-
-
-def test_topics_are_five() -> None:
-    """Two kinds of message in one topic would break compaction and readers alike."""
-    with pytest.raises(GroupReplayError, match="same name"):
-        TopicNames(events="x", states="x")
-
-
-def test_no_bootstrap_server() -> None:
-    """An empty address is refused with the flag to give."""
-    with pytest.raises(GroupReplayError, match="--bootstrap-server"):
-        Cluster(bootstrap_servers="")
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        *(
+            (lambda name=name: TopicNames(events=name), "is not a valid topic name")
+            for name in ("", ".", "..", "a b", "é", "x" * 250)
+        ),
+        (lambda: TopicNames(events="x", states="x"), "same name"),
+        (lambda: Cluster(bootstrap_servers=""), "--bootstrap-server"),
+    ],
+)
+def test_wrong_names_and_addresses_are_refused(make: Callable[[], object], error: str) -> None:
+    """Topic names that a broker would refuse, one topic for two kinds of message, and an empty address."""
+    with pytest.raises(GroupReplayError, match=error):
+        make()
 
 
 def test_the_default_master_forgives_a_failed_task() -> None:

@@ -17,17 +17,8 @@ from groupreplay.streaming.local.process_guard import GuardedProcess
 def test_a_row_of_the_summary() -> None:
     """Members go by instance id, else client id; a group of the newer kinds shows its epoch."""
     members = [{"client_id": "b", "instance_id": None}, {"client_id": "x", "instance_id": "a"}]
-    classic = {
-        "group_id": "g",
-        "type": "classic",
-        "simple": False,
-        "state": "Stable",
-        "member_count": 2,
-        "generation": 0,
-        "group_epoch": None,
-        "protocol": "range",
-        "members": members,
-    }
+    group = {"group_id": "g", "simple": False, "state": "Stable", "member_count": 2, "members": members}
+    classic = {**group, "type": "classic", "generation": 0, "group_epoch": None, "protocol": "range"}
     modern = {**classic, "type": "consumer", "generation": None, "group_epoch": 7, "protocol": None}
     simple = {**classic, "simple": True, "state": "Empty", "member_count": 0, "members": []}
     assert [module._summary_row(document) for document in (classic, modern, simple)] == [

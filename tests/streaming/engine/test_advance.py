@@ -16,15 +16,15 @@ from groupreplay.state.job.observations import ObservationPlace, RoundObservatio
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.pack import pack
-from groupreplay.streaming.engine.wire import pack_job, pack_probe
+from groupreplay.streaming.engine.wire import PackedProbe, to_wire
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, step
 from support.histories.builders import asked_for, member
 from support.histories.builders import generation as named_generation
-from support.histories.raw_records import batches, commit, commit_key, generation, log
+from support.histories.raw_records import commit, commit_key, generation, log
 from support.job.captures import raw
+from support.job.packed import packed_by_key
 
 CONTEXT = Context(cluster_id="c")
 JOB = Job(context=CONTEXT, topics=TopicNames(events="my-events"))
@@ -35,11 +35,7 @@ def packed(
     records: Sequence[tuple[bytes | None, bytes | None]], *, first_offset: int = 0
 ) -> dict[bytes, list[bytes]]:
     """What ``pack`` makes of the records: packed blobs by key."""
-    blobs: dict[bytes, list[bytes]] = {}
-    for batch in pack(batches(log(records, first_offset=first_offset))):
-        for key, blob in zip(batch["key"].to_pylist(), batch["packed"].to_pylist(), strict=True):
-            blobs.setdefault(key, []).append(blob)
-    return blobs
+    return packed_by_key(log(records, first_offset=first_offset))
 
 
 def group_state(blob: bytes | None = None, *, timed_out: bool = False, caught_up_ms: int = NOW_MS) -> Any:
@@ -89,6 +85,11 @@ def changes(state: Any) -> dict[str, Any]:
     }
 
 
+def described(state: Any) -> dict[str, Any]:
+    """The group that the state holds."""
+    return Group.from_snapshot("g", CONTEXT, state.get[0]).describe()
+
+
 def test_data_makes_a_state_and_rows_for_the_topics() -> None:
     """A new group: its event and its document go to their topics, its state is kept, no timer is needed."""
     blobs = packed([generation("g"), commit("other")])
@@ -101,7 +102,7 @@ def test_data_makes_a_state_and_rows_for_the_topics() -> None:
     assert event["type"] == "groupreplay.group.created.v1"
     assert rows[1]["headers"] is None
     assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": None}
-    assert Group.from_snapshot("g", CONTEXT, state.get[0]).describe()["state"] == "Empty"
+    assert described(state)["state"] == "Empty"
 
 
 def test_what_is_written_hides_what_is_kept() -> None:
@@ -124,9 +125,7 @@ def test_rows_in_several_frames_are_one_call() -> None:
     late = packed([commit("g", offset=2)], first_offset=7)[b"g:g"]
     state = group_state()
     call(b"g:g", [*late, *early], state)
-    assert [
-        one["offset"] for one in Group.from_snapshot("g", CONTEXT, state.get[0]).describe()["offsets"]
-    ] == [2]
+    assert [one["offset"] for one in described(state)["offsets"]] == [2]
 
 
 def test_data_that_changes_nothing_leave_state_and_timer_alone() -> None:
@@ -148,22 +147,17 @@ def open_operation() -> tuple[bytes, int]:
     return state.get[0], 1_001
 
 
-def test_a_deadline_waits_for_the_caught_up_time(open_operation: tuple[bytes, int]) -> None:
-    """A timer that is due by the clock does not fire before the log is known to be read so far."""
+@pytest.mark.parametrize("behind_ms", [1, 1_001])
+def test_a_deadline_waits_for_the_caught_up_time(open_operation: tuple[bytes, int], behind_ms: int) -> None:
+    """A timer that is due by the clock does not fire before the log is known to be read so far.
+
+    The call sets a new timer, later than now: PySpark would fire the old one in every batch for ever.
+    """
     blob, deadline_ms = open_operation
-    state = group_state(blob, timed_out=True, caught_up_ms=deadline_ms - 1)
+    state = group_state(blob, timed_out=True, caught_up_ms=deadline_ms - behind_ms)
     assert call(b"g:g", [], state) == []
-    assert changes(state)["updated"]
-    assert len(Group.from_snapshot("g", CONTEXT, state.get[0]).describe()["offsets"]) == 1
-
-
-def test_a_call_by_a_timer_never_leaves_the_timer_as_it_is(open_operation: tuple[bytes, int]) -> None:
-    """PySpark would fire it in every batch for ever: nothing due means a new timer, later than now."""
-    blob, deadline_ms = open_operation
-    for caught_up_ms in (0, deadline_ms - 1):
-        state = group_state(blob, timed_out=True, caught_up_ms=caught_up_ms)
-        call(b"g:g", [], state)
-        assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": 10_000}
+    assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": 10_000}
+    assert len(described(state)["offsets"]) == 1
 
 
 def test_a_due_deadline_is_served_and_its_timer_gone(open_operation: tuple[bytes, int]) -> None:
@@ -181,7 +175,7 @@ def test_data_serve_deadlines_too(open_operation: tuple[bytes, int]) -> None:
     blob, _ = open_operation
     state = group_state(blob)
     call(b"g:g", packed([commit("g", partition=1)], first_offset=9)[b"g:g"], state)
-    offsets = Group.from_snapshot("g", CONTEXT, state.get[0]).describe()["offsets"]
+    offsets = described(state)["offsets"]
     assert [one["partition"] for one in offsets] == [1]
 
 
@@ -220,7 +214,7 @@ def test_the_job_hears_of_itself() -> None:
         NOW_MS, ObservationPlace("group-probes", 0, 4), {1: None}, "missing", {0: (5, 5)}, 1
     )
     state = group_state()
-    rows = call(b"j:", [pack_job(refused)], state)
+    rows = call(b"j:", [to_wire(refused)], state)
     assert [(row["topic"], row["key"]) for row in rows] == [
         ("my-events", b"\0job"),
         ("group-job", b"\0conditions"),
@@ -232,7 +226,7 @@ def test_the_job_hears_of_itself() -> None:
     assert [one["condition_id"] for one in document["conditions"]] == [event["data"]["condition_id"]]
     assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": None}
     again = group_state(state.get[0])
-    assert call(b"j:", [pack_job(refused)], again) == []
+    assert call(b"j:", [to_wire(refused)], again) == []
     assert not changes(again)["updated"]
 
 
@@ -241,7 +235,7 @@ def test_a_probe_waits_for_the_caught_up_time() -> None:
     asked = Probe(taken_ms=NOW_MS + 60_000, state="PreparingRebalance", topic="p", partition=0, offset=3)
     blobs = packed([generation("g")])[b"g:g"]
     state = group_state()
-    rows = call(b"g:g", [pack_probe(asked), *blobs], state)
+    rows = call(b"g:g", [to_wire(PackedProbe(asked)), *blobs], state)
     assert [json.loads(row["value"]).get("type") for row in rows if row["topic"] == "my-events"] == [
         "groupreplay.group.created.v1"
     ]
@@ -254,7 +248,7 @@ def test_a_row_of_the_group_may_know_more_than_the_watermark() -> None:
     asked = Probe(taken_ms=NOW_MS - 5, state="PreparingRebalance", topic="p", partition=0, offset=3)
     states = [group_state(caught_up_ms=NOW_MS - 10) for _ in range(3)]
     rows = [
-        call(b"g:g", [*blobs, pack_probe(asked), *unknown], state, known)
+        call(b"g:g", [*blobs, to_wire(PackedProbe(asked)), *unknown], state, known)
         for state, unknown, known in zip(states, ([], [None], []), (None, None, NOW_MS - 4), strict=True)
     ]
     kinds = [
@@ -295,12 +289,7 @@ def test_recorded_time_is_the_clock_or_the_event() -> None:
 
     def recorded(recorded_ms: int | None) -> str:
         rows = advance(b"g:g", None, blobs, now_ms=0, recorded_ms=recorded_ms, context=CONTEXT).rows
-        return str(json.loads(first_event(rows).value or b"")["recordedtime"])
+        return str(json.loads(rows[0].value or b"")["recordedtime"])
 
     assert recorded(60_000) == "1970-01-01T00:01:00.000Z"
     assert recorded(None) == "1970-01-01T00:00:00.000Z"
-
-
-def first_event(rows: Sequence[OutputRow]) -> OutputRow:
-    """The first row for the topic of events."""
-    return next(row for row in rows if row.output is Output.EVENTS)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 
 import pytest
 
 from groupreplay.streaming.engine.allocator import keep_freed_memory
+
+
+@pytest.fixture(autouse=True)
+def fresh_process() -> Iterator[None]:
+    """A process that has not set anything yet, before and after the test."""
+    keep_freed_memory.cache_clear()
+    yield
+    keep_freed_memory.cache_clear()
 
 
 def test_two_numbers_are_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,16 +34,12 @@ def test_two_numbers_are_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
             return 1
 
     monkeypatch.setattr(ctypes, "CDLL", Library)
-    keep_freed_memory.cache_clear()
     keep_freed_memory()
     keep_freed_memory()
-    keep_freed_memory.cache_clear()
     assert calls == [(-1, 128 << 20), (-3, 32 << 20)]
 
 
 def test_another_c_library_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Musl and macOS have no ``mallopt``: everything works as before."""
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    keep_freed_memory.cache_clear()
     keep_freed_memory()
-    keep_freed_memory.cache_clear()

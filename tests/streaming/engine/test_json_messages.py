@@ -8,9 +8,9 @@ import json
 from groupreplay.state import DELETED, Context
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.json_messages import dead_letter_row, event_row, state_row
-from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.wire import BadRecordBytes, unpack_bad_records
-from support.histories.raw_records import batches, commit, log
+from support.histories.raw_records import commit, log
+from support.job.packed import packed_by_key
 from support.job.sink_messages import expired, stuck
 
 CONTEXT = Context(cluster_id="c", era="e")
@@ -18,8 +18,7 @@ CONTEXT = Context(cluster_id="c", era="e")
 
 def bad(key: bytes, value: bytes | None) -> BadRecordBytes:
     """The one bad record that ``pack`` makes of these bytes."""
-    (batch,) = pack(batches(log([(key, value)], partition=4, first_offset=7)))
-    (one,) = unpack_bad_records(batch["packed"].to_pylist())
+    (one,) = unpack_bad_records(packed_by_key(log([(key, value)], partition=4, first_offset=7))[b"x:4"])
     return one
 
 

@@ -22,21 +22,11 @@ from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, GroupRecord
 from groupreplay.streaming.engine import pack as pack_module
 from groupreplay.streaming.engine.key_columns import usable_key
-from groupreplay.streaming.engine.pack import COUNTED_SCHEMA, pack
+from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group
 from support.histories.builders import rhythm_of
 from support.histories.raw_records import Raw, batches, commit, commit_key, generation, log, random_log
-
-
-def packed_by_key(rows: list[Raw], size: int = 10_000) -> dict[bytes, list[bytes]]:
-    """The packed blobs of each key, in the order in which they came."""
-    blobs: defaultdict[bytes, list[bytes]] = defaultdict(list)
-    for batch in pack(batches(rows, size)):
-        assert batch.schema == COUNTED_SCHEMA
-        assert batch["caught_up"].null_count == batch.num_rows
-        for key, packed in zip(batch["key"].to_pylist(), batch["packed"].to_pylist(), strict=True):
-            blobs[key].append(packed)
-    return dict(blobs)
+from support.job.packed import packed_by_key
 
 
 def plain(item: GroupRecord | CommitRun) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from groupreplay.codecs import KEY_TYPES
+from groupreplay.codecs import REGISTRY
 from groupreplay.streaming.engine.binary_columns import BinaryColumn
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES, as_counts, count_types
 from support.histories.raw_records import commit_key
@@ -19,7 +19,7 @@ def counted(*keys: bytes | None) -> dict[str, int]:
 
 def test_every_type_has_its_number() -> None:
     """By the first two bytes of the key, whatever follows them; names are those of docs/records.md."""
-    keys = [number.to_bytes(2, "big") for number in KEY_TYPES]
+    keys = [number.to_bytes(2, "big") for number in REGISTRY]
     assert counted(*keys) == dict.fromkeys(RECORD_TYPES[:-1], 2)
     assert counted(commit_key(), commit_key(legacy=True)) == {"OffsetCommit": 2, "LegacyOffsetCommit": 2}
     assert RECORD_TYPES[:3] == ("LegacyOffsetCommit", "OffsetCommit", "GroupMetadata")

@@ -48,12 +48,10 @@ def rows() -> list[Raw]:
     return [*life, *other_group(life, "h", 0, 500)]
 
 
-def replayed(
-    path: Path, wanted: Filter | None = None, groups: list[str] | None = None
-) -> list[dict[str, Any]]:
+def replayed(path: Path, driver: Replay | None = None, wanted: Filter | None = None) -> list[dict[str, Any]]:
     """The events of a capture, parsed."""
-    driver = Replay(CONTEXT, groups)
-    events = events_in_order(driver.feed(read_captures([path])), wanted or Filter())
+    rows = (driver or Replay(CONTEXT)).feed(read_captures([path]))
+    events = events_in_order(rows, wanted or Filter())
     return [json.loads(event) for event in events]
 
 
@@ -116,7 +114,7 @@ def test_filters(
 ) -> None:
     """Filters choose among the events and change none of them."""
     path = write_capture(tmp_path / "a.parquet", rows())
-    assert told(replayed(path, wanted, groups)) == expected
+    assert told(replayed(path, Replay(CONTEXT, groups), wanted)) == expected
 
 
 def test_groups_at_the_end(tmp_path: Path) -> None:
@@ -134,26 +132,23 @@ def test_groups_at_the_end(tmp_path: Path) -> None:
 def test_the_log_may_end_early(tmp_path: Path, until_ms: int, told_of: int) -> None:
     """Records of the last millisecond count, later ones do not, and the last operation is closed."""
     path = write_capture(tmp_path / "a.parquet", raw(LIFE))
-    driver = Replay(CONTEXT, until_ms=until_ms)
-    events = [json.loads(event) for event in events_in_order(driver.feed(read_captures([path])), Filter())]
-    assert told(events) == [event for event in ALL if event[1] == "g"][:told_of]
+    assert (
+        told(replayed(path, Replay(CONTEXT, until_ms=until_ms)))
+        == [event for event in ALL if event[1] == "g"][:told_of]
+    )
 
 
 def test_only_asked_for_groups_are_wanted() -> None:
     """Without a choice all are."""
-    assert [Replay(CONTEXT, groups).wants("g") for groups in (None, ["g"], ["h"], [])] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    choices: list[list[str] | None] = [None, ["g"], ["h"], []]
+    assert [Replay(CONTEXT, groups).wants("g") for groups in choices] == [True, True, False, False]
 
 
 def test_a_bad_record_is_told_and_counted(tmp_path: Path) -> None:
     """Bytes that follow no schema become an event and a dead letter; the groups beside go on."""
     path = write_capture(tmp_path / "a.parquet", [*raw(LIFE), Raw(0, 7, 5_000, b"\0\2\0\1g", b"\0\3rubbish")])
     driver = Replay(CONTEXT)
-    events = [json.loads(event) for event in events_in_order(driver.feed(read_captures([path])), Filter())]
+    events = replayed(path, driver)
     assert told(events)[3] == ("05.000", "g", "record.malformed.v1")
     assert (len(events), driver.dead_letters) == (6, 1)
 
@@ -183,9 +178,7 @@ def test_probes_take_their_place_between_the_records(tmp_path: Path) -> None:
     """The log alone shows two generations; the probes show what was between, and are applied at their time."""
     path = write_capture(tmp_path / "a.parquet", raw(BLOCKED), probes=stuck())
     context = Context(cluster_id=CLUSTER_ID, era=ERA, probing=True)
-    events = [
-        json.loads(event) for event in events_in_order(Replay(context).feed(read_captures([path])), Filter())
-    ]
+    events = replayed(path, Replay(context))
     kinds = [(event["type"].split(".", 1)[1], event["data"].get("status")) for event in events[3:]]
     assert kinds == [
         ("rebalance.started.v1", None),

@@ -13,8 +13,7 @@ from groupreplay.streaming.engine.wire import (
     PackedGroup,
     PackedRecord,
     PackedRun,
-    pack_bad_records,
-    pack_group,
+    to_wire,
     unpack_bad_records,
     unpack_group,
 )
@@ -35,7 +34,7 @@ def test_a_group_comes_back_as_observations() -> None:
     key, value = generation("g", 4)
     late = PackedGroup(3, 40, [PackedRecord(30, 300, commit_key("g"), None), run_of(31, 32)])
     early = PackedGroup(3, 20, [run_of(5), PackedRecord(7, 70, key, value)])
-    observations = unpack_group([pack_group(late), pack_group(early)])
+    observations = unpack_group([to_wire(late), to_wire(early)])
     assert observations.seen_to == 40
     first, second, third, fourth = observations.items
     assert isinstance(first, CommitRun)
@@ -60,7 +59,7 @@ def test_a_group_comes_back_as_observations() -> None:
 
 def test_a_group_in_two_partitions_is_seen_to_the_smaller_claim() -> None:
     """It should not be; if it is, an operation is rather kept open too long than closed too early."""
-    blobs = [pack_group(PackedGroup(part, seen, [run_of(1)])) for part, seen in ((0, 90), (1, 20), (0, 95))]
+    blobs = [to_wire(PackedGroup(part, seen, [run_of(1)])) for part, seen in ((0, 90), (1, 20), (0, 95))]
     assert unpack_group(blobs).seen_to == 20
 
 
@@ -89,11 +88,11 @@ def test_bad_records_come_back_in_log_order() -> None:
         )
         for offset in (8, 3)
     ]
-    assert unpack_bad_records([pack_bad_records(bad[:1]), pack_bad_records(bad[1:])]) == bad[::-1]
+    assert unpack_bad_records([to_wire(bad[:1]), to_wire(bad[1:])]) == bad[::-1]
 
 
 def test_what_pack_should_not_have_let_pass_is_an_error() -> None:
     """Bytes that cannot be decoded here are our own fault and must not be ignored in silence."""
     for record in (PackedRecord(0, 0, b"\xff", None), PackedRecord(0, 0, commit_key("g"), b"\0")):
         with pytest.raises(TypeError, match="pack let a bad"):
-            unpack_group([pack_group(PackedGroup(0, 0, [record]))])
+            unpack_group([to_wire(PackedGroup(0, 0, [record]))])

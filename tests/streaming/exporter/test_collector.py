@@ -28,6 +28,7 @@ from support.histories.probed import START
 from support.job.sink_messages import (
     CLUSTER,
     SINCE_MS,
+    counted,
     document,
     events,
     expired,
@@ -47,8 +48,7 @@ def snapshot(*, heartbeat_ms: int | None = NOW) -> TopicsSnapshot:
     made = TopicsSnapshot()
     for name, (group, emitted) in (("calm", stable()), ("g", stuck())):
         made.take_state(name.encode(), document(group, name))
-        for value in events(emitted, name):
-            made.take_event(value, START)
+        counted(events(emitted, name), into=made)
     if heartbeat_ms is not None:
         made.take_job(JOB_KEY, job_document(heartbeat_ms))
     return made
@@ -184,10 +184,8 @@ def test_a_condition_that_is_over() -> None:
 def test_wedged_is_a_condition_of_its_own() -> None:
     """So that an alert can tell what will not end by itself."""
     group, emitted = stuck(for_ms=700_000)
-    seen = TopicsSnapshot()
+    seen = counted(events(emitted))
     seen.take_state(b"g", document(group, labels={"team": "pay"}))
-    for value in events(emitted):
-        seen.take_event(value, START)
     seen.take_job(JOB_KEY, job_document(SINCE_MS + 700_000))
     assert samples(seen, SINCE_MS + 700_000)["kafka_consumergroup_condition"] == {
         "g rebalance.slow WARN pay": 1,
@@ -203,8 +201,7 @@ def test_what_a_group_lost_outlives_it() -> None:
     group, _ = stable()
     seen.take_state(b"g", document(group))
     before = samples(seen)["kafka_consumergroup_offsets_expired_total"]
-    for value in events([expired(3)]):
-        seen.take_event(value, NOW)
+    counted(events([expired(3)]), NOW, seen)
     seen.take_state(b"g", None)
     labels = [one.labels for metric in measure(seen, NOW, LIMITS) for one in metric.samples if one.value == 3]
     assert (before, labels) == ({"g": 0}, [{"cluster": CLUSTER, "consumergroup": "g"}])
@@ -223,8 +220,7 @@ def test_which_groups_are_left_out() -> None:
     trouble = {name: document(stuck()[0], name) for name in ("z", "y")}
     for name, value in {"a": alone, **rest, **trouble}.items():
         seen.take_state(name.encode(), value)
-    for value in events(emitted, "a"):
-        seen.take_event(value, NOW)
+    counted(events(emitted, "a"), NOW, seen)
     assert [one.group_id for one in shown_groups(seen, 10)] == ["y", "z", "b", "c", "d", "a"]
     found = samples(seen, limits=Limits(max_groups=1))
     assert found["kafka_consumergroup_members"] == {"y": 2}
@@ -304,8 +300,7 @@ def test_what_is_written_can_be_read() -> None:
     for name in HOSTILE:
         labels = {name[:300]: name[:300], "team": "pay"}
         seen.take_state(name.encode(), document(group, name, labels))
-        for value in [*events(emitted, name, labels=labels), *events([expired(2)], name)]:
-            seen.take_event(value, START)
+        counted([*events(emitted, name, labels=labels), *events([expired(2)], name)], into=seen)
 
     class Scrape:
         def collect(self) -> Any:

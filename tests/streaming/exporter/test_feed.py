@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,39 +18,29 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.sinks.topics_snapshot import DAY_MS
 from support.job.sink_messages import document, events, expired, job_document, stable, stuck
 from support.kafka.waiting import wait_until
+from support.kafka.written_topics import WrittenTopics
 
 pytestmark = pytest.mark.broker
 
 
-class Sink:
+class Sink(WrittenTopics):
     """The topics of a job, written by hand."""
 
     def __init__(self, broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
-        from confluent_kafka import Producer
-        from confluent_kafka.admin import AdminClient
-
+        super().__init__(broker.bootstrap_servers)
         self.cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
         self.names = TopicNames(events=unique("events"), states=unique("states"), job=unique("job"))
-        self.admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        self._producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
 
-    def create(self, *topics: str) -> None:
-        """Topics of two partitions."""
-        from confluent_kafka.admin import NewTopic
 
-        made = self.admin.create_topics([NewTopic(name, 2, replication_factor=1) for name in topics])
-        for answer in made.values():
-            answer.result(30)
-
-    def write(self, topic: str, key: bytes, *values_: bytes | None, at_ms: int | None = None) -> None:
-        """Messages of one key."""
-        for value in values_:
-            self._producer.produce(topic, value, key, timestamp=at_ms or now_ms())
-        assert self._producer.flush(30) == 0
-
-    def groups(self) -> set[str]:
-        """Consumer groups of the cluster."""
-        return {found.group_id for found in self.admin.list_consumer_groups().result(30).valid}
+@contextmanager
+def reading(sink: Sink, **settings: float) -> Iterator[SinkFeed]:
+    """A feed that has been started, and is closed at the end."""
+    feed = SinkFeed(sink.cluster, sink.names, now_ms, **settings)
+    feed.start()
+    try:
+        yield feed
+    finally:
+        feed.close()
 
 
 def groups(feed: SinkFeed) -> list[bytes] | None:
@@ -64,16 +55,14 @@ def test_reads_what_a_job_writes(broker: EmbeddedBroker, unique: Callable[[str],
     """
     sink, (calm, emitted), (sick, _) = Sink(broker, unique), stable(), stuck()
     before, names = sink.groups(), sink.names
-    feed = SinkFeed(sink.cluster, names, now_ms)
-    shown = Exporter(feed, Limits(), now_ms)
 
     def found() -> dict[str, float]:
         families = text_string_to_metric_families(shown.page("/metrics", "").body.decode())
         samples = [one for family in families for one in family.samples if "consumergroup" in one.labels]
         return {f"{one.name} {one.labels['consumergroup']}": one.value for one in samples}
 
-    feed.start()
-    try:
+    with reading(sink) as feed:
+        shown = Exporter(feed, Limits(), now_ms)
         assert shown.page("/readyz", "").status == 503
         sink.create(names.events, names.states, names.job)
         sink.write(names.states, b"calm", document(calm, "calm"))
@@ -91,8 +80,6 @@ def test_reads_what_a_job_writes(broker: EmbeddedBroker, unique: Callable[[str],
         wait_until(lambda: found().get("kafka_consumergroup_offsets_expired_total sick") == 2)
         wait_until(lambda: "kafka_consumergroup_group_state sick" not in found())
         assert sink.groups() - before == set()
-    finally:
-        feed.close()
     assert not feed.alive
     assert shown.page("/healthz", "").status == 503
 
@@ -104,9 +91,7 @@ def test_a_topic_that_grows(broker: EmbeddedBroker, unique: Callable[[str], str]
     sink, (calm, _) = Sink(broker, unique), stable()
     names = sink.names
     sink.create(names.events, names.states, names.job)
-    feed = SinkFeed(sink.cluster, names, now_ms, check_seconds=0.3)
-    feed.start()
-    try:
+    with reading(sink, check_seconds=0.3) as feed:
         wait_until(lambda: groups(feed) == [])
         sink.admin.create_partitions([NewPartitions(names.states, 8)])[names.states].result(30)
         wait_until(
@@ -116,8 +101,6 @@ def test_a_topic_that_grows(broker: EmbeddedBroker, unique: Callable[[str], str]
         for key in keys:
             sink.write(names.states, key, document(calm, key.decode()))
         wait_until(lambda: groups(feed) == sorted(keys))
-    finally:
-        feed.close()
 
 
 def test_a_topic_that_was_made_anew(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
@@ -126,15 +109,10 @@ def test_a_topic_that_was_made_anew(broker: EmbeddedBroker, unique: Callable[[st
     names = sink.names
     sink.create(names.events, names.states, names.job)
     sink.write(names.states, b"a", *[document(calm, "a")] * 3)
-    feed = SinkFeed(sink.cluster, names, now_ms)
-    feed.start()
-
-    try:
+    with reading(sink) as feed:
         wait_until(lambda: groups(feed) == [b"a"])
         sink.admin.delete_topics([names.states])[names.states].result(30)
         wait_until(lambda: names.states not in sink.admin.list_topics(timeout=30).topics)
         sink.create(names.states)
         sink.write(names.states, b"b", document(calm, "b"))
         wait_until(lambda: groups(feed) == [b"b"], 120)
-    finally:
-        feed.close()

@@ -36,7 +36,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[int, int]]:
         return Rows("c", "e", batches, Connection(cluster), identity, {0: 2, 1: 1})
 
     def follow(
-        _: Connection, starts: Mapping[int, int], until: Callable[[], bool]
+        _: Connection, topic: str, starts: Mapping[int, int], until: Callable[[], bool]
     ) -> Iterator[pa.RecordBatch]:
         followed_from.append(starts)
         for rows in LATER:

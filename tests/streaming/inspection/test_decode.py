@@ -54,12 +54,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     """Every record is either printed or counted by its type, with its place and the reason."""
     counts = DecodeCounts()
     list(decode_rows(read_captures([capture(tmp_path)]), counts))
-    assert (counts.decoded, dict(counts.skipped), dict(counts.malformed), counts.clean) == (
-        2,
-        {"type 1000": 1},
-        {"type 1": 1},
-        False,
-    )
+    found = (dict(counts.skipped), dict(counts.malformed), counts.clean)
+    assert found == ({"type 1000": 1}, {"type 1": 1}, False)
     lines = counts.lines()
     assert lines[0].startswith("partition 0, offset 4: skipped type 1000")
     assert lines[1].startswith("partition 1, offset 6: malformed type 1 v3: field offset at byte 2: ")

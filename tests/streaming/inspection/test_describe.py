@@ -22,13 +22,7 @@ from support.histories.modern_builders import (
     target_epoch,
 )
 from support.histories.other_kinds import share_group, streams_group
-from support.job.captures import CLUSTER_ID, ERA
-from support.job.described_groups import found, of_kind, stable
-
-AT = 1_767_225_600_000
-TIME = "2026-01-01T00:00:00.000Z"
-WEEK_LATER = "2026-01-08T00:00:00.000Z"
-BROKER = TopicIdentity(CLUSTER_ID, "__consumer_offsets", ERA, 50, {47: "h:9092 (1)"})
+from support.job.described_groups import AT, BROKER, TIME, WEEK_LATER, found, of_kind, stable
 
 
 def shown(

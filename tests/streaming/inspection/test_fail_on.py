@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from groupreplay.state import Context
 from groupreplay.state.conditions.registry import CONDITIONS
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.inspection.fail_on import Findings, wanted_names
+from groupreplay.streaming.inspection.fail_on import Findings
 
 
 def described(*conditions: tuple[str, str, int]) -> dict[str, Any]:
@@ -38,11 +35,8 @@ def test_names() -> None:
     """The last word is enough, as no two conditions share one."""
     names = [kind.NAME for kind in CONDITIONS]
     short = [name.rpartition(".")[2] for name in names]
-    assert wanted_names(short) == set(names) == wanted_names(names)
-    assert wanted_names(["expired", "offsets.expired", "stuck"]) == {"offsets.expired", "rebalance.stuck"}
-    with pytest.raises(GroupReplayError, match="'rebalance' is not a condition") as caught:
-        wanted_names(["rebalance"])
-    assert caught.value.exit_code == ExitCode.USAGE
+    assert Findings(short).names == set(names) == Findings(names).names
+    assert Findings(["expired", "offsets.expired", "stuck"]).names == {"offsets.expired", "rebalance.stuck"}
 
 
 def test_lost_offsets() -> None:
@@ -55,7 +49,7 @@ def test_lost_offsets() -> None:
         event("record.skipped", None, 5),
         OutputRow(Output.STATES, b"g", None),
     ]
-    findings = Findings(wanted_names(["expired", "slow"]))
+    findings = Findings(["expired", "slow"])
     assert list(findings.observe(rows)) == rows
     replay = Replay(Context(cluster_id="c"), ["gone", "back", "g"])
     describeds = [described(("rebalance.slow", "WARN", 2), ("rebalance.storm", "WARN", 3))]

@@ -1,22 +1,34 @@
-"""The table of ``list``."""
+"""The tables of ``list``."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from groupreplay.streaming.inspection.group_list import list_table, summary
-from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.inspection.group_list import expiring, expiring_table, list_table, summary
 from groupreplay.streaming.text.terminal import Table
-from support.histories.modern_builders import (
-    first_join,
-)
-from support.job.captures import CLUSTER_ID, ERA
-from support.job.described_groups import of_kind, stable
+from support.histories.modern_builders import first_join
+from support.job.described_groups import AT, TIME, of_kind, stable
 
-AT = 1_767_225_600_000
-TIME = "2026-01-01T00:00:00.000Z"
-WEEK_LATER = "2026-01-08T00:00:00.000Z"
-BROKER = TopicIdentity(CLUSTER_ID, "__consumer_offsets", ERA, 50, {47: "h:9092 (1)"})
+DAY = 86_400_000
+
+
+def offset(topic: str, partition: int, committed: int, expires_at_ms: int | None) -> dict[str, Any]:
+    """The fields of a committed offset in ``describe`` that these tests need."""
+    return {"topic": topic, "partition": partition, "offset": committed, "expires_at_ms": expires_at_ms}
+
+
+def group(name: str, *offsets: dict[str, Any]) -> dict[str, Any]:
+    """A group."""
+    return {"group_id": name, "type": "classic", "state": "Empty", "offsets": list(offsets)}
+
+
+GROUPS = [
+    group("later", offset("t", 0, 5, 9 * DAY)),
+    group("stays", offset("t", 0, 5, None)),
+    group("second", offset("t", 1, 7, DAY), offset("t", 2, 9, 5 * DAY)),
+    group("first", offset("t", 0, 5, DAY - 1), offset("u", 0, 1, None)),
+]
 
 
 def test_list(tmp_path: Path) -> None:
@@ -45,3 +57,17 @@ def test_summary(tmp_path: Path) -> None:
         "group_epoch": None,
         "risk": None,
     }
+
+
+def test_the_first_one_first_with_what_it_loses() -> None:
+    """Only the offsets that expire by then; at that moment is by then."""
+    found = expiring(GROUPS, DAY)
+    assert [(one["group_id"], len(one["offsets"])) for one in found] == [("first", 1), ("second", 1)]
+
+
+def test_the_table() -> None:
+    """Nobody was asked for the ends."""
+    columns = ("GROUP", "TYPE", "STATE", "#PARTITIONS", "EXPIRES", "EARLIEST-REPLAYS", "LATEST-SKIPS")
+    assert expiring_table(expiring(GROUPS, DAY - 1)) == Table(
+        columns, [("first", "classic", "Empty", 1, "1970-01-01T23:59:59.999Z", None, None)]
+    )

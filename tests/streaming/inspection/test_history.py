@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ from groupreplay.streaming.inspection.history import history, history_table
 from groupreplay.streaming.text.terminal import Table
 from support.histories.builders import GROUP, asked_for, commit, emptied, generation, gone, member
 from support.histories.modern_builders import (
-    UNREVOKED,
     current,
     described,
     ended,
     first_join,
     group_epoch,
+    handover,
     left,
     operation,
     target,
@@ -33,10 +34,11 @@ AT = 1_767_225_600_000
 HOLE = "compacted away"
 
 
-def life(tmp_path: Path, *records: Any, groups: list[str] | None = None) -> list[dict[str, Any]]:
+def life(
+    tmp_path: Path, *records: Any, bad: Sequence[Raw] = (), groups: list[str] | None = None
+) -> list[dict[str, Any]]:
     """What the history of these records says."""
-    rows = [row for one in records for row in (raw(one) if isinstance(one, list) else [one])]
-    path = write_capture(tmp_path / "a.parquet", rows)
+    path = write_capture(tmp_path / "a.parquet", [*raw(records), *bad])
     replay = Replay(Context(cluster_id=CLUSTER_ID, era=ERA, member_events=True), groups)
     return history(replay, read_captures([path]))
 
@@ -53,15 +55,13 @@ def test_a_classic_life(tmp_path: Path) -> None:
     """Who joined and left stands in the row of the rebalance, and why they left beside its trigger."""
     rows = life(
         tmp_path,
-        [
-            asked_for(at=AT),
-            generation(1, A, at=AT + 1_000),
-            generation(2, A, B, at=AT + 3_000),
-            generation(3, A, at=AT + 9_000),
-            emptied(4, at=AT + 20_000),
-            gone(at=AT + 30_000),
-            asked_for(at=AT + 40_000),
-        ],
+        asked_for(at=AT),
+        generation(1, A, at=AT + 1_000),
+        generation(2, A, B, at=AT + 3_000),
+        generation(3, A, at=AT + 9_000),
+        emptied(4, at=AT + 20_000),
+        gone(at=AT + 30_000),
+        asked_for(at=AT + 40_000),
     )
     a, b = "app-a@10.0.0.1", "app-b@10.0.0.1"
     assert told(rows) == [
@@ -91,13 +91,11 @@ def test_holes_of_a_classic_life(tmp_path: Path) -> None:
     """Before the first record, between generations that do not follow each other, and over a deletion."""
     rows = life(
         tmp_path,
-        [
-            generation(5, A, at=AT + 1_000),
-            generation(9, A, B, at=AT + 2_000),
-            generation(11, A, at=AT + 3_000),
-            generation(12, A, B, at=AT + 4_000),
-            generation(2, B, at=AT + 5_000),
-        ],
+        generation(5, A, at=AT + 1_000),
+        generation(9, A, B, at=AT + 2_000),
+        generation(11, A, at=AT + 3_000),
+        generation(12, A, B, at=AT + 4_000),
+        generation(2, B, at=AT + 5_000),
     )
     a, b = "app-a@10.0.0.1", "app-b@10.0.0.1"
     assert told(rows) == [
@@ -115,8 +113,7 @@ def test_holes_of_a_classic_life(tmp_path: Path) -> None:
 
 def test_skipped_generations_are_no_hole(tmp_path: Path) -> None:
     """In a life without holes a missing generation is a rebalance that never finished."""
-    records = [asked_for(at=AT), generation(1, A, at=AT + 1_000), generation(4, A, at=AT + 2_000)]
-    rows = life(tmp_path, records)
+    rows = life(tmp_path, asked_for(at=AT), generation(1, A, at=AT + 1_000), generation(4, A, at=AT + 2_000))
     assert told(rows)[1:] == [
         ("01.000", 1, "rebalance.completed", "joined app-a@10.0.0.1", "first_join"),
         ("02.000", 4, "rebalance.completed", "kept app-a@10.0.0.1", "unknown, 2 never finished"),
@@ -125,7 +122,7 @@ def test_skipped_generations_are_no_hole(tmp_path: Path) -> None:
 
 def test_a_life_that_begins_with_members(tmp_path: Path) -> None:
     """Old brokers begin with generation 1 and write nothing before it: that is no hole."""
-    assert [row["event"] for row in life(tmp_path, [generation(1, A, at=AT)])] == ["rebalance.completed"]
+    assert [row["event"] for row in life(tmp_path, generation(1, A, at=AT))] == ["rebalance.completed"]
 
 
 def test_a_static_member(tmp_path: Path) -> None:
@@ -134,8 +131,7 @@ def test_a_static_member(tmp_path: Path) -> None:
         member(f"i-{run}", [0], instance_id="i", client_id="app", host=f"/h{run}") for run in (1, 2)
     )
     rows = life(
-        tmp_path,
-        [asked_for(at=AT), generation(1, first, at=AT + 1_000), generation(1, second, at=AT + 2_000)],
+        tmp_path, asked_for(at=AT), generation(1, first, at=AT + 1_000), generation(1, second, at=AT + 2_000)
     )
     assert told(rows)[1:] == [
         ("01.000", 1, "rebalance.completed", "joined i", "first_join"),
@@ -145,17 +141,7 @@ def test_a_static_member(tmp_path: Path) -> None:
 
 def test_what_only_time_has_caused(tmp_path: Path) -> None:
     """A condition that no record has brought about has its row, too, in words."""
-    waiting = [
-        *first_join(at=AT),
-        *operation(AT + 1_000, described("b"), group_epoch(3)),
-        *operation(
-            AT + 2_000,
-            *(target("a", [0]), target("b", [1]), target_epoch(3)),
-            *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
-        ),
-        *operation(AT + 150_000, current("b", 3)),
-    ]
-    rows = life(tmp_path, waiting)
+    rows = life(tmp_path, *handover(AT), *operation(AT + 150_000, current("b", 3)))
     assert [row[2:] for row in told(rows) if row[2].endswith("slow")] == [
         ("rebalance.slow", None, "Reconciling for 1 min 15 s")
     ]
@@ -165,21 +151,13 @@ def test_a_consumer_group(tmp_path: Path) -> None:
     """Epochs for generations; the start of a rebalance and its end, which knows how long it took."""
     rows = life(
         tmp_path,
-        [
-            *first_join(at=AT),
-            *operation(AT + 1_000, described("b"), group_epoch(3)),
-            *operation(
-                AT + 2_000,
-                *(target("a", [0]), target("b", [1]), target_epoch(3)),
-                *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
-            ),
-            *operation(AT + 3_000, current("a", 3, [0])),
-            *operation(AT + 3_500, current("b", 3, [1])),
-            *operation(AT + 8_000, left("b"), group_epoch(4)),
-            *operation(AT + 8_500, target("a", [0, 1]), target_epoch(4), current("a", 4, [0, 1])),
-            *operation(AT + 9_000, left("a"), group_epoch(5)),
-            *operation(AT + 12_000, ended()),
-        ],
+        *handover(AT),
+        *operation(AT + 3_000, current("a", 3, [0])),
+        *operation(AT + 3_500, current("b", 3, [1])),
+        *operation(AT + 8_000, left("b"), group_epoch(4)),
+        *operation(AT + 8_500, target("a", [0, 1]), target_epoch(4), current("a", 4, [0, 1])),
+        *operation(AT + 9_000, left("a"), group_epoch(5)),
+        *operation(AT + 12_000, ended()),
     )
     a, b = "client-a@h", "client-b@h"
     assert told(rows) == [
@@ -199,11 +177,9 @@ def test_a_member_that_comes_while_a_rebalance_is_open(tmp_path: Path) -> None:
     """No event about the group goes with it, so that it has a row of its own, at the last known epoch."""
     rows = life(
         tmp_path,
-        [
-            *first_join(at=AT),
-            *operation(AT + 1_000, described("b"), group_epoch(3)),
-            *operation(AT + 2_000, described("c"), group_epoch(4)),
-        ],
+        *first_join(at=AT),
+        *operation(AT + 1_000, described("b"), group_epoch(3)),
+        *operation(AT + 2_000, described("c"), group_epoch(4)),
     )
     assert told(rows)[-1] == ("02.000", 3, "member.joined", "joined client-c@h", None)
 
@@ -220,18 +196,16 @@ def test_a_group_of_which_only_the_end_is_left(
     tmp_path: Path, history_of_g: list[Any], expected: tuple[Any, ...]
 ) -> None:
     """Nothing has happened that could be told: what it is, behind the hole."""
-    assert told(life(tmp_path, history_of_g)) == [(None, None, HOLE, None, "everything before"), expected]
+    assert told(life(tmp_path, *history_of_g)) == [(None, None, HOLE, None, "everything before"), expected]
 
 
 def test_a_conversion(tmp_path: Path) -> None:
     """The life goes on under another protocol, and no epoch is missing."""
     rows = life(
         tmp_path,
-        [
-            asked_for(at=AT),
-            generation(1, member("a", [0, 1], host="/h"), at=AT + 1_000),
-            *operation(AT + 5_000, gone(), first_join(epoch=3)),
-        ],
+        asked_for(at=AT),
+        generation(1, member("a", [0, 1], host="/h"), at=AT + 1_000),
+        *operation(AT + 5_000, gone(), first_join(epoch=3)),
     )
     assert HOLE not in {row["event"] for row in rows}
     assert ("05.000", 3, "group.converted", None, "classic to consumer") in told(rows)
@@ -242,7 +216,7 @@ def test_bad_records_have_their_row(tmp_path: Path) -> None:
     """A record of the group that cannot be read may hide something; other groups' records do not matter."""
     mine, others = (encode_key(GroupMetadataKey(group=group)) for group in (GROUP, "other"))
     bad = [Raw(0, place, AT + 2_000 + place, key, b"\0\3rubbish") for place, key in enumerate((mine, others))]
-    rows = life(tmp_path, [asked_for(at=AT), generation(1, A, at=AT + 1_000)], *bad, groups=[GROUP])
+    rows = life(tmp_path, asked_for(at=AT), generation(1, A, at=AT + 1_000), bad=bad, groups=[GROUP])
     assert [(row["group_id"], row["generation"], row["event"]) for row in rows] == [
         ("g", 0, "group.created"),
         ("g", 1, "rebalance.completed"),

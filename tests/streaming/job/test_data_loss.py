@@ -19,15 +19,12 @@ class Cluster:
         self.starts, self.ends, self.era = starts, ends, era
 
     def identify(self, topic: str) -> TopicIdentity:
-        """Which life of the topic this is."""
         return TopicIdentity(cluster_id="c", topic=topic, era=self.era, partitions=len(self.ends), leaders={})
 
     def first_offsets(self, _: str, __: int) -> dict[int, int]:
-        """What retention has left."""
         return self.starts
 
     def end_offsets(self, _: str, __: int) -> dict[int, int]:
-        """What was written."""
         return self.ends
 
 
@@ -51,22 +48,23 @@ def test_a_log_that_is_whole(read: dict[int, int]) -> None:
     assert lost(Cluster({0: 0, 1: 3}, {0: 7, 1: 9}), read if read.get(1) != 0 else {}) is None
 
 
-def test_retention_was_faster() -> None:
-    """The partition whose first offset lies behind what was read."""
-    assert lost(Cluster({0: 6, 1: 0}, {0: 7, 1: 9}), {0: 5, 1: 9}) == ("removed", [unread(0, 5, 6, 7)])
-
-
-def test_a_log_that_was_cut_off() -> None:
-    """More was read than is there."""
-    assert lost(Cluster({0: 0, 1: 0}, {0: 7, 1: 8}), {0: 5, 1: 9}) == ("truncated", [unread(1, 9, 0, 8)])
-
-
-def test_another_topic_of_that_name() -> None:
-    """Whatever its offsets are; every partition has a range."""
-    assert lost(Cluster({0: 0, 1: 0}, {0: 7, 1: 9}, era="f"), {0: 5, 1: 9}) == (
-        "topic_recreated",
-        [unread(0, 5, 0, 7), unread(1, 9, 0, 9)],
-    )
+@pytest.mark.parametrize(
+    ("cluster", "reason", "ranges"),
+    [
+        (Cluster({0: 6, 1: 0}, {0: 7, 1: 9}), "removed", [unread(0, 5, 6, 7)]),
+        (Cluster({0: 0, 1: 0}, {0: 7, 1: 8}), "truncated", [unread(1, 9, 0, 8)]),
+        (
+            Cluster({0: 0, 1: 0}, {0: 7, 1: 9}, era="f"),
+            "topic_recreated",
+            [unread(0, 5, 0, 7), unread(1, 9, 0, 9)],
+        ),
+    ],
+)
+def test_a_log_that_is_not_the_one_that_was_read(
+    cluster: Cluster, reason: GapReason, ranges: list[UnreadRange]
+) -> None:
+    """Partitions that begin behind what was read, or end before it; all partitions of another topic."""
+    assert lost(cluster, {0: 5, 1: 9}) == (reason, ranges)
 
 
 def test_more_partitions() -> None:

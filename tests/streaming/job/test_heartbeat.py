@@ -46,6 +46,11 @@ class Cluster:
             raise OSError("no broker")
         self.published.append((topic, key, json.loads(value)))
 
+    def finish(self, number: int, read: Mapping[int, int]) -> None:
+        """A batch has ended, and the writer's turn comes."""
+        self.finished = [batch(number, read)]
+        self.heartbeat.tick()
+
     def beats(self) -> list[int | None]:
         """The caught-up times published so far."""
         return [value["caught_up_ms"] for topic, _, value in self.published if topic == TOPICS.probes]
@@ -55,13 +60,11 @@ def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
     """Every partition must have been read to its end at the moment T; T, not now, is then published."""
     cluster = Cluster()
     cluster.heartbeat.tick()
-    cluster.finished = [batch(0, {0: 4, 1: 0})]
-    cluster.heartbeat.tick()
+    cluster.finish(0, {0: 4, 1: 0})
     assert cluster.beats() == [None]
     cluster.now_ms += 60_000
     cluster.ends = {0: 6, 1: 0}
-    cluster.finished = [batch(1, {0: 5, 1: 0})]
-    cluster.heartbeat.tick()
+    cluster.finish(1, {0: 5, 1: 0})
     assert cluster.beats() == [None, 1_000_000]
     (topic, key, beat) = [one for one in cluster.published if one[0] == TOPICS.probes][-1]
     assert (topic, key, beat) == (
@@ -94,8 +97,7 @@ def test_nothing_is_claimed_before_the_first_batch() -> None:
 def test_a_job_that_is_behind_says_so() -> None:
     """Until the ends are reached, the last caught-up time is repeated once a trigger, with the present time."""
     cluster = Cluster()
-    cluster.finished = [batch(0, {0: 5, 1: 0})]
-    cluster.heartbeat.tick()
+    cluster.finish(0, {0: 5, 1: 0})
     cluster.ends = {0: 9, 1: 0}
     for _ in range(50):
         cluster.now_ms += 500
@@ -119,14 +121,12 @@ def test_one_beat_a_trigger() -> None:
 def test_a_batch_that_ends_is_news() -> None:
     """It has reached all ends taken before it began; the latest of them is written without waiting for the trigger."""
     cluster = Cluster()
-    cluster.finished = [batch(0, {0: 5, 1: 0})]
-    cluster.heartbeat.tick()
+    cluster.finish(0, {0: 5, 1: 0})
     for end in (6, 7, 8, 9):
         cluster.now_ms += 2_000
         cluster.ends = {0: end, 1: 0}
         cluster.heartbeat.tick()
-    cluster.finished = [batch(1, {0: 7, 1: 0})]
-    cluster.heartbeat.tick()
+    cluster.finish(1, {0: 7, 1: 0})
     assert cluster.beats() == [1_000_000, 1_004_014]
 
 
@@ -139,8 +139,7 @@ def test_a_job_that_is_far_behind_keeps_few_ends() -> None:
         cluster.ends = {0: end, 1: 0}
         cluster.heartbeat.tick()
     assert len(cluster.heartbeat._unread) <= 64
-    cluster.finished = [batch(0, {0: 995, 1: 0})]
-    cluster.heartbeat.tick()
+    cluster.finish(0, {0: 995, 1: 0})
     last = cluster.beats()[-1]
     assert last is not None
     assert 1_000_000 + 10_000 * 900 <= last < 1_000_000 + 10_007 * 991
@@ -149,7 +148,7 @@ def test_a_job_that_is_far_behind_keeps_few_ends() -> None:
 def test_a_waking_heartbeat_claims_nothing() -> None:
     """It is only there so that Spark has something to read."""
     cluster = Cluster()
-    cluster.heartbeat.wake()
+    cluster.heartbeat.write_heartbeat()
     assert cluster.beats() == [None]
     assert cluster.report.caught_up_ms is None
 
@@ -158,8 +157,7 @@ def test_the_document_says_how_far_the_job_is() -> None:
     """Lag by partition against fresh ends, the last batch, and the phase, once a trigger."""
     cluster = Cluster()
     cluster.ends = {0: 9, 1: 3}
-    cluster.finished = [batch(0, {0: 5})]
-    cluster.heartbeat.tick()
+    cluster.finish(0, {0: 5})
     cluster.heartbeat.tick()
     documents = [value for topic, key, value in cluster.published if (topic, key) == ("group-job", b"\0job")]
     assert len(documents) == 1

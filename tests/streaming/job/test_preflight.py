@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
 
 import pytest
 from confluent_kafka import KafkaError
@@ -81,24 +82,6 @@ def test_progress_tells_how_far_the_log_was_read(
     assert offsets_read(progress) == read
 
 
-class Refusing:
-    """A consumer that answers in turn with these errors and records."""
-
-    def __init__(self, *answers: KafkaError | None) -> None:
-        self._answers = list(answers)
-
-    def assign(self, _: object) -> None:
-        """Nothing."""
-
-    def poll(self, _: float) -> object:
-        """The next one."""
-        error = self._answers.pop(0)
-        return SimpleNamespace(error=lambda: error)
-
-    def close(self) -> None:
-        """Nothing."""
-
-
 @pytest.mark.parametrize(
     ("codes", "outcome"),
     [
@@ -111,8 +94,10 @@ class Refusing:
 def test_one_record(codes: list[int | None], outcome: str) -> None:
     """An error about a group is ignored, because none is read; a refusal of the topic is an error."""
     connection = Connection(Cluster(bootstrap_servers="h:1"))
-    answers = [None if code is None else KafkaError(code) for code in codes]
-    connection.consumer = lambda *_: Refusing(*answers)  # type: ignore[method-assign,assignment]
+    errors = [None if code is None else KafkaError(code) for code in codes]
+    answers = [MagicMock(**{"error.return_value": error}) for error in errors]
+    consumer = MagicMock(**{"poll.side_effect": answers, "consume.return_value": []})
+    connection.consumer = lambda *_: consumer  # type: ignore[method-assign]
     try:
         found = "end" if preflight.record_at(connection, 0, 0) is None else "record"
     except GroupReplayError as error:

@@ -14,7 +14,8 @@ from groupreplay.streaming.job.job_status import JobReport
 from groupreplay.streaming.job.supervisor import Supervisor, explained, failure_text
 from support.job.progress import IDENTITY, batch
 
-TIMEOUT = "org.apache.kafka.common.errors.TimeoutException: Timeout of 60000ms expired"
+KAFKA = "org.apache.kafka.common.errors"
+TIMEOUT = f"{KAFKA}.TimeoutException: Timeout of 60000ms expired"
 FAULT = "java.lang.IllegalStateException: something else"
 
 
@@ -39,16 +40,13 @@ class Puppet:
 
     @property
     def isActive(self) -> bool:
-        """As long as it has neither failed nor been stopped."""
         self._work()
         return self._failure is None and not self.stopped
 
     def exception(self) -> Exception | None:
-        """Why it has failed."""
         return None if self._failure is None else QueryError(self._failure)
 
     def stop(self) -> None:
-        """Ends it."""
         self.stopped = True
 
 
@@ -146,25 +144,10 @@ def test_failures_count_anew_after_a_finished_batch() -> None:
 @pytest.mark.parametrize(
     ("text", "what", "where", "exit_code"),
     [
-        (
-            "org.apache.kafka.common.errors.TopicAuthorizationException: no",
-            "not authorised",
-            None,
-            ExitCode.AUTHORISATION,
-        ),
-        (
-            "org.apache.kafka.common.errors.SaslAuthenticationException: no",
-            "the broker refused",
-            None,
-            ExitCode.CONNECTION,
-        ),
+        (f"{KAFKA}.TopicAuthorizationException: no", "not authorised", None, ExitCode.AUTHORISATION),
+        (f"{KAFKA}.SaslAuthenticationException: no", "the broker refused", None, ExitCode.CONNECTION),
         ("Some data may have been lost because", "a part of the log was deleted", None, ExitCode.DATA),
-        (
-            "groupreplay.state.snapshot.storage.SnapshotError: version 9",
-            "another release",
-            "/checkpoint",
-            ExitCode.DATA,
-        ),
+        ("storage.SnapshotError: version 9", "another release", "/checkpoint", ExitCode.DATA),
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", "is damaged", "/checkpoint", ExitCode.DATA),
         ("whatever", "failed 3 times in a row", None, ExitCode.UNEXPECTED),
     ],

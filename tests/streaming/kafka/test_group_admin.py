@@ -16,7 +16,9 @@ import pytest
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import (
     ClusterLayout,
     GroupAdmin,
@@ -25,6 +27,16 @@ from groupreplay.streaming.kafka.group_admin import (
     Refusal,
 )
 
+#: All states of a classic group.
+STATES = {
+    "PreparingRebalance": ConsumerGroupState.PREPARING_REBALANCING,
+    "CompletingRebalance": ConsumerGroupState.COMPLETING_REBALANCING,
+    "Stable": ConsumerGroupState.STABLE,
+    "Empty": ConsumerGroupState.EMPTY,
+    "Dead": ConsumerGroupState.DEAD,
+}
+LOADING = "Broker [2] ListConsumerGroups: loading"
+NAMED = KafkaException(KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, LOADING))
 SILENT = KafkaException(KafkaError(KafkaError._TIMED_OUT, "timed out"))
 REFUSED = KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED, "no"))
 
@@ -47,38 +59,25 @@ class Admin:
         self.forgotten = 0
 
     def list_topics(self, *_: object, **__: object) -> Any:
-        """Metadata, or no broker."""
-        if isinstance(self.answers["metadata"], BaseException):
-            raise self.answers["metadata"]
-        return self.answers["metadata"]
+        return done(self.answers["metadata"]).result()
 
     def list_consumer_groups(self, *, states: set[ConsumerGroupState], **_: object) -> Future[Any]:
-        """Only the two states are asked for."""
-        assert states == {
-            ConsumerGroupState.PREPARING_REBALANCING,
-            ConsumerGroupState.COMPLETING_REBALANCING,
-        }
+        assert states == {STATES["PreparingRebalance"], STATES["CompletingRebalance"]}
         return done(self.answers["listing"])
 
     def describe_configs(self, resources: Sequence[Any], **_: object) -> Mapping[Any, Future[Any]]:
-        """The settings of one broker."""
         (resource,) = resources
         return {resource: done(self.answers["configs"][int(resource.name)])}
 
     def describe_consumer_groups(self, groups: Sequence[str], **_: object) -> Mapping[str, Future[Any]]:
-        """All at once."""
         return {group: done(self.answers["groups"][group]) for group in groups}
 
     def list_offsets(self, wanted: Mapping[Any, Any], **options: Any) -> Mapping[Any, Future[Any]]:
-        """Ends by isolation level."""
         ends = self.answers["ends"][options["isolation_level"].name]
+        found = {place: ends[place.partition] for place in wanted}
         return {
-            place: done(
-                one
-                if isinstance(one := ends[place.partition], BaseException)
-                else SimpleNamespace(offset=one)
-            )
-            for place in wanted
+            place: done(SimpleNamespace(offset=one) if isinstance(one, int) else one)
+            for place, one in found.items()
         }
 
 
@@ -88,23 +87,18 @@ def questions(admin: Admin) -> GroupAdmin:
     def forget() -> None:
         admin.forgotten += 1
 
-    def explain(error: KafkaException, where: str) -> GroupReplayError:
-        return GroupReplayError(error.args[0].str(), where=where)
-
-    return GroupAdmin(SimpleNamespace(admin=lambda: admin, forget_admin=forget, explain=explain))  # type: ignore[arg-type]
+    connection = Connection(Cluster(bootstrap_servers="h:1"))
+    connection.__dict__.update(admin=lambda: admin, forget_admin=forget)
+    return GroupAdmin(connection)
 
 
 def metadata(**topics: int | None) -> SimpleNamespace:
     """Brokers 1 and 2, and topics with so many partitions (None: an error)."""
-    return SimpleNamespace(
-        brokers={1: None, 2: None},
-        topics={
-            name: SimpleNamespace(
-                error=None if count else object(), partitions=dict.fromkeys(range(count or 0))
-            )
-            for name, count in topics.items()
-        },
-    )
+    found = {
+        name: SimpleNamespace(error=None if count else object(), partitions=dict.fromkeys(range(count or 0)))
+        for name, count in topics.items()
+    }
+    return SimpleNamespace(brokers={1: None, 2: None}, topics=found)
 
 
 def test_the_layout() -> None:
@@ -112,19 +106,8 @@ def test_the_layout() -> None:
     brokers = frozenset({1, 2})
     for topics, count in (({"__consumer_offsets": 50}, 50), ({"__consumer_offsets": None}, 0), ({}, 0)):
         assert questions(Admin(metadata=metadata(**topics))).layout() == ClusterLayout(brokers, count)
-    with pytest.raises(GroupReplayError, match=r"timed out \(__consumer_offsets\)"):
+    with pytest.raises(GroupReplayError, match=r"timed out \(__consumer_offsets, h:1\)"):
         questions(Admin(metadata=SILENT)).layout()
-
-
-def listing(errors: Sequence[Any] = (), *groups: str) -> SimpleNamespace:
-    """What ListGroups came to."""
-    return SimpleNamespace(valid=[SimpleNamespace(group_id=group) for group in groups], errors=errors)
-
-
-NAMED = KafkaException(
-    KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, "Broker [2] ListConsumerGroups: loading")
-)
-LOADING = "Broker [2] ListConsumerGroups: loading"
 
 
 @pytest.mark.parametrize(
@@ -143,15 +126,15 @@ def test_which_brokers_answered(
     errors: Sequence[Any], configs: dict[int, Any], brokers: dict[int, str | None]
 ) -> None:
     """Librdkafka does not say which broker was silent: each is asked, and in doubt none counts as heard."""
-    admin = Admin(listing=listing(errors, "g"), configs=configs)
-    assert questions(admin).rebalancing([1, 2]) == GroupListing(frozenset({"g"}), brokers)
+    listing = SimpleNamespace(valid=[SimpleNamespace(group_id="g")], errors=errors)
+    found = questions(Admin(listing=listing, configs=configs)).rebalancing([1, 2])
+    assert found == GroupListing(frozenset({"g"}), brokers)
 
 
 def test_no_listing_at_all() -> None:
     """The whole question failed: that says nothing about any broker."""
-    assert questions(Admin(listing=SILENT)).rebalancing([1, 2]) == GroupListing(
-        frozenset(), {1: "timed out", 2: "timed out"}
-    )
+    found = questions(Admin(listing=SILENT)).rebalancing([1, 2])
+    assert found == GroupListing(frozenset(), {1: "timed out", 2: "timed out"})
 
 
 def group(state: ConsumerGroupState) -> SimpleNamespace:
@@ -168,57 +151,27 @@ def group(state: ConsumerGroupState) -> SimpleNamespace:
 
 def test_groups() -> None:
     """In Kafka's own words; what is no picture tells whether it was the rights."""
-    forbidden = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "no"))
-    described = {
-        "busy": group(ConsumerGroupState.PREPARING_REBALANCING),
-        "forbidden": forbidden,
+    refusals = {
+        "forbidden": KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "no")),
         "lost": SILENT,
         "strange": group(ConsumerGroupState.UNKNOWN),
         "late": FutureTimeoutError(),
     }
-    found = questions(Admin(groups=described)).describe(list(described))
+    described = {**{word: group(state) for word, state in STATES.items()}, **refusals}
     member = MemberAnswer(member_id="m", instance_id="i", client_id="a", client_host="/h")
-    assert found.pop("busy") == GroupDescription(
-        state="PreparingRebalance",
-        broker=7,
-        protocol_type="consumer",
-        protocol="range",
-        members=(member,),
-    )
-    assert {name: isinstance(one, Refusal) and one.unauthorised for name, one in found.items()} == {
-        "forbidden": True,
-        "lost": False,
-        "strange": False,
-        "late": False,
-    }
+    assert questions(Admin(groups=described)).describe(list(described)) == {
+        word: GroupDescription(
+            state=word, broker=7, protocol_type="consumer", protocol="range", members=(member,)
+        )
+        for word in STATES
+    } | {name: Refusal(unauthorised=name == "forbidden") for name in refusals}
     assert questions(Admin()).describe([]) == {}
-
-
-@pytest.mark.parametrize(
-    ("state", "word"),
-    [
-        (ConsumerGroupState.PREPARING_REBALANCING, "PreparingRebalance"),
-        (ConsumerGroupState.COMPLETING_REBALANCING, "CompletingRebalance"),
-        (ConsumerGroupState.STABLE, "Stable"),
-        (ConsumerGroupState.EMPTY, "Empty"),
-        (ConsumerGroupState.DEAD, "Dead"),
-    ],
-)
-def test_states_in_kafkas_words(state: ConsumerGroupState, word: str) -> None:
-    """All five states of a classic group."""
-    picture = questions(Admin(groups={"g": group(state)})).describe(["g"])["g"]
-    assert isinstance(picture, GroupDescription)
-    assert picture.state == word
 
 
 def test_ends() -> None:
     """Both ends of the partitions that answer; after a failure the client is opened anew."""
-
-    def both(high: Mapping[int, Any], stable: Mapping[int, Any]) -> Admin:
-        return Admin(ends={"READ_UNCOMMITTED": high, "READ_COMMITTED": stable})
-
-    well = both({0: 5, 1: 9}, {0: 5, 1: 7})
+    well = Admin(ends={"READ_UNCOMMITTED": {0: 5, 1: 9}, "READ_COMMITTED": {0: 5, 1: 7}})
     assert (questions(well).ends(2), well.forgotten) == ({0: (5, 5), 1: (9, 7)}, 0)
-    moved = both({0: 5, 1: SILENT}, {0: SILENT, 1: 7})
+    moved = Admin(ends={"READ_UNCOMMITTED": {0: 5, 1: SILENT}, "READ_COMMITTED": {0: SILENT, 1: 7}})
     assert (questions(moved).ends(2), moved.forgotten) == ({}, 1)
     assert questions(Admin()).ends(0) == {}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import logging.handlers
-import queue
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -14,6 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka import output_topics
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import (
     TOPIC_CONFIGS,
@@ -21,10 +20,8 @@ from groupreplay.streaming.kafka.output_topics import (
     ensure_topics,
     topic_problems,
 )
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import topic_names
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
 
 
 @pytest.mark.broker
@@ -45,25 +42,18 @@ def test_missing_topics_are_made_with_their_policies(
 
 
 @pytest.mark.broker
-def test_a_wrong_policy_is_said_and_left(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+def test_a_wrong_policy_is_said_and_left(
+    broker: EmbeddedBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A topic of documents that is not compacted would lose them: the operator hears of it."""
     names = topic_names(unique("t"))
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.create_topics([NewTopic(names.states, 1, 1)])[names.states].result(30)
-    # A listener on the module's own logger: what other tests do to its parents changes nothing here.
-    heard = queue.SimpleQueue[logging.LogRecord]()
-    listener = logging.handlers.QueueHandler(heard)
-    listener.setLevel(logging.WARNING)
-    logger = logging.getLogger("groupreplay.streaming.kafka.output_topics")
-    logger.setLevel(logging.WARNING)
-    logger.addHandler(listener)
-    try:
-        ensure_topics(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)), names)
-    finally:
-        logger.removeHandler(listener)
-        logger.setLevel(logging.NOTSET)
-    warnings = [heard.get_nowait().getMessage() for _ in range(heard.qsize())]
-    assert warnings == [
+    # The module's own logger: what other tests do to its parents changes nothing here.
+    warning = Mock()
+    monkeypatch.setattr(output_topics.log, "warning", warning)
+    ensure_topics(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)), names)
+    assert [one.args[0] % one.args[1:] for one in warning.call_args_list] == [
         f"topic {names.states} has cleanup.policy=delete, should be compact; kafka-configs.sh "
         f"--bootstrap-server {broker.bootstrap_servers} --alter --entity-type topics "
         f"--entity-name {names.states} --add-config cleanup.policy=compact"
@@ -72,20 +62,13 @@ def test_a_wrong_policy_is_said_and_left(broker: EmbeddedBroker, unique: Callabl
 
 def test_topics_that_may_not_be_made_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the right to create, the message holds what to create and how."""
-
-    class Denied:
-        def result(self, _: float) -> None:
-            raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no"))
-
-    class Admin:
-        def list_topics(self, timeout: float) -> object:
-            return type("Metadata", (), {"topics": {}})
-
-        def create_topics(self, topics: list[NewTopic], **_: object) -> dict[str, Denied]:
-            return {topic.topic: Denied() for topic in topics}
-
+    denied = Mock(side_effect=KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no")))
+    admin = SimpleNamespace(
+        list_topics=lambda *_, **__: SimpleNamespace(topics={}),
+        create_topics=lambda topics, **_: {topic.topic: SimpleNamespace(result=denied) for topic in topics},
+    )
     connection = Connection(Cluster(bootstrap_servers="b:9092"))
-    monkeypatch.setattr(connection, "admin", Admin)
+    monkeypatch.setattr(connection, "admin", lambda: admin)
     with pytest.raises(GroupReplayError) as caught:
         ensure_topics(connection, topic_names("t"))
     assert caught.value.exit_code == ExitCode.AUTHORISATION

@@ -13,31 +13,23 @@ from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
 
+CLUSTER = Cluster(bootstrap_servers="h:1")
+
 
 class Producer:
     """Delivers when it is flushed, unless the cluster is away: that is its only fault a test needs."""
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[bytes, Callable[[Any, Any], None]]] = []
+        self.waiting: list[tuple[bytes, Callable[..., None]]] = []
         self.delivered: list[bytes] = []
         self.refuses: bytes | None = None
         self.is_away = False
 
-    def produce(
-        self,
-        topic: str,
-        *,
-        key: bytes,
-        value: bytes,
-        headers: list[Any],
-        on_delivery: Callable[[Any, Any], None],
-    ) -> None:
-        """Into the queue."""
-        assert (topic, key, headers) == ("t", b"k", [("h", b"1")])
+    def produce(self, topic: str, *, value: bytes, on_delivery: Callable[..., None], **rest: Any) -> None:
+        assert (topic, rest) == ("t", {"key": b"k", "headers": [("h", b"1")]})
         self.waiting.append((value, on_delivery))
 
     def flush(self, seconds: float) -> None:
-        """Everything, if it can."""
         assert seconds > 0
         while self.waiting and not self.is_away:
             value, on_delivery = self.waiting.pop(0)
@@ -50,12 +42,7 @@ class Producer:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Producer]:
     """The producers that were opened."""
     producers: list[Producer] = []
-
-    def producer(_: Connection) -> Producer:
-        producers.append(Producer())
-        return producers[-1]
-
-    monkeypatch.setattr(Connection, "producer", producer)
+    monkeypatch.setattr(Connection, "producer", lambda _: producers.append(Producer()) or producers[-1])
     return producers
 
 
@@ -66,7 +53,7 @@ def publish(publisher: Publisher, *values: bytes) -> None:
 
 def test_in_their_order_by_one_producer(made: list[Producer]) -> None:
     """Many messages, one connection."""
-    publisher = Publisher(Cluster(bootstrap_servers="h:1"))
+    publisher = Publisher(CLUSTER)
     assert made == []
     publish(publisher, b"1", b"2")
     publish(publisher, b"3")
@@ -76,7 +63,7 @@ def test_in_their_order_by_one_producer(made: list[Producer]) -> None:
 
 def test_what_came_too_late_is_not_sent_later(made: list[Producer]) -> None:
     """It would arrive behind newer messages: the producer is given up, and the next one begins anew."""
-    publisher = Publisher(Cluster(bootstrap_servers="h:1"))
+    publisher = Publisher(CLUSTER)
     publish(publisher, b"1")
     made[0].is_away = True
     with pytest.raises(GroupReplayError, match=r"not delivered in time \(t\)") as caught:
@@ -88,7 +75,7 @@ def test_what_came_too_late_is_not_sent_later(made: list[Producer]) -> None:
 
 def test_a_refusal_is_an_error(made: list[Producer]) -> None:
     """Also when other messages were taken."""
-    publisher = Publisher(Cluster(bootstrap_servers="h:1"))
+    publisher = Publisher(CLUSTER)
     publish(publisher, b"1")
     made[0].refuses = b"2"
     with pytest.raises(KafkaException):

@@ -31,16 +31,10 @@ class Broker:
         self.asked = 0
 
     def broker_settings(self, wanted: Any) -> dict[str, str]:
-        """As ``Connection`` does."""
         self.asked += 1
         if isinstance(self.settings, KafkaException):
             raise self.settings
         return self.settings
-
-
-def resolved(flags: RetentionFlags, settings: dict[str, str] | KafkaException) -> Retention:
-    """What holds."""
-    return effective_retention(flags, Broker(settings))  # type: ignore[arg-type]
 
 
 TOLD = {RETENTION: "2", CHECK_INTERVAL: "30000"}
@@ -61,7 +55,8 @@ def test_flags_then_the_broker_then_nothing(
     flags: Any, settings: Any, expected: tuple[int | None, int]
 ) -> None:
     """A refusal is no failure: seven days are assumed then, and said to be."""
-    found = resolved(RetentionFlags(retention_minutes=flags[0], check_interval_ms=flags[1]), settings)
+    given = RetentionFlags(retention_minutes=flags[0], check_interval_ms=flags[1])
+    found = effective_retention(given, Broker(settings))  # type: ignore[arg-type]
     assert (found.retention_ms, found.check_interval_ms) == expected
 
 
@@ -102,7 +97,5 @@ def test_a_real_broker_tells(broker: EmbeddedBroker) -> None:
     told = connection.broker_settings((RETENTION, CHECK_INTERVAL))
     assert set(told) == {RETENTION, CHECK_INTERVAL}
     found = effective_retention(RetentionFlags(), connection)
-    assert (found.retention_ms, found.check_interval_ms) == (
-        int(told[RETENTION]) * 60_000,
-        int(told[CHECK_INTERVAL]),
-    )
+    expected = int(told[RETENTION]) * 60_000, int(told[CHECK_INTERVAL])
+    assert (found.retention_ms, found.check_interval_ms) == expected

@@ -39,27 +39,24 @@ def test_the_readme_names_the_rights_that_are_checked() -> None:
 @pytest.mark.parametrize(
     ("right", "cluster", "line"),
     [
-        (
-            Right("Read", "topic", "__consumer_offsets", "why"),
-            PLAIN,
-            "--allow-principal User:NAME --operation Read --topic __consumer_offsets",
-        ),
+        (Right("Read", "topic", "offsets", "why"), PLAIN, "User:NAME --operation Read --topic offsets"),
         (
             Right("Describe", "group", "*", "why"),
             LOGGED_IN,
-            "--allow-principal 'User:re player' --operation Describe --group '*'",
+            "'User:re player' --operation Describe --group '*'",
         ),
         (
             Right("Describe", "group", "spark-", "why", prefixed=True),
             PLAIN,
-            "--allow-principal User:NAME --operation Describe --group spark- --resource-pattern-type prefixed",
+            "User:NAME --operation Describe --group spark- --resource-pattern-type prefixed",
         ),
-        (CREATE, PLAIN, "--allow-principal User:NAME --operation Create --cluster"),
+        (CREATE, PLAIN, "User:NAME --operation Create --cluster"),
     ],
 )
 def test_the_command_that_grants_a_right(right: Right, cluster: Cluster, line: str) -> None:
     """It can be pasted into a shell; it holds the login where the file tells it, and never the password."""
-    assert grant_line(right, cluster) == f"kafka-acls.sh --bootstrap-server broker:9092 --add {line}"
+    begin = "kafka-acls.sh --bootstrap-server broker:9092 --add --allow-principal"
+    assert grant_line(right, cluster) == f"{begin} {line}"
 
 
 @pytest.mark.parametrize(("probe", "ask"), [(True, False), (False, True), (False, False)])

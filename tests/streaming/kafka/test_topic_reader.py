@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -15,45 +14,15 @@ from groupreplay.streaming.kafka import topic_reader as rows_module
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, chosen_partitions, follow_topic
 
 
-@dataclass(frozen=True)
-class Message:
-    """A message as librdkafka gives it."""
-
-    place: int
-    at: int
-    fault: KafkaError | None = None
-
-    def error(self) -> KafkaError | None:
-        """Set on end of partition and on failures."""
-        return self.fault
-
-    def topic(self) -> str:
-        """Always the same."""
-        return OFFSETS_TOPIC
-
-    def partition(self) -> int:
-        """Of the offsets topic."""
-        return self.place
-
-    def offset(self) -> int:
-        """In the partition."""
-        return self.at
-
-    def timestamp(self) -> tuple[int, int]:
-        """Kind and milliseconds."""
-        return 1, 1_000 + self.at
-
-    def key(self) -> bytes:
-        """Some key."""
-        return b"key"
-
-    def value(self) -> bytes | None:
-        """A tombstone every other time."""
-        return b"value" if self.at % 2 else None
+def message(place: int, at: int, fault: KafkaError | None = None) -> Message:
+    """A message as librdkafka gives it; every other one is a tombstone."""
+    value = b"value" if at % 2 else None
+    head = {"topic": OFFSETS_TOPIC, "partition": place, "offset": at, "timestamp": (1, 1_000 + at)}
+    return Message(**head, key=b"key", value=value, error=fault)
 
 
 class FakeConsumer:
-    """Hands out deliveries one after the other; ``positions`` is where the client then stands."""
+    """Hands out deliveries one after the other; ``position`` is where the client stands when all are delivered."""
 
     def __init__(self, deliveries: Sequence[Sequence[Message]], position: int) -> None:
         self.deliveries = list(deliveries)
@@ -63,27 +32,22 @@ class FakeConsumer:
         self.closed = False
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
-        """Remember what is read."""
         self.assigned += [(place.partition, place.offset) for place in places]
 
     def poll(self, seconds: float) -> Message | None:
-        """The first of the next delivery."""
         self.waiting = list(self.deliveries.pop(0)) if self.deliveries else []
         return self.waiting.pop(0) if self.waiting else None
 
     def consume(self, count: int, timeout: float) -> list[Message]:
-        """What else has been delivered."""
         assert timeout == 0
         waiting, self.waiting = self.waiting, []
         return waiting
 
     def position(self, places: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Where the client is; known to be final once all was delivered."""
         offset = self.final_position if not self.deliveries else 0
         return [TopicPartition(OFFSETS_TOPIC, places[0].partition, offset)]
 
     def close(self) -> None:
-        """Note that it was closed."""
         self.closed = True
 
 
@@ -94,11 +58,9 @@ class FakeConnection:
         self.reader = FakeConsumer(deliveries, position)
 
     def consumer(self) -> FakeConsumer:
-        """The one."""
         return self.reader
 
     def explain(self, error: KafkaException, where: str) -> GroupReplayError:
-        """In our words."""
         return GroupReplayError(error.args[0].str(), where=where)
 
 
@@ -113,7 +75,7 @@ def offsets(connection: Any, start: int, end: int) -> list[int]:
 
 def messages(*at: int) -> list[Message]:
     """Messages of partition 4."""
-    return [Message(4, offset) for offset in at]
+    return [message(4, offset) for offset in at]
 
 
 def test_up_to_the_end_and_no_further() -> None:
@@ -132,7 +94,7 @@ def test_transaction_markers_at_the_end() -> None:
 
 def test_end_of_partition_is_no_error() -> None:
     """The client says when it has come to an end; that is no failure and no record."""
-    end = Message(4, 4, KafkaError(KafkaError._PARTITION_EOF))
+    end = message(4, 4, KafkaError(KafkaError._PARTITION_EOF))
     assert offsets(FakeConnection([[*messages(2), end], messages(4)]), 2, 5) == [2, 4]
 
 
@@ -140,7 +102,7 @@ def test_failures_are_raised() -> None:
     """An error that will not pass by itself ends the reading."""
     fault = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no")
     with pytest.raises(GroupReplayError, match=r"no \(__consumer_offsets-4\)"):
-        offsets(FakeConnection([[Message(4, 0, fault)]]), 0, 5)
+        offsets(FakeConnection([[message(4, 0, fault)]]), 0, 5)
 
 
 def test_silence_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,10 +148,11 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_following() -> None:
     """What arrives is given partition by partition, each in its order, until it is told to stop."""
-    mixed = [Message(1, 7), Message(0, 3), Message(1, 8)]
+    mixed = [message(1, 7), message(0, 3), message(1, 8)]
     connection = FakeConnection([mixed, [], messages(9)])
     batches = follow_topic(
         connection,  # type: ignore[arg-type]
+        OFFSETS_TOPIC,
         {0: 3, 1: 7, 4: 9},
         lambda: not connection.reader.deliveries,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -11,11 +10,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from groupreplay.streaming.local import broker as module
 from groupreplay.streaming.local.broker import BrokerError, EmbeddedBroker
-from support.kafka.waiting import wait_until
+from support.job.jobs import read_topic
+from support.kafka.waiting import is_alive, wait_until
 
 pytestmark = pytest.mark.broker
 
@@ -40,35 +41,9 @@ def write(broker: EmbeddedBroker, topic: str, value: bytes) -> None:
     assert producer.flush(20) == 0
 
 
-def read(broker: EmbeddedBroker, topic: str, partition: int = 0) -> list[bytes | None]:
-    """All values of a partition."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": "unused",
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-    )
-    try:
-        begin, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)
-        consumer.assign([TopicPartition(topic, partition, begin)])
-        values: list[bytes | None] = []
-        while len(values) < end - begin:
-            [message] = consumer.consume(1, 20)
-            assert message.error() is None
-            values.append(message.value())
-        return values
-    finally:
-        consumer.close()
-
-
-def gone(pid: int) -> bool:
-    """Whether no such process runs; an orphan that waits to be reaped counts as gone."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+def read(broker: EmbeddedBroker, topic: str) -> list[bytes | None]:
+    """All values of a topic."""
+    return [message.value for message in read_topic(broker.bootstrap_servers, topic)]
 
 
 def test_ready_means_ready(broker: EmbeddedBroker) -> None:
@@ -94,13 +69,8 @@ def test_loopback_only(broker: EmbeddedBroker) -> None:
 def test_missing_topics_stay_missing(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
     """Writing to a topic that nobody created fails instead of creating it."""
     topic = unique("absent")
-    producer = Producer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "topic.metadata.propagation.max.ms": 0,
-            "log_level": 0,
-        }
-    )
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
+    producer = Producer({**settings, "topic.metadata.propagation.max.ms": 0})
     outcomes: list[int | None] = []
     producer.produce(topic, b"", on_delivery=lambda error, _: outcomes.append(error and error.code()))
     producer.flush(20)
@@ -111,10 +81,11 @@ def test_missing_topics_stay_missing(broker: EmbeddedBroker, unique: Callable[[s
 def test_start_writes_no_record() -> None:
     """Looking whether it is ready leaves no trace in the offsets topic; closing leaves none here."""
     with EmbeddedBroker(offsets_partitions=2) as fresh:
-        assert [read(fresh, "__consumer_offsets", partition) for partition in range(2)] == [[], []]
+        assert partitions(fresh) == {"__consumer_offsets": 2}
+        assert read(fresh, "__consumer_offsets") == []
         pid, folder = fresh.pid, fresh.folder
         assert pid is not None
-    assert gone(pid)
+    assert not is_alive(pid)
     assert not folder.exists()
 
 
@@ -169,8 +140,6 @@ def test_taken_port_is_exchanged_when_it_was_our_choice(monkeypatch: pytest.Monk
         other.bind(("127.0.0.1", 0))
         other.listen()
         ports = iter([other.getsockname()[1]])
-        from groupreplay.streaming.local import broker as module
-
         free_port = module._free_port
         monkeypatch.setattr(module, "_free_port", lambda: next(ports, 0) or free_port())
         with EmbeddedBroker() as broker:
@@ -186,45 +155,17 @@ def test_refused_setting_is_told() -> None:
     assert (broker.pid, broker.folder.exists()) == (None, False)
 
 
-@pytest.mark.long
-def test_kept_data_serves_the_next_broker(tmp_path: Path) -> None:
-    """With `keep_data` a later broker on the folder has the same records, and leaves them, too."""
-    folder = tmp_path / "kept"
-    with EmbeddedBroker(data_folder=folder, keep_data=True) as first:
-        write(first, "topic", b"value")
-    with EmbeddedBroker(data_folder=folder) as second:
-        assert read(second, "topic") == [b"value"]
-    assert (folder / "data" / "meta.properties").exists()
-
-
-COMMAND = [sys.executable, "-m", "groupreplay.streaming.local.broker"]
-
-
 def test_killed_parent_takes_the_broker_along(tmp_path: Path) -> None:
     """After a kill -9 of the process that started it, the JVM ends and its folder disappears."""
-    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as parent:
-        assert parent.stdout is not None
-        _, pid, folder = parent.stdout.readline().split()
-        jvm, data = int(pid.partition("=")[2]), Path(folder.partition("=")[2])
-        assert (gone(jvm), data.exists()) == (False, True)
-        parent.kill()
-    wait_until(lambda: gone(jvm))
-    wait_until(lambda: not data.exists())
-
-
-@pytest.mark.long
-def test_command_keep_leaves_it_running(tmp_path: Path) -> None:
-    """`--keep` ends the command and not the broker; the printed pid ends that."""
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [*COMMAND, "--keep"], capture_output=True, text=True, check=True, cwd=tmp_path, env=environment
+    code = (
+        "import signal; from groupreplay.streaming.local.broker import EmbeddedBroker\n"
+        "with EmbeddedBroker() as broker: print(broker.pid, broker.folder, flush=True); signal.pause()"
     )
-    address, pid, folder = done.stdout.split()
-    jvm = psutil.Process(int(pid.partition("=")[2]))
-    try:
-        client = AdminClient({"bootstrap.servers": address, "log_level": 0})
-        assert list(client.list_topics(timeout=20).topics) == ["__consumer_offsets"]
-    finally:
-        jvm.terminate()
-        wait_until(lambda: gone(jvm.pid))
-    assert Path(folder.partition("=")[2]).exists()
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as parent:
+        assert parent.stdout is not None
+        pid, folder = parent.stdout.readline().split()
+        assert (is_alive(int(pid)), Path(folder).exists()) == (True, True)
+        parent.kill()
+    wait_until(lambda: not is_alive(int(pid)))
+    wait_until(lambda: not Path(folder).exists())

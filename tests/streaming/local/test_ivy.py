@@ -12,20 +12,11 @@ import trustme
 from groupreplay.streaming.local.ivy import Coordinate, JarError, retrieve
 from support.tools.maven_repository import MavenRepository, jar, serve
 
-pytestmark = pytest.mark.spark  # Ivy is a JVM, and its jar comes with pyspark
+#: Ivy is a JVM, and its jar comes with pyspark.
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("cache")]
 
 APPLE = Coordinate.parse("org.example.fruit:apple_2.13:1.0")
 SEED = Coordinate.parse("org.example:seed:0.1-rc1")
-
-
-@pytest.fixture(autouse=True)
-def quiet_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache of our own, and an environment that says nothing of certificates, proxies and mirrors."""
-    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "cache"))
-    for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "GROUPREPLAY_IVY_SETTINGS"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -45,8 +36,9 @@ def staging(tmp_path: Path) -> Path:
     return folder
 
 
-def silence(name: str, done: int, total: int) -> None:
-    """A progress that is not looked at."""
+def fetch(staging: Path, settings: Path | None, *alone: Coordinate) -> Path:
+    """The folder with these jars, fetched without what they need; nobody looks at the progress."""
+    return retrieve(staging, [], alone, settings=settings, progress=lambda *_: None)
 
 
 def contents(folder: Path) -> dict[Coordinate, bytes]:
@@ -67,8 +59,7 @@ def test_closure_and_alone(repository: MavenRepository, staging: Path) -> None:
 
 def test_alone_leaves_needs_out(repository: MavenRepository, staging: Path) -> None:
     """What is fetched alone comes without what its pom asks for."""
-    fetched = retrieve(staging, [], [APPLE], settings=repository.settings, progress=silence)
-    assert contents(fetched) == {APPLE: jar("apple")}
+    assert contents(fetch(staging, repository.settings, APPLE)) == {APPLE: jar("apple")}
 
 
 def test_settings_from_the_environment(
@@ -76,14 +67,14 @@ def test_settings_from_the_environment(
 ) -> None:
     """GROUPREPLAY_IVY_SETTINGS names the mirror where no argument does."""
     monkeypatch.setenv("GROUPREPLAY_IVY_SETTINGS", str(repository.settings))
-    assert contents(retrieve(staging, [], [SEED], settings=None, progress=silence)) == {SEED: jar("seed")}
+    assert contents(fetch(staging, None, SEED)) == {SEED: jar("seed")}
 
 
 def test_missing_jar_is_named(repository: MavenRepository, staging: Path) -> None:
     """The error names what the repository lacks, by which settings it was sought, and what to do."""
     lacking = Coordinate.parse("org.example:pear:2.0")
     with pytest.raises(JarError) as error:
-        retrieve(staging, [], [SEED, lacking], settings=repository.settings, progress=silence)
+        fetch(staging, repository.settings, SEED, lacking)
     assert error.value.what == "jars could not be downloaded: org.example:pear:2.0"
     assert str(repository.settings) in (error.value.where or "")
     assert error.value.fix == "the repository does not have them; use another one with --ivy-settings FILE"
@@ -92,7 +83,7 @@ def test_missing_jar_is_named(repository: MavenRepository, staging: Path) -> Non
 def test_missing_settings_file(tmp_path: Path, staging: Path) -> None:
     """A settings file that is not there is an error of its own, before any JVM is started."""
     with pytest.raises(JarError) as error:
-        retrieve(staging, [], [SEED], settings=tmp_path / "absent.xml", progress=silence)
+        fetch(staging, tmp_path / "absent.xml", SEED)
     assert error.value.where == str(tmp_path / "absent.xml")
 
 
@@ -101,7 +92,7 @@ def test_unreachable_repository(repository: MavenRepository, staging: Path, tmp_
     with serve(tmp_path) as gone:
         settings = gone.settings
     with pytest.raises(JarError) as error:
-        retrieve(staging, [], [SEED], settings=settings, progress=silence)
+        fetch(staging, settings, SEED)
     assert (error.value.fix or "").startswith("the repository could not be reached; set HTTPS_PROXY")
 
 
@@ -124,11 +115,10 @@ def test_tls_with_the_certificate_only_in_ssl_cert_file(
     with serve(tmp_path, tls) as repository:
         repository.add(str(SEED), jar("seed"))
         with pytest.raises(JarError) as error:
-            retrieve(staging, [], [SEED], settings=repository.settings, progress=silence)
+            fetch(staging, repository.settings, SEED)
         assert error.value.fix == (
             "the server's TLS certificate is not trusted; set SSL_CERT_FILE to your network's CA certificate (PEM)"
         )
         authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        fetched = retrieve(staging, [], [SEED], settings=repository.settings, progress=silence)
-        assert contents(fetched) == {SEED: jar("seed")}
+        assert contents(fetch(staging, repository.settings, SEED)) == {SEED: jar("seed")}

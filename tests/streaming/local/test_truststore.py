@@ -12,42 +12,28 @@ import trustme
 
 from groupreplay.streaming.local.truststore import CertificateFileError, jks, trust_options
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache folder per test."""
-    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache")
 
 
-@pytest.fixture(scope="module")
-def authorities() -> tuple[bytes, bytes]:
-    """Two certificates in PEM."""
-    return trustme.CA().cert_pem.bytes(), trustme.CA().cert_pem.bytes()
-
-
-def der(pem: bytes) -> bytes:
-    """One certificate, PEM to DER."""
-    return ssl.PEM_cert_to_DER_cert(pem.decode())
-
-
-def test_silent_environment_changes_nothing() -> None:
+def test_silent_environment_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no variable names certificates, Java keeps its own trust store."""
-    assert trust_options({}) == []
-    assert trust_options({"SSL_CERT_FILE": ""}) == []
+    assert trust_options() == []
+    monkeypatch.setenv("SSL_CERT_FILE", "")
+    assert trust_options() == []
 
 
 def test_all_named_bundles_are_trusted_each_certificate_once(
-    tmp_path: Path, authorities: tuple[bytes, bytes]
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store is the union of the named files, in the cache under a name made of its content."""
-    one, two = authorities
+    one, two = trustme.CA().cert_pem.bytes(), trustme.CA().cert_pem.bytes()
     (tmp_path / "one.pem").write_bytes(b"# a comment\n" + one)
     (tmp_path / "both.pem").write_bytes(one + two)
-    options = trust_options(
-        {"SSL_CERT_FILE": str(tmp_path / "one.pem"), "REQUESTS_CA_BUNDLE": str(tmp_path / "both.pem")}
-    )
-    expected = jks([der(one), der(two)])
-    store = tmp_path / "cache" / "truststores" / f"{hashlib.sha256(expected).hexdigest()[:16]}.jks"
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "one.pem"))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "both.pem"))
+    options = trust_options()
+    expected = jks([ssl.PEM_cert_to_DER_cert(pem.decode()) for pem in (one, two)])
+    store = cache / "truststores" / f"{hashlib.sha256(expected).hexdigest()[:16]}.jks"
     assert options == [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStoreType=jks"]
     assert store.read_bytes() == expected
 
@@ -70,11 +56,14 @@ def test_jks_layout() -> None:
 @pytest.mark.parametrize(
     "content", [None, b"", b"-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n"]
 )
-def test_unusable_file_is_named(tmp_path: Path, content: bytes | None) -> None:
+def test_unusable_file_is_named(
+    tmp_path: Path, content: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Missing, without certificates, broken: the error names variable, file and fix."""
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_bytes(content)
+    monkeypatch.setenv("PIP_CERT", str(path))
     with pytest.raises(CertificateFileError) as error:
-        trust_options({"PIP_CERT": str(path)})
+        trust_options()
     assert (error.value.where, error.value.fix) == (f"PIP_CERT={path}", "correct or unset the variable")

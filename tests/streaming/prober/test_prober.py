@@ -6,25 +6,36 @@ to happen at the right moment. The real one is asked in ``integration/test_probe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.contract.probe_messages import GroupAnswer, ProbeMessage, RoundSummary
-from groupreplay.streaming.kafka.group_admin import ClusterLayout, GroupDescription, GroupListing, Refusal
+from groupreplay.streaming.contract.probe_messages import ProbeMessage
+from groupreplay.streaming.kafka.group_admin import (
+    ClusterLayout,
+    GroupAdmin,
+    GroupDescription,
+    GroupListing,
+    Refusal,
+)
 from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
+from support.job.captures import CLUSTER_ID
+from support.job.probes import asked, summed_up
 from support.kafka.waiting import wait_until
 
 STABLE, PREPARING, COMPLETING, DEAD = "Stable", "PreparingRebalance", "CompletingRebalance", "Dead"
-LOST = Refusal(False, "timed out")
-FORBIDDEN = Refusal(True, "not authorised")
+LOST, FORBIDDEN = Refusal(unauthorised=False), Refusal(unauthorised=True)
 
 
 @dataclass
-class Cluster:
-    """One broker and its groups; a group without a state is described by nobody."""
+class Cluster(GroupAdmin):
+    """One broker, two partitions, and groups; a group without a state is described by nobody.
+
+    A millisecond passes with every look at the clock.
+    """
 
     states: dict[str, str | Refusal] = field(default_factory=dict)
     unknown: Refusal | None = None
@@ -34,25 +45,21 @@ class Cluster:
     described: list[list[str]] = field(default_factory=list)
 
     def clock(self) -> int:
-        """A millisecond passes with every look."""
         self.now_ms += 1
         return self.now_ms
 
     def layout(self) -> ClusterLayout:
-        """One broker, two partitions."""
         if not self.is_up:
             raise GroupReplayError("cannot reach the cluster")
         return ClusterLayout(frozenset({1}), 2)
 
     def rebalancing(self, brokers: Collection[int]) -> GroupListing:
-        """The groups in the two states."""
         assert set(brokers) == {1}
         self.now_ms += 100
         found = {group for group, state in self.states.items() if state in {PREPARING, COMPLETING}}
-        return GroupListing(frozenset() if self.error else frozenset(found), {1: self.error})
+        return GroupListing(frozenset(() if self.error else found), {1: self.error})
 
-    def describe(self, groups: Sequence[str]) -> Mapping[str, GroupDescription | Refusal]:
-        """Their states."""
+    def describe(self, groups: Sequence[str]) -> dict[str, GroupDescription | Refusal]:
         self.described.append([group for group in groups if not group.startswith("groupreplay-")])
         return {group: self._picture(group) for group in groups}
 
@@ -60,30 +67,15 @@ class Cluster:
         state = self.states.get(group) or self.unknown or DEAD
         if isinstance(state, Refusal):
             return state
-        return GroupDescription(state=state, broker=1, protocol_type="consumer", protocol="range", members=())
+        return GroupDescription(state=state, broker=1, protocol_type="consumer", protocol="", members=())
 
-    def ends(self, partitions: int) -> Mapping[int, tuple[int, int]]:
-        """Partition 1 is held by a transaction."""
+    def ends(self, partitions: int) -> dict[int, tuple[int, int]]:
         return {0: (5, 5), 1: (7, 6)}
 
 
 def prober(cluster: Cluster, *in_progress: str) -> Prober:
     """A prober of that cluster."""
-    return Prober(cluster, cluster_id="c", clock=cluster.clock, job_id="j", in_progress=in_progress)
-
-
-def answer(group: str, state: str, at: int) -> GroupAnswer:
-    """What is written about a group."""
-    return GroupAnswer(
-        cluster_id="c",
-        group_id=group,
-        taken_ms=at,
-        state=state,
-        broker=1,
-        protocol_type="consumer",
-        protocol="range",
-        unseen_ms=10_000,
-    )
+    return Prober(cluster, cluster_id=CLUSTER_ID, clock=cluster.clock, job_id="j", in_progress=in_progress)
 
 
 def states(taken: ProbeRound) -> dict[str, str]:
@@ -99,19 +91,11 @@ def test_a_round() -> None:
     cluster = Cluster({"well": STABLE, "busy": PREPARING, "syncing": COMPLETING})
     taken = prober(cluster).take()
     assert cluster.described == [["busy", "syncing"]]
+    summary = summed_up(at=1_001, partitions={0: (5, 5), 1: (7, 6)}, count=2)
     assert taken.messages == [
-        answer("busy", PREPARING, 1_102),
-        answer("syncing", COMPLETING, 1_102),
-        RoundSummary(
-            cluster_id="c",
-            taken_ms=1_001,
-            brokers={1: None},
-            rights="ok",
-            partitions={0: (5, 5), 1: (7, 6)},
-            partition_count=2,
-            groups=2,
-            job_id="j",
-        ),
+        replace(asked("busy", PREPARING, at=1_102), unseen_ms=10_000),
+        replace(asked("syncing", COMPLETING, at=1_102), unseen_ms=10_000),
+        replace(summary, groups=2, job_id="j"),
     ]
 
 
@@ -136,37 +120,31 @@ def test_the_end_is_asked_for_once() -> None:
     asking = prober(cluster)
     asking.remember(asking.take())
     cluster.states = {"g": STABLE}
-    second = asking.take()
-    asking.remember(second)
+    asking.remember(second := asking.take())
     asking.remember(asking.take())
     assert states(second) == {"g": STABLE, "h": DEAD}
     assert cluster.described == [["g", "h"], ["g", "h"], []]
 
 
 def test_a_round_that_was_not_written_is_asked_again() -> None:
-    """The end of a rebalance must not be lost with an outage of the sink."""
-    cluster = Cluster({"g": STABLE})
-    asking = prober(cluster, "g")
-    asking.take()
+    """The end of a rebalance must not be lost with an outage of the sink.
+
+    The first round asks for groups that were in progress when the last process ended.
+    """
+    asking = prober(Cluster({"g": STABLE}), "g")
+    assert states(asking.take()) == {"g": STABLE}
     assert states(asking.take()) == {"g": STABLE}
 
 
 def test_no_answer_is_no_end() -> None:
     """A coordinator that moves or a broker that is away: nothing is written of the group, nothing forgotten."""
-    cluster = Cluster({"g": PREPARING})
-    asking = prober(cluster)
-    asking.remember(asking.take())
-    cluster.states, cluster.error = {"g": LOST}, "timed out"
+    cluster = Cluster({"g": LOST}, error="timed out")
+    asking = prober(cluster, "g")
     silent = asking.take()
     asking.remember(silent)
     assert (states(silent), silent.summary.brokers, silent.summary.groups) == ({}, {1: "timed out"}, 0)
     cluster.states, cluster.error = {"g": STABLE}, None
     assert states(asking.take()) == {"g": STABLE}
-
-
-def test_a_start_goes_on_where_the_last_one_ended() -> None:
-    """Groups that were in progress an hour ago at most are asked for in the first round."""
-    assert states(prober(Cluster({"g": STABLE}), "g").take()) == {"g": STABLE}
 
 
 def test_a_whole_cluster_that_is_away() -> None:
@@ -180,12 +158,9 @@ def test_a_whole_cluster_that_is_away() -> None:
     cluster.is_up = False
     away = asking.take()
     asking.remember(away)
-    assert (away.answers, away.summary.brokers) == ((), {1: "cannot reach the cluster"})
-    assert (away.summary.rights, away.summary.partitions, away.summary.partition_count) == (
-        "unknown",
-        {},
-        None,
-    )
+    said = away.summary
+    assert (away.answers, said.brokers) == ((), {1: "cannot reach the cluster"})
+    assert (said.rights, said.partitions, said.partition_count) == ("unknown", {}, None)
     cluster.is_up, cluster.states = True, {"g": STABLE}
     assert states(asking.take()) == {"g": STABLE}
 
@@ -199,7 +174,7 @@ def test_missing_rights_are_not_no_groups(unknown: Refusal | None, rights: str) 
 def test_the_thread_survives_outages(caplog: pytest.LogCaptureFixture) -> None:
     """Nothing stops it, each outage is logged once, and it begins anew where it could not even open."""
     cluster = Cluster({"g": PREPARING})
-    written: list[Sequence[ProbeMessage]] = []
+    written: list[ProbeMessage] = []
     told: list[ProbeRound] = []
     troubles = ["fourth", "third", "second", "first"]
 
@@ -211,11 +186,11 @@ def test_the_thread_survives_outages(caplog: pytest.LogCaptureFixture) -> None:
     def write(messages: Sequence[ProbeMessage]) -> None:
         if troubles:
             raise OSError(troubles.pop())
-        written.append(messages)
+        written.extend(messages)
 
     thread = ProberThread(open_one, interval_seconds=0.001, write=write, on_round=told.append)
     thread.start()
     wait_until(lambda: len(told) > 2)
     thread.close()
-    assert [list(messages) for messages in written] == [one.messages for one in told]
+    assert written == [message for one in told for message in one.messages]
     assert [record.getMessage() for record in caplog.records] == ["the prober failed: first"]

@@ -7,9 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import msgspec
 import psutil
@@ -39,65 +38,39 @@ SILENT = "import os, signal; os.kill(os.getpid(), signal.SIGABRT)"
 def task() -> ProberTask:
     """What a prober is told; nobody listens on that port."""
     cluster = Cluster(bootstrap_servers="127.0.0.1:9", properties={"sasl.password": SECRET})
-    return ProberTask(
-        source=cluster,
-        sink=cluster,
-        topic="probes",
-        cluster_id="c",
-        interval_seconds=1.0,
-        job_id="j",
-        log_level="WARNING",
-        log_format="json",
-    )
+    names = {"topic": "probes", "cluster_id": "c", "job_id": "j", "log_level": "WARNING"}
+    return ProberTask(source=cluster, sink=cluster, interval_seconds=1.0, log_format="json", **names)
 
 
 class Watched:
-    """A prober's process, and what it has told us."""
+    """A prober's process, and what it has told us; started and closed by a ``with`` statement."""
 
-    def __init__(self, command: Sequence[str], pause: float = 0.01) -> None:
+    def __init__(self, *words: str) -> None:
         self.rounds: list[RoundSummary] = []
-        self.deaths = 0
+        self.died = Mock()
         self.stop = StopRequest()
         self.process = ProberProcess(
             task(),
             on_round=self.rounds.append,
-            on_exit=self._died,
+            on_exit=self.died,
             stop=self.stop,
-            command=command,
-            shortest_pause_seconds=pause,
+            command=[sys.executable, "-c", *words],
+            shortest_pause_seconds=0.01,
         )
 
-    def _died(self) -> None:
-        self.deaths += 1
+    def __enter__(self) -> Watched:
+        self.process.start()
+        return self
 
-
-@contextmanager
-def watched(*words: str) -> Iterator[Watched]:
-    """A process that is started, and closed in the end."""
-    made = Watched([sys.executable, "-c", *words])
-    made.process.start()
-    try:
-        yield made
-    finally:
-        made.process.close()
-
-
-def one_round(line: bytes) -> str:
-    """The code of a prober that says this."""
-    return ONE_ROUND % line.decode()
+    def __exit__(self, *_: object) -> None:
+        self.process.close()
 
 
 def pid_in(folder: Path, other_than: int | None = None) -> int:
     """The process that has left its id last."""
-    found: list[int] = []
-
-    def look() -> bool:
-        if (folder / "pid").exists():
-            found.append(int((folder / "pid").read_text()))
-        return bool(found) and found[-1] != other_than
-
-    wait_until(look)
-    return found[-1]
+    path = folder / "pid"
+    wait_until(lambda: path.exists() and path.read_text() != str(other_than))
+    return int(path.read_text())
 
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGABRT])
@@ -106,13 +79,13 @@ def test_a_dead_prober_is_started_again(
 ) -> None:
     """However it died: the next one is told the same, its rounds arrive, and the log says what happened."""
     summary = summed_up(at=1)
-    with watched(one_round(msgspec.json.encode(summary)), str(tmp_path)) as prober:
+    with Watched(ONE_ROUND % msgspec.json.encode(summary).decode(), str(tmp_path)) as prober:
         first = pid_in(tmp_path)
         told = (tmp_path / "task").read_bytes()
         os.kill(first, way)
         second = pid_in(tmp_path, other_than=first)
         wait_until(lambda: len(prober.rounds) == 2)
-        assert (prober.rounds, prober.deaths) == ([summary, summary], 1)
+        assert (prober.rounds, prober.died.call_count) == ([summary, summary], 1)
         assert (tmp_path / "task").read_bytes() == told
         assert msgspec.json.decode(told, type=ProberTask) == task()
     assert not psutil.pid_exists(second)
@@ -125,8 +98,8 @@ def test_a_dead_prober_is_started_again(
 
 def test_the_pause_grows(caplog: pytest.LogCaptureFixture) -> None:
     """A process that dies before its first round is started again later and later."""
-    with watched(SILENT) as prober:
-        wait_until(lambda: prober.deaths == 4)
+    with Watched(SILENT) as prober:
+        wait_until(lambda: prober.died.call_count == 4)
     pauses = [record.getMessage().rpartition(" in ")[2] for record in caplog.records]
     assert pauses[:4] == ["0.01 s", "0.02 s", "0.04 s", "0.08 s"]
     assert "(SIGABRT) after 0 rounds" in caplog.text
@@ -135,7 +108,7 @@ def test_the_pause_grows(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_line_that_was_cut_off_is_no_round(tmp_path: Path) -> None:
     """What a dying process has half written is left out; what comes before and after it counts."""
     whole = msgspec.json.encode(summed_up(at=1))
-    with watched(one_round(whole + b"\n" + whole[:20]), str(tmp_path)) as prober:
+    with Watched(ONE_ROUND % (whole + b"\n" + whole[:20]).decode(), str(tmp_path)) as prober:
         os.kill(pid_in(tmp_path), signal.SIGKILL)
         wait_until(lambda: len(prober.rounds) >= 2)
     assert set(map(msgspec.json.encode, prober.rounds)) == {whole}
@@ -143,7 +116,7 @@ def test_a_line_that_was_cut_off_is_no_round(tmp_path: Path) -> None:
 
 def test_no_word_of_the_secret_is_seen_from_outside(tmp_path: Path) -> None:
     """It is told through a pipe: neither the command line nor the environment has it."""
-    with watched(one_round(b""), str(tmp_path)):
+    with Watched(ONE_ROUND % "", str(tmp_path)):
         process = psutil.Process(pid_in(tmp_path))
         seen = [*process.cmdline(), *process.environ().values()]
         assert SECRET in (tmp_path / "task").read_text()
@@ -152,20 +125,20 @@ def test_no_word_of_the_secret_is_seen_from_outside(tmp_path: Path) -> None:
 
 def test_one_that_ends_with_us_is_not_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A service manager asks all processes of a job to end, and the prober is the quicker one."""
-    with watched(one_round(b""), str(tmp_path)) as prober:
+    with Watched(ONE_ROUND % "", str(tmp_path)) as prober:
         pid = pid_in(tmp_path)
         prober.stop.make(signal.SIGTERM)
         os.kill(pid, signal.SIGTERM)
         prober.process._thread.join(60)
-    assert (prober.deaths, caplog.records) == (0, [])
+    assert (prober.died.call_count, caplog.records) == (0, [])
 
 
 def test_closed_before_it_was_started() -> None:
     """Closing what was never started, or twice, is harmless."""
-    prober = Watched([sys.executable, "-c", SILENT])
+    prober = Watched(SILENT)
     prober.process.close()
     prober.process.close()
-    assert prober.deaths == 0
+    assert prober.died.call_count == 0
 
 
 def test_the_real_process() -> None:

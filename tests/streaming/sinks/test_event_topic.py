@@ -18,6 +18,7 @@ from groupreplay.streaming.sinks.event_topic import EventTopic, SinkReader, Want
 from support.job.captures import invoke
 from support.job.probes import beat, summed_up
 from support.kafka.waiting import wait_until
+from support.kafka.written_topics import WrittenTopics
 
 pytestmark = pytest.mark.broker
 AT = 1_767_225_600_000
@@ -43,22 +44,16 @@ class Topic:
     """A topic of two partitions to write events into; each is written at the time at which it happened."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
-        from confluent_kafka import Producer
-        from confluent_kafka.admin import AdminClient, NewTopic
-
         self.cluster, self.name = cluster, name
-        settings = {"bootstrap.servers": cluster.bootstrap_servers}
-        admin = AdminClient(settings)
-        admin.create_topics([NewTopic(name, 2, replication_factor=1)])[name].result(10)
-        self._producer = Producer(settings)
+        self.topics = WrittenTopics(cluster.bootstrap_servers)
+        self.topics.create(name)
 
     def write(self, partition: int, *values: Mapping[str, Any] | bytes) -> None:
         """Into one partition, in this order."""
         for value in values:
             text = value if isinstance(value, bytes) else json.dumps(value).encode()
             at_ms = AT if isinstance(value, bytes) else AT + 1_000 * int(value["id"][1:])
-            self._producer.produce(self.name, text, partition=partition, timestamp=at_ms)
-        assert self._producer.flush(10) == 0
+            self.topics.write(self.name, b"", text, at_ms=at_ms, partition=partition)
 
     def command(self, *words: object) -> Any:
         """``groupreplay events`` on this topic."""
@@ -111,10 +106,7 @@ def test_as_lines(topic: Topic) -> None:
 
 def test_what_comes(topic: Topic) -> None:
     """After what was there, and without repeating it; no group is left behind."""
-    from confluent_kafka.admin import AdminClient
-
-    admin = AdminClient({"bootstrap.servers": topic.cluster.bootstrap_servers})
-    groups_before = {found.group_id for found in admin.list_consumer_groups().result(10).valid}
+    groups_before = topic.topics.groups()
     wanted = Wanted(groups=("pay-*",), filter=Filter(since_ms=AT))
     events = EventTopic(topic.cluster, topic.name, wanted).read(follow=True)
     found = [json.loads(next(events))["id"] for _ in range(2)]
@@ -122,7 +114,7 @@ def test_what_comes(topic: Topic) -> None:
     found.append(json.loads(next(events))["id"])
     events.close()
     assert found == ["e1", "e4", "e6"]
-    assert {found.group_id for found in admin.list_consumer_groups().result(10).valid} == groups_before
+    assert topic.topics.groups() == groups_before
 
 
 def test_no_topic(topic: Topic) -> None:
@@ -132,13 +124,6 @@ def test_no_topic(topic: Topic) -> None:
     assert caught.value.exit_code == ExitCode.DATA
     assert caught.value.what == "there is no topic 'nothing-here', or this login may not see it"
     assert "groupreplay run" in str(caught.value.fix)
-
-
-def test_an_end_that_never_comes() -> None:
-    """Following up to a moment would wait for ever after it: the flags exclude each other."""
-    result = invoke("events", "--bootstrap-server", "h:1", "--follow", "--until", "2026-01-01")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "--follow has no end" in result.stderr
 
 
 def test_an_alias() -> None:
@@ -151,41 +136,24 @@ def test_reads_what_the_job_wrote(broker: EmbeddedBroker, unique: Callable[[str]
 
     The reader leaves no group behind.
     """
-    from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    names = TopicNames(
-        events=unique("events"),
-        states=unique("states"),
-        dead_letters=unique("letters"),
-        job=unique("job"),
-        probes=unique("probes"),
-    )
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    groups_before = {found.group_id for found in admin.list_consumer_groups().result(10).valid}
+    names = TopicNames(events=unique("events"), states=unique("states"), probes=unique("probes"))
+    topics = WrittenTopics(broker.bootstrap_servers)
+    groups_before = topics.groups()
     with SinkReader(broker.bootstrap_servers, names) as reader:
         assert not reader.find_topics()
-        wanted = [
-            NewTopic(name, 1, replication_factor=1) for name in (names.events, names.states, names.probes)
-        ]
-        for answer in admin.create_topics(wanted).values():
-            answer.result(10)
+        topics.create(names.events, names.states, names.probes, partitions=1)
         wait_until(reader.find_topics)
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-        for number in (1, 2, 1, 3):
-            producer.produce(names.events, json.dumps({"id": f"e{number}"}).encode(), b"g")
+        topics.write(names.events, b"g", *(b'{"id":"e%d"}' % number for number in (1, 2, 1, 3)))
         for group, document in (("kept", {"state": "Empty"}), ("gone", {}), ("kept", {"state": "Stable"})):
-            producer.produce(names.states, json.dumps(document).encode(), group.encode())
-        producer.produce(names.states, None, b"gone")
+            topics.write(names.states, group.encode(), json.dumps(document).encode())
+        topics.write(names.states, b"gone", None)
         for message in (
             beat(at=5, caught_up=5),
             summed_up(at=5),
             beat(at=9, caught_up=9),
             beat(at=7, caught_up=7),
         ):
-            key, value = encode_message(message)
-            producer.produce(names.probes, value, key)
-        producer.flush(10)
+            topics.write(names.probes, *encode_message(message))
         found = []
 
         def all_there() -> bool:
@@ -195,5 +163,4 @@ def test_reads_what_the_job_wrote(broker: EmbeddedBroker, unique: Callable[[str]
         wait_until(all_there)
         assert found == [{"id": "e1"}, {"id": "e2"}, {"id": "e3"}]
         assert reader.documents == {"kept": {"state": "Stable"}}
-    groups_after = {found.group_id for found in admin.list_consumer_groups().result(10).valid}
-    assert groups_after - groups_before == set()
+    assert topics.groups() - groups_before == set()

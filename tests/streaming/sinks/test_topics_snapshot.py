@@ -8,16 +8,23 @@ import pytest
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY, KindCount
 from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, Day, Holding, TopicsSnapshot
 from support.histories.probed import START
-from support.job.sink_messages import SINCE_MS, document, events, expired, job_document, stable, stuck
+from support.job.sink_messages import (
+    SINCE_MS,
+    counted,
+    document,
+    events,
+    expired,
+    job_document,
+    stable,
+    stuck,
+)
 
 
 def test_documents_until_their_tombstone() -> None:
     """The latest of each group; with the group its last rebalance is forgotten."""
     group, made = stable()
-    snapshot = TopicsSnapshot()
+    snapshot = counted(events(made))
     snapshot.take_state(b"g", document(group))
-    for value in events(made):
-        snapshot.take_event(value, START)
     known = snapshot.groups[b"g"]
     assert (known.group_id, known.state, known.generation, known.member_count) == ("g", "Stable", 5, 2)
     assert snapshot.rebalanced_ms == {"g": START}
@@ -29,13 +36,8 @@ def test_documents_until_their_tombstone() -> None:
 def test_what_is_counted() -> None:
     """Rebalances by group, expired offsets of groups that matter, events by kind, conditions that fired."""
     _, made = stuck()
-    snapshot = TopicsSnapshot()
-    for value in [
-        *events(made, labels={"team": "pay"}),
-        *events([expired(3)]),
-        *events([expired(5, matters=False)], "idle"),
-    ]:
-        snapshot.take_event(value, START)
+    lost = [*events([expired(3)]), *events([expired(5, matters=False)], "idle")]
+    snapshot = counted([*events(made, labels={"team": "pay"}), *lost])
     assert snapshot.today == Day(
         number=0,
         rebalances={"g": 1},  # type: ignore[arg-type]
@@ -58,18 +60,13 @@ def test_what_is_counted() -> None:
 def test_no_event_counts_twice() -> None:
     """A batch that was done again writes the same ids."""
     _, made = stable()
-    snapshot = TopicsSnapshot()
-    for value in [*events(made), *events(made)]:
-        snapshot.take_event(value, START)
-    assert snapshot.today.rebalances == {"g": 2}
+    assert counted([*events(made), *events(made)]).today.rebalances == {"g": 2}
 
 
 def test_events_that_came_late_do_not_count() -> None:
     """They would appear to happen now; the time of the last rebalance is updated all the same."""
     _, made = stable()
-    snapshot = TopicsSnapshot()
-    for value in events(made, late_ms=120_000):
-        snapshot.take_event(value, START + 120_000)
+    snapshot = counted(events(made, late_ms=120_000), START + 120_000)
     assert (snapshot.today, snapshot.rebalanced_ms) == (Day(0), {"g": START})
 
 
@@ -77,8 +74,7 @@ def test_a_new_day_begins_at_nothing() -> None:
     """At midnight by the clock or by an event that was written then; what was written before counts no more."""
     _, made = stable()
     first, second = events(made)[:2]
-    snapshot = TopicsSnapshot()
-    snapshot.take_event(first, START)
+    snapshot = counted([first])
     snapshot.roll(DAY_MS - 1)
     assert snapshot.today.rebalances == {"g": 1}
     snapshot.roll(DAY_MS)
@@ -92,13 +88,9 @@ def test_a_new_day_begins_at_nothing() -> None:
 def test_two_snapshots_of_one_day_count_the_same() -> None:
     """One that began weeks ago, and one that was started a moment ago and read from midnight on."""
     _, made = stable()
-    yesterday, today = events(made), events(made, "h")
-    old, new = TopicsSnapshot(), TopicsSnapshot()
-    for value in yesterday:
-        old.take_event(value, START)
-    for snapshot in (old, new):
-        for value in today:
-            snapshot.take_event(value, START + DAY_MS)
+    today = events(made, "h")
+    old = counted(today, START + DAY_MS, counted(events(made)))
+    new = counted(today, START + DAY_MS)
     assert old.today == new.today
     assert new.today.rebalances == {"h": 2}
 

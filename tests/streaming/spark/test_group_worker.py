@@ -20,11 +20,11 @@ from pyspark.util import PythonEvalType
 
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.spark import group_worker
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, OUTPUT_SCHEMA, Job, step
 from groupreplay.streaming.spark.query import STATE_SCHEMA
-from support.histories.raw_records import batches, commit, generation, log
+from support.histories.raw_records import commit, generation, log
+from support.job.packed import packed_by_key
 
 NOW_MS = 10_000_000
 JOB = Job(context=Context(cluster_id="c"), topics=TopicNames())
@@ -172,11 +172,7 @@ def packed_rows() -> list[Row]:
         commit("c", partition=1, offset=7),
         (b"\xff\xff", b"nobody knows"),
     ]
-    return [
-        (key, packed, -1)
-        for one in pack(batches(log(records)))
-        for key, packed in zip(one["key"].to_pylist(), one["packed"].to_pylist(), strict=True)
-    ]
+    return [(key, packed, -1) for key, blobs in packed_by_key(log(records)).items() for packed in blobs]
 
 
 def history() -> list[pa.RecordBatch]:

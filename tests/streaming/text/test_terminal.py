@@ -10,7 +10,6 @@ import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.text.terminal import (
-    Bar,
     OutputFormat,
     Progress,
     Table,
@@ -181,21 +180,3 @@ def test_progress_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Anywhere else it is a line each ten seconds, without escapes."""
     shown = shown_progress(monkeypatch, io.StringIO(), [1, 9, 11, 25])
     assert shown == "records read: 3,000 of 4,000 (75 %)\nrecords read: 4,000\n"
-
-
-def test_a_bar_on_a_terminal() -> None:
-    """How much of how much; it is gone at the end."""
-    stream = Terminal()
-    with Bar("groups simulated", stream) as bar:
-        bar(10, 100)
-        bar(100, 100)
-    assert "100/100" in stream.getvalue()
-    assert stream.getvalue().endswith("\x1b[2K")
-
-
-def test_a_bar_anywhere_else() -> None:
-    """Nothing."""
-    stream = io.StringIO()
-    with Bar("groups simulated", stream) as bar:
-        bar(10, 100)
-    assert stream.getvalue() == ""

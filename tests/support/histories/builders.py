@@ -21,8 +21,7 @@ from groupreplay.codecs import (
     OffsetCommitValue,
     Subscription,
     TopicPartitions,
-    encode_assignment,
-    encode_subscription,
+    encode_blob,
 )
 from groupreplay.state import (
     COMMITS,
@@ -94,8 +93,8 @@ def member(
         client_host=host or f"/10.0.0.{len(member_id)}",
         rebalance_timeout_ms=rebalance_ms,
         session_timeout_ms=session_ms,
-        subscription=encode_subscription(subscription),
-        assignment=encode_assignment(Assignment(version=1, assigned_partitions=assigned, user_data=None)),
+        subscription=encode_blob(subscription),
+        assignment=encode_blob(Assignment(version=1, assigned_partitions=assigned, user_data=None)),
     )
 
 
@@ -233,10 +232,29 @@ def rhythm_of(gaps: Sequence[tuple[int, int]], repeats: Sequence[bool]) -> np.nd
 
 def replay(history: Iterable[Raw], context: Context = CONTEXT) -> tuple[Group, list[Event]]:
     """The group and all events after the whole history was read and the log is known past its end."""
-    records = placed(history)
+    return read(placed(history), context)
+
+
+def read(
+    records: Sequence[Raw], context: Context = CONTEXT, end_ms: int | None = None
+) -> tuple[Group, list[Event]]:
+    """The group and all events after these records in one batch; the log is known up to ``end_ms``."""
     group = Group(GROUP, context)
     events = group.apply(observed(records), now_ms=0)
-    end_ms = max((raw.at for raw in records), default=0) + 1
+    past_ms = max((raw.at for raw in records), default=0) + 1
+    return group, events + group.expire(past_ms if end_ms is None else end_ms)
+
+
+def read_in_batches(
+    batches: Iterable[Sequence[Raw]], context: Context, end_ms: int
+) -> tuple[Group, list[Event]]:
+    """The group and all events after these batches, with a restart from a snapshot after each."""
+    blob, events = Group(GROUP, context).snapshot(), []
+    for batch in batches:
+        group = Group.from_snapshot(GROUP, context, blob)
+        events += group.apply(observed(batch), 0)
+        blob = group.snapshot()
+    group = Group.from_snapshot(GROUP, context, blob)
     return group, events + group.expire(end_ms)
 
 
@@ -248,3 +266,9 @@ def facts(events: Iterable[Event]) -> list[Any]:
 def names(events: Iterable[Event]) -> list[str]:
     """The names of the events."""
     return [event.fact.NAME for event in events]
+
+
+def check(shown: Any, **expected: Any) -> None:
+    """Compares these fields of a fact or of a document."""
+    found = {name: shown[name] if isinstance(shown, dict) else getattr(shown, name) for name in expected}
+    assert found == expected, f"{found} != {expected}"

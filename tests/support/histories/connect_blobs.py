@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from groupreplay.codecs import (
-    ConnectAssignment,
-    ConnectMetadata,
-    ConnectorTasks,
-    MemberMetadata,
-    encode_connect_assignment,
-    encode_connect_metadata,
-)
+from groupreplay.codecs import ConnectAssignment, ConnectMetadata, ConnectorTasks, MemberMetadata, encode_blob
 
 URL = "http://10.0.0.1:8083/"
 OFFSET = 12
@@ -24,14 +17,14 @@ def tasks(**connectors: list[int]) -> tuple[ConnectorTasks, ...]:
 
 def metadata(version: int, allocation: bytes | None = None, config_offset: int = OFFSET) -> bytes:
     """The metadata with which a worker joins."""
-    return encode_connect_metadata(
+    return encode_blob(
         ConnectMetadata(version=version, url=URL, config_offset=config_offset, allocation=allocation)
     )
 
 
 def assignment(version: int, assigned: Any, revoked: Any = None) -> bytes:
     """The assignment that the leader computes."""
-    return encode_connect_assignment(
+    return encode_blob(
         ConnectAssignment(
             version=version,
             error=0,

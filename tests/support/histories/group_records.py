@@ -13,7 +13,7 @@ from typing import Any
 import support.histories.modern_builders as consumer
 from groupreplay.codecs import consumer as wire
 from groupreplay.codecs import share, streams
-from support.histories.builders import GROUP, Raw
+from support.histories.builders import Raw
 from support.histories.modern_builders import TOPIC_ID
 
 
@@ -49,10 +49,7 @@ class Consumer:
 
     def record(self, name: str, member_id: str | None = None, **fields: Any) -> Raw:
         """A record by the name of its type; a tombstone without fields."""
-        member = {} if member_id is None else {"member_id": member_id}
-        key = getattr(self.MODULE, f"{self.PREFIX}{name}Key")(group=GROUP, **member)
-        value = getattr(self.MODULE, f"{self.PREFIX}{name}Value")(version=0, **fields) if fields else None
-        return Raw(key, value)
+        return consumer.record(name, member_id, module=self.MODULE, prefix=self.PREFIX, **fields)
 
     def described(self, told: Described) -> Raw:
         """A member's metadata."""
@@ -128,10 +125,10 @@ class Share(Consumer):
         )
 
     def state_partitions(self, partitions: Sequence[int]) -> Raw:
-        """Type 15, which also has the topic's name."""
+        """Type 15: the topic, with its name, is being initialised."""
         topic = share.TopicPartitionsInfo(topic_id=TOPIC_ID, topic_name="t", partitions=tuple(partitions))
         return self.record(
-            "StatePartitionMetadata", initializing_topics=(), initialized_topics=(topic,), deleting_topics=()
+            "StatePartitionMetadata", initializing_topics=(topic,), initialized_topics=(), deleting_topics=()
         )
 
 

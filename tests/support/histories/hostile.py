@@ -21,10 +21,10 @@ from groupreplay.codecs import (
     Key,
     OffsetCommitKey,
     OffsetCommitValue,
+    Subscription,
     Value,
-    encode_assignment,
+    encode_blob,
     encode_key,
-    encode_subscription,
     encode_value,
 )
 from groupreplay.codecs.classic import MemberMetadata
@@ -203,15 +203,13 @@ class _Writer:
             if hasattr(blob, "topics")
             else ()
         )
-        return encode_assignment(replace(blob, topics=topics) if topics else blob)
+        return encode_blob(replace(blob, topics=topics) if topics else blob)
 
     def _subscription(self) -> bytes:
-        from groupreplay.codecs import Subscription
-
         random = self._random
         if random.random() < 0.2:
             return random.randbytes(random.choice((0, 1, 2, 7, 40)))
-        return encode_subscription(random_blob(random, Subscription))
+        return encode_blob(random_blob(random, Subscription))
 
     def _injured(self, data: bytes, share: float) -> bytes:
         """A few bytes changed, of some."""

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
-from groupreplay.codecs import ZERO_UUID, Key, uuid_bytes
+from groupreplay.codecs import ZERO_UUID, consumer, uuid_bytes
 from groupreplay.codecs.consumer import (
     ClassicMemberMetadata,
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMemberMetadataValue,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
     OwnedTopicPartitions,
     TopicIdPartitions,
 )
@@ -38,10 +29,23 @@ def operation(at: int, *records: Raw | Sequence[Raw]) -> list[Raw]:
     return [replace(raw, at=at) for raw in flat]
 
 
+def record(
+    name: str,
+    member_id: str | None = None,
+    *,
+    module: ModuleType = consumer,
+    prefix: str = "ConsumerGroup",
+    **fields: Any,
+) -> Raw:
+    """A record by the name of its type; a tombstone without fields."""
+    member = {} if member_id is None else {"member_id": member_id}
+    key = getattr(module, f"{prefix}{name}Key")(group=GROUP, **member)
+    return Raw(key, getattr(module, f"{prefix}{name}Value")(version=0, **fields) if fields else None)
+
+
 def group_epoch(number: int, metadata_hash: int = 7) -> Raw:
     """Type 3."""
-    value = ConsumerGroupMetadataValue(version=0, epoch=number, metadata_hash=metadata_hash)
-    return Raw(ConsumerGroupMetadataKey(group=GROUP), value)
+    return record("Metadata", epoch=number, metadata_hash=metadata_hash)
 
 
 def described(
@@ -55,8 +59,10 @@ def described(
     classic: bool = False,
 ) -> Raw:
     """Type 5."""
-    value = ConsumerGroupMemberMetadataValue(
-        version=0,
+    classic_part = ClassicMemberMetadata(session_timeout_ms=10_000, supported_protocols=())
+    return record(
+        "MemberMetadata",
+        member_id,
         instance_id=instance_id,
         rack_id=None,
         client_id=client_id or f"client-{member_id}",
@@ -65,24 +71,19 @@ def described(
         subscribed_topic_regex=regex,
         rebalance_timeout_ms=rebalance_ms,
         server_assignor=None,
-        classic_member_metadata=ClassicMemberMetadata(session_timeout_ms=10_000, supported_protocols=())
-        if classic
-        else None,
+        classic_member_metadata=classic_part if classic else None,
     )
-    return Raw(ConsumerGroupMemberMetadataKey(group=GROUP, member_id=member_id), value)
 
 
 def target_epoch(number: int) -> Raw:
     """Type 6."""
-    value = ConsumerGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=number)
-    return Raw(ConsumerGroupTargetAssignmentMetadataKey(group=GROUP), value)
+    return record("TargetAssignmentMetadata", assignment_epoch=number)
 
 
 def target(member_id: str, partitions: Sequence[int]) -> Raw:
     """Type 7."""
     topics = (TopicIdPartitions(topic_id=TOPIC_ID, partitions=tuple(partitions)),)
-    value = ConsumerGroupTargetAssignmentMemberValue(version=0, topic_partitions=topics)
-    return Raw(ConsumerGroupTargetAssignmentMemberKey(group=GROUP, member_id=member_id), value)
+    return record("TargetAssignmentMember", member_id, topic_partitions=topics)
 
 
 def current(
@@ -97,21 +98,18 @@ def current(
     """Type 8."""
 
     def owned(numbers: Sequence[int]) -> tuple[OwnedTopicPartitions, ...]:
-        return (
-            (OwnedTopicPartitions(topic_id=TOPIC_ID, partitions=tuple(numbers), assignment_epochs=None),)
-            if numbers
-            else ()
-        )
+        held = OwnedTopicPartitions(topic_id=TOPIC_ID, partitions=tuple(numbers), assignment_epochs=None)
+        return (held,) if numbers else ()
 
-    value = ConsumerGroupCurrentMemberAssignmentValue(
-        version=0,
+    return record(
+        "CurrentMemberAssignment",
+        member_id,
         member_epoch=epoch,
         previous_member_epoch=previous,
         state=state,
         assigned_partitions=owned(partitions),
         partitions_pending_revocation=owned(revoking),
     )
-    return Raw(ConsumerGroupCurrentMemberAssignmentKey(group=GROUP, member_id=member_id), value)
 
 
 def resolved(regex: str, *topics: str) -> Raw:
@@ -127,22 +125,13 @@ def regex_tombstone(regex: str) -> Raw:
 
 def left(member_id: str) -> list[Raw]:
     """The tombstones of a member, in the coordinator's order: 8, 7, 5."""
-    keys: list[Key] = [
-        ConsumerGroupCurrentMemberAssignmentKey(group=GROUP, member_id=member_id),
-        ConsumerGroupTargetAssignmentMemberKey(group=GROUP, member_id=member_id),
-        ConsumerGroupMemberMetadataKey(group=GROUP, member_id=member_id),
-    ]
-    return [Raw(key, None) for key in keys]
+    names = ("CurrentMemberAssignment", "TargetAssignmentMember", "MemberMetadata")
+    return [record(name, member_id) for name in names]
 
 
 def ended() -> list[Raw]:
     """The tombstones of the group itself: 6, 4, 3."""
-    keys: list[Key] = [
-        ConsumerGroupTargetAssignmentMetadataKey(group=GROUP),
-        ConsumerGroupPartitionMetadataKey(group=GROUP),
-        ConsumerGroupMetadataKey(group=GROUP),
-    ]
-    return [Raw(key, None) for key in keys]
+    return [record(name) for name in ("TargetAssignmentMetadata", "PartitionMetadata", "Metadata")]
 
 
 def first_join(member_id: str = "a", *, at: int = 1_000, epoch: int = 2, **fields: object) -> list[Raw]:
@@ -155,3 +144,16 @@ def first_join(member_id: str = "a", *, at: int = 1_000, epoch: int = 2, **field
         target_epoch(epoch),
         current(member_id, epoch, [0, 1]),
     )
+
+
+def handover(at: int) -> list[Raw]:
+    """Member ``a`` of ``first_join`` has been asked to give up a partition to ``b``, and has not answered."""
+    return [
+        *first_join(at=at),
+        *operation(at + 1_000, described("b"), group_epoch(3)),
+        *operation(
+            at + 2_000,
+            *(target("a", [0]), target("b", [1]), target_epoch(3)),
+            *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
+        ),
+    ]

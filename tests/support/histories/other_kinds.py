@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from groupreplay.codecs import share, streams
+from groupreplay.codecs import streams
 from groupreplay.codecs.consumer import TopicIdPartitions
-from support.histories.builders import GROUP, Raw
+from support.histories.builders import Raw
+from support.histories.group_records import Share, Streams
 from support.histories.modern_builders import TOPIC_ID, operation
 
 
@@ -14,33 +15,16 @@ def share_group(at: int) -> list[Raw]:
     def topic(*partitions: int) -> tuple[TopicIdPartitions, ...]:
         return (TopicIdPartitions(topic_id=TOPIC_ID, partitions=partitions),)
 
-    member = {"group": GROUP, "member_id": "a"}
+    client = {"rack_id": "r-1", "client_id": "app", "client_host": "/h"}
+    epochs = {"member_epoch": 2, "previous_member_epoch": 1}
+    record = Share().record
     return operation(
         at,
-        Raw(
-            share.ShareGroupMemberMetadataKey(**member),
-            share.ShareGroupMemberMetadataValue(
-                version=0, rack_id="r-1", client_id="app", client_host="/h", subscribed_topic_names=("t",)
-            ),
-        ),
-        Raw(
-            share.ShareGroupMetadataKey(group=GROUP),
-            share.ShareGroupMetadataValue(version=0, epoch=3, metadata_hash=7),
-        ),
-        Raw(
-            share.ShareGroupTargetAssignmentMemberKey(**member),
-            share.ShareGroupTargetAssignmentMemberValue(version=0, topic_partitions=topic(0)),
-        ),
-        Raw(
-            share.ShareGroupTargetAssignmentMetadataKey(group=GROUP),
-            share.ShareGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=3),
-        ),
-        Raw(
-            share.ShareGroupCurrentMemberAssignmentKey(**member),
-            share.ShareGroupCurrentMemberAssignmentValue(
-                version=0, member_epoch=2, previous_member_epoch=1, state=0, assigned_partitions=topic(0, 1)
-            ),
-        ),
+        record("MemberMetadata", "a", **client, subscribed_topic_names=("t",)),
+        record("Metadata", epoch=3, metadata_hash=7),
+        record("TargetAssignmentMember", "a", topic_partitions=topic(0)),
+        record("TargetAssignmentMetadata", assignment_epoch=3),
+        record("CurrentMemberAssignment", "a", **epochs, state=0, assigned_partitions=topic(0, 1)),
     )
 
 
@@ -55,55 +39,24 @@ def streams_group(at: int) -> list[Raw]:
     def task(subtopology: str, *partitions: int) -> tuple[streams.TaskIds, ...]:
         return (streams.TaskIds(subtopology_id=subtopology, partitions=partitions),)
 
-    member = {"group": GROUP, "member_id": "a"}
+    client = {"instance_id": None, "rack_id": None, "client_id": "app", "client_host": "/h"}
+    target = {"active_tasks": task("0", 0, 1), "standby_tasks": (), "warmup_tasks": task("1", 2)}
+    current = {"active_tasks": owned("0", 0), "standby_tasks": owned("1", 3), "warmup_tasks": ()}
+    record = Streams().record
     return operation(
         at,
-        Raw(
-            streams.StreamsGroupMemberMetadataKey(**member),
-            streams.StreamsGroupMemberMetadataValue(
-                version=0,
-                instance_id=None,
-                rack_id=None,
-                client_id="app",
-                client_host="/h",
-                topology_epoch=4,
-                process_id="p-1",
-                client_tags=(),
-            ),
-        ),
-        Raw(
-            streams.StreamsGroupTopologyKey(group=GROUP),
-            streams.StreamsGroupTopologyValue(version=0, epoch=4, subtopologies=()),
-        ),
-        Raw(
-            streams.StreamsGroupMetadataKey(group=GROUP),
-            streams.StreamsGroupMetadataValue(
-                version=0, epoch=3, metadata_hash=7, validated_topology_epoch=4
-            ),
-        ),
-        Raw(
-            streams.StreamsGroupTargetAssignmentMemberKey(**member),
-            streams.StreamsGroupTargetAssignmentMemberValue(
-                version=0, active_tasks=task("0", 0, 1), standby_tasks=(), warmup_tasks=task("1", 2)
-            ),
-        ),
-        Raw(
-            streams.StreamsGroupTargetAssignmentMetadataKey(group=GROUP),
-            streams.StreamsGroupTargetAssignmentMetadataValue(version=0, assignment_epoch=3),
-        ),
-        Raw(
-            streams.StreamsGroupCurrentMemberAssignmentKey(**member),
-            streams.StreamsGroupCurrentMemberAssignmentValue(
-                version=0,
-                member_epoch=2,
-                previous_member_epoch=1,
-                state=1,
-                active_tasks=owned("0", 0),
-                standby_tasks=owned("1", 3),
-                warmup_tasks=(),
-                active_tasks_pending_revocation=(),
-                standby_tasks_pending_revocation=(),
-                warmup_tasks_pending_revocation=(),
-            ),
+        record("MemberMetadata", "a", **client, topology_epoch=4, process_id="p-1", client_tags=()),
+        record("Topology", epoch=4, subtopologies=()),
+        record("Metadata", epoch=3, metadata_hash=7, validated_topology_epoch=4),
+        record("TargetAssignmentMember", "a", **target),
+        record("TargetAssignmentMetadata", assignment_epoch=3),
+        record(
+            "CurrentMemberAssignment",
+            "a",
+            member_epoch=2,
+            previous_member_epoch=1,
+            state=1,
+            **current,
+            **{f"{name}_pending_revocation": () for name in current},
         ),
     )

@@ -9,7 +9,7 @@ from typing import Any
 from groupreplay.codecs import REGISTRY, Key, Value
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.primitives import Blob, Number, Text, Uuid, WireType
-from groupreplay.codecs.schema import EARLY, Struct, Versioned, wires
+from groupreplay.codecs.schema import EARLY, Versioned, wires
 
 #: Around the lengths where the varint in front grows, and Kafka's longest string.
 _LENGTHS = (0, 1, 2, 62, 63, 64, 126, 127, 128, 129)
@@ -85,12 +85,8 @@ def _content(random: Random, kind: WireType, layout: int) -> Any:
                 many = min(many, 4)
             return tuple(_content(random, kind.element, layout) for _ in range(many))
         case Nested():
-            return _structure(random, kind.message, layout)
+            return random_message(random, kind.message, layout)
     raise TypeError(kind)
-
-
-def _structure(random: Random, message: type[Struct], layout: int) -> Any:
-    return random_message(random, message, layout)
 
 
 def _number(random: Random, kind: Number) -> int:

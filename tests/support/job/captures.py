@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import click
 import pyarrow as pa
 from click.testing import CliRunner, Result
 
@@ -23,31 +24,20 @@ ERA = "era-1"
 
 def raw(history: Iterable[Record], *, partition: int = PARTITION) -> list[Raw]:
     """A history of one group as the bytes of its records."""
-    return [
-        Raw(
-            partition,
-            record.offset,
-            record.at,
-            encode_key(record.key),
-            None if record.value is None else encode_value(record.value),
-        )
-        for record in placed(history)
-    ]
+    return [Raw(partition, one.offset, one.at, *in_bytes(one)) for one in placed(history)]
 
 
-def rows_batch(rows: Sequence[Raw]) -> pa.RecordBatch:
+def in_bytes(record: Record) -> tuple[bytes, bytes | None]:
+    """Key and value of a record."""
+    return encode_key(record.key), None if record.value is None else encode_value(record.value)
+
+
+def rows_batch(rows: Sequence[Raw], topic: str = OFFSETS_TOPIC) -> pa.RecordBatch:
     """Records with the columns of a capture."""
-    columns = [
-        [OFFSETS_TOPIC] * len(rows),
-        [row.partition for row in rows],
-        [row.offset for row in rows],
-        [row.timestamp_ms for row in rows],
-        [0] * len(rows),
-        [row.key for row in rows],
-        [row.value for row in rows],
-    ]
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, ROW_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)
+    cells = [(topic, one.partition, one.offset, one.timestamp_ms, 0, one.key, one.value) for one in rows]
+    return pa.RecordBatch.from_pylist(
+        [dict(zip(ROW_SCHEMA.names, row, strict=True)) for row in cells], ROW_SCHEMA
+    )
 
 
 def write_capture(
@@ -73,3 +63,10 @@ def invoke(*words: object, env: Mapping[str, str | None] | None = None) -> Resul
     """Runs ``groupreplay`` with these words, as a process would, with nobody's configuration."""
     clean: dict[str, str | None] = {"XDG_CONFIG_HOME": "/nonexistent", "GROUPREPLAY_BOOTSTRAP_SERVER": None}
     return CliRunner().invoke(cli, [str(word) for word in words], env={**clean, **(env or {})})
+
+
+def parsed(words: Sequence[str]) -> click.Context:
+    """The parsed flags of a command, which is not run."""
+    command = cli.get_command(click.Context(cli), words[0])
+    assert command is not None
+    return command.make_context(words[0], list(words[1:]))

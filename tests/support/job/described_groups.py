@@ -12,9 +12,7 @@ from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import TopicIdentity
 from support.histories.builders import commit, generation, member
-from support.histories.modern_builders import (
-    TOPIC,
-)
+from support.histories.modern_builders import TOPIC
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
 
 AT = 1_767_225_600_000

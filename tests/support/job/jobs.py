@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -16,19 +15,22 @@ from typing import Any, NamedTuple
 import psutil
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw
+from support.job.captures import in_bytes
 from support.kafka.waiting import wait_until
 
 #: Generous, because a machine may run several brokers at once; nothing waits longer than it must.
 PATIENCE_SECONDS = 240.0
 
+#: The kinds of the output topics, as ``TopicNames`` has them.
+KINDS = ("events", "states", "dead_letters", "job", "probes")
 Json = dict[str, Any]
 
 
@@ -42,9 +44,12 @@ class Message(NamedTuple):
 
 def topic_names(prefix: str) -> TopicNames:
     """Five topics of one test."""
-    return TopicNames(
-        **{name: f"{prefix}-{name}" for name in ("events", "states", "dead_letters", "job", "probes")}
-    )
+    return TopicNames(**{kind: f"{prefix}-{kind}" for kind in KINDS})
+
+
+def topic_flags(topics: TopicNames) -> list[str]:
+    """The flags of ``run`` that name the topics."""
+    return [word for kind in KINDS for word in (f"--{kind.replace('_', '-')}-topic", getattr(topics, kind))]
 
 
 class RunningJob:
@@ -59,9 +64,7 @@ class RunningJob:
         command = [sys.executable, "-m", "groupreplay.streaming", "run"]
         command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
         command += ["--master", "local[2,4]", "--shuffle-partitions", "2", "--trigger", "1"]
-        for name in ("events", "states", "dead_letters", "job", "probes"):
-            command += [f"--{name.replace('_', '-')}-topic", getattr(self.topics, name)]
-        return GuardedProcess([*command, *self._flags], self.log)
+        return GuardedProcess([*command, *topic_flags(self.topics), *self._flags], self.log)
 
     def wait_until(self, condition: Callable[[], object]) -> None:
         """Waits for the condition as long as the job lives."""
@@ -75,14 +78,10 @@ class RunningJob:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.process.tail(40)}") from None
 
-    def wait_caught_up(self, after_ms: int) -> None:
-        """Waits until everything written before this moment has been applied, by the job's own word."""
-        self.wait_until(lambda: any(beat >= after_ms for beat in self.caught_up()))
-
-    def caught_up(self) -> list[int]:
-        """The caught-up times of this job's heartbeats."""
-        beats = [json.loads(one.value or b"{}") for one in read_topic(self.server, self.topics.probes)]
-        return [beat["caught_up_ms"] for beat in beats if beat.get("caught_up_ms")]
+    def wait_caught_up(self) -> None:
+        """Waits until everything written before this call has been applied, by the job's own word."""
+        called_ms = now_ms()
+        self.wait_until(lambda: has_caught_up(self.server, self.topics, called_ms))
 
     def kill(self) -> None:
         """Kills the driver alone, as the kernel does when memory runs out."""
@@ -116,11 +115,7 @@ class RunningJob:
 
     def events(self) -> dict[str, Json]:
         """The events by id; repeats must be equal but for the time of emission."""
-        events: dict[str, Json] = {}
-        for message in read_topic(self.server, self.topics.events):
-            event = comparable(json.loads(message.value or b""))
-            assert events.setdefault(event["id"], event) == event
-        return events
+        return read_events(self.server, self.topics)
 
     def documents(self) -> dict[str, Json]:
         """The latest document of each group that has one."""
@@ -152,9 +147,28 @@ def comparable(event: Json) -> Json:
     return {name: value for name, value in event.items() if name != "recordedtime"} | {"data": data}
 
 
-def read_topic(server: str, topic: str) -> list[Message]:
+def has_caught_up(server: str, topics: TopicNames, after_ms: int) -> bool:
+    """Whether a job's heartbeats say that it has applied everything up to this moment."""
+    return any((beat.get("caught_up_ms") or 0) >= after_ms for beat in read_json(server, topics.probes))
+
+
+def read_events(server: str, topics: TopicNames) -> dict[str, Json]:
+    """The events by id; repeats must be equal but for the time of emission."""
+    events: dict[str, Json] = {}
+    for event in map(comparable, read_json(server, topics.events)):
+        assert events.setdefault(event["id"], event) == event
+    return events
+
+
+def read_json(server: str, topic: str) -> list[Json]:
+    """The values of a topic at this moment; a tombstone is an empty object."""
+    return [json.loads(one.value or b"{}") for one in read_topic(server, topic)]
+
+
+def read_topic(server: str, topic: str, isolation: str = "read_committed") -> list[Message]:
     """Everything that is in a topic at this moment; nothing when the topic does not exist yet."""
-    with closing(Connection(Cluster(bootstrap_servers=server)).consumer()) as consumer:
+    cluster = Cluster(bootstrap_servers=server)
+    with closing(Connection(cluster).consumer(isolation)) as consumer:
         known = consumer.list_topics(timeout=30).topics.get(topic)
         partitions = [] if known is None else list(known.partitions)
         spans = {partition: _span(consumer, topic, partition) for partition in partitions}
@@ -224,26 +238,17 @@ def interleaved(
 
     Records of one group with the same time stay neighbours: they are one operation.
     """
-    by_time: defaultdict[tuple[int, str], list[Raw]] = defaultdict(list)
-    for group, history in histories.items():
-        for raw in history:
-            by_time[raw.at, group].append(raw)
+    records = [(raw.at, group, raw) for group, history in histories.items() for raw in history]
     return [
         (
             partition_for(group, partitions),
-            encode_key(replace(raw.key, group=group)),
-            None if raw.value is None else encode_value(raw.value),
+            *in_bytes(replace(raw, key=replace(raw.key, group=group))),
             start_ms + at,
         )
-        for (at, group), raws in sorted(by_time.items(), key=lambda entry: entry[0])
-        for raw in raws
+        for at, group, raw in sorted(records, key=lambda one: one[:2])
     ]
 
 
-def commit_once(server: str, group: str) -> None:
-    """Creates a group by committing an offset, as a tool does."""
-    consumer = Consumer({"bootstrap.servers": server, "group.id": group})
-    try:
-        consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
-    finally:
-        consumer.close()
+def last_batch(checkpoint: Path) -> int:
+    """The number of the last batch that is finished; -1 before the first."""
+    return max((int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdigit()), default=-1)

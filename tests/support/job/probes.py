@@ -15,8 +15,8 @@ from groupreplay.streaming.contract.probe_messages import (
     RoundSummary,
     encode_message,
 )
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
-from support.job.captures import CLUSTER_ID
+from support.histories.raw_records import Raw
+from support.job.captures import CLUSTER_ID, rows_batch
 
 PROBES = "group-probes"
 
@@ -72,15 +72,5 @@ def moment(message: ProbeMessage) -> int:
 
 def probes_batch(messages: Sequence[ProbeMessage | tuple[bytes | None, bytes | None]]) -> pa.RecordBatch:
     """Messages, or raw keys and values, one after the other, with the columns of a capture."""
-    raw = [one if isinstance(one, tuple) else encode_message(one) for one in messages]
-    columns = [
-        [PROBES] * len(raw),
-        [0] * len(raw),
-        list(range(len(raw))),
-        [0 if isinstance(one, tuple) else moment(one) for one in messages],
-        [0] * len(raw),
-        [key for key, _ in raw],
-        [value for _, value in raw],
-    ]
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, ROW_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)
+    raw = [(0, *one) if isinstance(one, tuple) else (moment(one), *encode_message(one)) for one in messages]
+    return rows_batch([Raw(0, place, *one) for place, one in enumerate(raw)], PROBES)

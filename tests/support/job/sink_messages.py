@@ -14,17 +14,17 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.document import encode_document
 from groupreplay.state.output.envelope import cloud_event
-from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES
 from groupreplay.streaming.job.job_status import JobReport
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from groupreplay.streaming.spark.query import OBSERVED_READ
 from support.histories.builders import GROUP, generation, member
 from support.histories.probed import PROBING, START, TWO, rounds, told
+from support.job.probes import summed_up
 from support.job.progress import IDENTITY, batch
 
-#: Probes see the group rebalancing from here on, and it is stuck from so much later on.
+#: Probes see the group rebalancing from here on.
 SINCE_MS = START + 10_000
-STUCK_AFTER_MS = 180_000
 CLUSTER = PROBING.cluster_id
 
 
@@ -53,6 +53,16 @@ def events(
         ).value
         for one in said
     ]
+
+
+def counted(
+    values: Iterable[bytes], written_ms: int = START, into: TopicsSnapshot | None = None
+) -> TopicsSnapshot:
+    """A snapshot (a new one, if none is given) that has read these events."""
+    snapshot = TopicsSnapshot() if into is None else into
+    for value in values:
+        snapshot.take_event(value, written_ms)
+    return snapshot
 
 
 def stable() -> tuple[Group, list[Event]]:
@@ -87,13 +97,6 @@ def job_document(at_ms: int, **changes: Any) -> bytes:
     report.take([batch(3, {0: 5}, observedMetrics={OBSERVED_READ: types})])
     report.ends = {0: 7}
     report.caught_up_ms = at_ms - 1_000
-    report.last_round = RoundSummary(
-        cluster_id=CLUSTER,
-        taken_ms=at_ms - 2_000,
-        brokers={1: None, 2: "timed out"},
-        rights="ok",
-        partitions={},
-        partition_count=None,
-        groups=1,
-    )
+    summary = summed_up(at=at_ms - 2_000, brokers={1: None, 2: "timed out"}, partitions={}, count=None)
+    report.last_round = msgspec.structs.replace(summary, cluster_id=CLUSTER, groups=1)
     return msgspec.json.encode({**msgspec.to_builtins(report.document(at_ms)), **changes})

@@ -7,11 +7,11 @@ after the first part.
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+from msgspec import convert, to_builtins
 
 from groupreplay.state import Context
 from groupreplay.streaming.contract.output import Output, OutputRow
@@ -19,17 +19,11 @@ from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from support.histories.raw_records import Raw, batches
+from support.job.probes import PROBES
 from support.paths import ROOT
 
 FILE = ROOT / "tests" / "golden" / "stored_states.json"
-PROBES_TOPIC = "group-probes"
-CONTEXT = Context(
-    cluster_id="c",
-    era="e",
-    complete_since_ms=1,
-    member_events=True,
-    probing=True,
-)
+CONTEXT = Context(cluster_id="c", era="e", complete_since_ms=1, member_events=True, probing=True)
 
 Json = dict[str, Any]
 
@@ -42,7 +36,7 @@ def load() -> Json:
 
 def part(log: Iterable[Raw], probes: Iterable[Raw], until_ms: int) -> Json:
     """One half of a history in JSON; after it the log is known up to ``until_ms``."""
-    return {"log": list(map(_to_json, log)), "probes": list(map(_to_json, probes)), "until_ms": until_ms}
+    return {"log": to_builtins(list(log)), "probes": to_builtins(list(probes)), "until_ms": until_ms}
 
 
 def replay_half(key: str, blob: bytes | None, half: Json) -> tuple[bytes | None, list[OutputRow]]:
@@ -50,7 +44,7 @@ def replay_half(key: str, blob: bytes | None, half: Json) -> tuple[bytes | None,
     packed = [
         blob
         for row in _packed(half)
-        for name, blob in _pairs(row)
+        for name, blob in zip(row["key"].to_pylist(), row["packed"].to_pylist(), strict=True)
         if name == key.encode() and blob is not None
     ]
     rows: list[OutputRow] = []
@@ -62,36 +56,16 @@ def replay_half(key: str, blob: bytes | None, half: Json) -> tuple[bytes | None,
 
 def bodies_of(rows: Sequence[OutputRow]) -> list[Json | None]:
     """Events and documents without their time of emission."""
-    bodies = [None if row.value is None else json.loads(row.value) for row in rows]
-    for body in bodies:
-        if body is not None:
-            body.pop("recordedtime", None)
-    return bodies
+    bodies = (None if row.value is None else json.loads(row.value) for row in rows)
+    return [body and {name: body[name] for name in body if name != "recordedtime"} for body in bodies]
 
 
 def events(rows: Sequence[OutputRow]) -> list[Json]:
     """The events alone."""
-    return [
-        body for body in bodies_of([row for row in rows if row.output is Output.EVENTS]) if body is not None
-    ]
+    return [body for body in bodies_of([row for row in rows if row.output is Output.EVENTS]) if body]
 
 
 def _packed(half: Json) -> Iterator[pa.RecordBatch]:
-    probes = list(map(_from_json, half["probes"]))
-    yield from pack_probes(batches(probes), ProbeFilter(topic=PROBES_TOPIC, cluster_id=CONTEXT.cluster_id))
-    yield from pack(batches(list(map(_from_json, half["log"]))))
-
-
-def _pairs(batch: pa.RecordBatch) -> Iterator[tuple[bytes, bytes | None]]:
-    return zip(batch["key"].to_pylist(), batch["packed"].to_pylist(), strict=True)
-
-
-def _to_json(record: Raw) -> list[Any]:
-    return [
-        *record[:3],
-        *(None if one is None else b64encode(one).decode() for one in (record.key, record.value)),
-    ]
-
-
-def _from_json(record: list[Any]) -> Raw:
-    return Raw(*record[:3], *(None if one is None else b64decode(one) for one in record[3:]))
+    log, probes = (convert(half[name], list[Raw]) for name in ("log", "probes"))
+    yield from pack_probes(batches(probes), ProbeFilter(topic=PROBES, cluster_id=CONTEXT.cluster_id))
+    yield from pack(batches(log))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from collections import Counter
@@ -17,11 +16,9 @@ from confluent_kafka import Producer
 from groupreplay.state import Severity
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.job.captures import invoke
 from support.job.jobs import read_topic
-from support.kafka.waiting import wait_until
-
-Json = dict[str, Any]
+from support.job.replays import Json, event_name, replayed_topics
+from support.kafka.waiting import in_background, wait_until
 
 
 @dataclass(frozen=True)
@@ -46,10 +43,7 @@ class Watch:
 
     def replay(self, *flags: str) -> Heard:
         """What the log and the probes say up to this moment."""
-        words = ("replay", "--bootstrap-server", self.servers, "--probes-topic", self.topic, "-o", "jsonl")
-        done = invoke(*words, "--sink-bootstrap-server", self.sink, *flags)
-        assert done.exit_code == 0, done.output
-        return Heard([json.loads(line) for line in done.stdout.splitlines()])
+        return Heard(replayed_topics(self.servers, self.topic, "--sink-bootstrap-server", self.sink, *flags))
 
 
 @contextmanager
@@ -76,17 +70,17 @@ class Heard:
         return [
             one["data"]
             for one in self.events
-            if one["data"]["group_id"] == group and (not name or _name(one) == name)
+            if one["data"]["group_id"] == group and (not name or event_name(one) == name)
         ]
 
     def counts(self, group: str) -> Counter[str]:
         """How often each event was said of a group."""
-        return Counter(_name(one) for one in self.events if one["data"]["group_id"] == group)
+        return Counter(event_name(one) for one in self.events if one["data"]["group_id"] == group)
 
     def alarms(self, group: str | None) -> list[tuple[str, str, str]]:
         """The conditions of a group (None: of the job): name, severity and status, in order."""
         return [
-            (_name(one), one["severitytext"], one["data"]["status"])
+            (event_name(one), one["severitytext"], one["data"]["status"])
             for one in self.events
             if one["data"]["group_id"] == group and "condition_id" in one["data"]
         ]
@@ -94,33 +88,24 @@ class Heard:
     def severe(self) -> list[tuple[str | None, str, str]]:
         """Everything of WARN or above, facts and conditions: group, name, severity."""
         return [
-            (one["data"]["group_id"], _name(one), one["severitytext"])
+            (one["data"]["group_id"], event_name(one), one["severitytext"])
             for one in self.events
             if one["severitynumber"] >= Severity.WARN
         ]
 
 
-def _name(event: Json) -> str:
-    return str(event["type"]).removeprefix("groupreplay.").removesuffix(".v1")
-
-
 @contextmanager
 def producing(servers: str, topics: dict[str, int], every_seconds: float = 0.25) -> Iterator[None]:
     """Messages into every partition of these topics, so that there is something to commit."""
-    producer, done = Producer({"bootstrap.servers": servers, "log_level": 0}), threading.Event()
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
 
-    def run() -> None:
+    def run(done: threading.Event) -> None:
         while not done.wait(every_seconds):
             for topic, partitions in topics.items():
                 for partition in range(partitions):
                     producer.produce(topic, b"x", partition=partition)
             producer.poll(0)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
         producer.flush(10)
+
+    with in_background(run):
+        yield

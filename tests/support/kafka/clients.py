@@ -1,10 +1,36 @@
-"""Consumers with the settings that most tests need."""
+"""Clients with the settings that most tests need."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from typing import Any
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+from groupreplay.streaming.demo.scenario import create_topics
+
+
+def make_topics(servers: str, topics: Mapping[str, int]) -> AdminClient:
+    """Creates missing topics, by name and number of partitions; returns the client."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    create_topics(admin, topics)
+    return admin
+
+
+def set_configs(
+    servers: str, kind: ConfigResource.Type, names: Iterable[str], values: Mapping[str, object]
+) -> None:
+    """Sets the same values for all these groups or topics."""
+    entries = [
+        ConfigEntry(name, str(value), incremental_operation=AlterConfigOpType.SET)
+        for name, value in values.items()
+    ]
+    resources = [ConfigResource(kind, name, incremental_configs=entries) for name in names]
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    for result in admin.incremental_alter_configs(resources).values():
+        result.result(30)
 
 
 def new_consumer(servers: str, group: str, *topics: str, **settings: Any) -> Consumer:
@@ -21,3 +47,30 @@ def new_consumer(servers: str, group: str, *topics: str, **settings: Any) -> Con
     if topics:
         made.subscribe(list(topics))
     return made
+
+
+def commit_once(servers: str, group: str, *places: TopicPartition) -> None:
+    """Creates a group without members by committing offsets; without places, one of the topic ``orders``."""
+    with closing(new_consumer(servers, group)) as consumer:
+        consumer.commit(offsets=list(places) or [TopicPartition("orders", 0, 1)], asynchronous=False)
+
+
+def produce(
+    servers: str, topic: str, messages: Iterable[tuple[bytes | None, bytes]], partition: int = -1
+) -> None:
+    """Writes keys and values; without a partition the client chooses one."""
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    for key, value in messages:
+        producer.produce(topic, value, key, partition)
+    assert producer.flush(60) == 0
+
+
+def open_transaction(
+    servers: str, name: str, member: Consumer, place: TopicPartition, **settings: Any
+) -> Producer:
+    """A producer with an open transaction, in which an offset of the consumer's group is committed."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": name, "log_level": 0, **settings})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([place], member.consumer_group_metadata(), 30)
+    return producer

@@ -10,32 +10,24 @@ from typing import Any
 
 from support.kafka.kafka_classes import compiled
 
+#: Jackson writes the private fields of Kafka's descriptions, and enums as the tools print them.
 SOURCE = """
+import com.fasterxml.jackson.annotation.JsonAutoDetect;
+import com.fasterxml.jackson.annotation.PropertyAccessor;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.datatype.jdk8.Jdk8Module;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.AdminClient;
-import org.apache.kafka.clients.admin.ClassicGroupDescription;
-import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
-import org.apache.kafka.clients.admin.MemberDescription;
-import org.apache.kafka.clients.admin.ShareGroupDescription;
-import org.apache.kafka.clients.admin.ShareMemberDescription;
-import org.apache.kafka.clients.admin.StreamsGroupDescription;
-import org.apache.kafka.clients.admin.StreamsGroupMemberAssignment;
-import org.apache.kafka.clients.admin.StreamsGroupMemberDescription;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.KafkaFuture;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.GroupIdNotFoundException;
 
 public class AdminOracle {
@@ -43,6 +35,10 @@ public class AdminOracle {
     private AdminClient admin;
 
     public void open(String servers) {
+        mapper.registerModule(new Jdk8Module());
+        mapper.setVisibility(PropertyAccessor.ALL, JsonAutoDetect.Visibility.NONE);
+        mapper.setVisibility(PropertyAccessor.FIELD, JsonAutoDetect.Visibility.ANY);
+        mapper.enable(SerializationFeature.WRITE_ENUMS_USING_TO_STRING);
         Properties settings = new Properties();
         settings.put("bootstrap.servers", servers);
         admin = AdminClient.create(settings);
@@ -50,92 +46,6 @@ public class AdminOracle {
 
     public void close() {
         admin.close();
-    }
-
-    private void number(ObjectNode node, String name, Optional value) {
-        if (value.isPresent()) node.put(name, ((Integer) value.get()).intValue()); else node.putNull(name);
-    }
-
-    private void partitions(ObjectNode node, Collection all) {
-        for (Iterator i = all.iterator(); i.hasNext();) {
-            TopicPartition one = (TopicPartition) i.next();
-            ArrayNode numbers = (ArrayNode) node.get(one.topic());
-            if (numbers == null) numbers = node.putArray(one.topic());
-            numbers.add(one.partition());
-        }
-    }
-
-    private ObjectNode member(ArrayNode members, String id, Optional instance, String client, String host) {
-        ObjectNode node = members.addObject();
-        node.put("member_id", id);
-        node.put("instance_id", (String) instance.orElse(null));
-        node.put("client_id", client);
-        node.put("client_host", host);
-        return node;
-    }
-
-    private ObjectNode member(ArrayNode members, MemberDescription one) {
-        ObjectNode node = member(members, one.consumerId(), one.groupInstanceId(), one.clientId(), one.host());
-        number(node, "epoch", one.memberEpoch());
-        partitions(node.putObject("partitions"), one.assignment().topicPartitions());
-        return node;
-    }
-
-    private ArrayNode group(ObjectNode node, Object type, Object state, Optional epoch, Optional target) {
-        node.put("type", type.toString().toLowerCase());
-        node.put("state", state.toString());
-        number(node, "group_epoch", epoch);
-        number(node, "target_epoch", target);
-        return node.putArray("members");
-    }
-
-    private void consumer(ObjectNode node, ConsumerGroupDescription group) {
-        node.put("protocol", group.partitionAssignor());
-        ArrayNode members = group(
-            node, group.type(), group.groupState(), group.groupEpoch(), group.targetAssignmentEpoch());
-        for (Iterator m = group.members().iterator(); m.hasNext();)
-            member(members, (MemberDescription) m.next());
-    }
-
-    private void classic(ObjectNode node, ClassicGroupDescription group) {
-        ArrayNode members = group(node, "classic", group.state(), Optional.empty(), Optional.empty());
-        for (Iterator m = group.members().iterator(); m.hasNext();)
-            member(members, (MemberDescription) m.next());
-    }
-
-    private void share(ObjectNode node, ShareGroupDescription group) {
-        ArrayNode members = group(node, "share", group.groupState(), Optional.of(Integer.valueOf(group.groupEpoch())),
-            Optional.of(Integer.valueOf(group.targetAssignmentEpoch())));
-        for (Iterator m = group.members().iterator(); m.hasNext();) {
-            ShareMemberDescription one = (ShareMemberDescription) m.next();
-            ObjectNode made = member(members, one.consumerId(), Optional.empty(), one.clientId(), one.host());
-            made.put("epoch", one.memberEpoch());
-            partitions(made.putObject("partitions"), one.assignment().topicPartitions());
-        }
-    }
-
-    private void tasks(ObjectNode node, Collection all, String role) {
-        for (Iterator i = all.iterator(); i.hasNext();) {
-            StreamsGroupMemberAssignment.TaskIds one = (StreamsGroupMemberAssignment.TaskIds) i.next();
-            ArrayNode numbers = node.putArray(one.subtopologyId() + role);
-            for (Iterator n = one.partitions().iterator(); n.hasNext();)
-                numbers.add(((Integer) n.next()).intValue());
-        }
-    }
-
-    private void streams(ObjectNode node, StreamsGroupDescription group) {
-        ArrayNode members = group(node, "streams", group.groupState(),
-            Optional.of(Integer.valueOf(group.groupEpoch())),
-            Optional.of(Integer.valueOf(group.targetAssignmentEpoch())));
-        for (Iterator m = group.members().iterator(); m.hasNext();) {
-            StreamsGroupMemberDescription one = (StreamsGroupMemberDescription) m.next();
-            ObjectNode made = member(members, one.memberId(), one.instanceId(), one.clientId(), one.clientHost());
-            made.put("epoch", one.memberEpoch());
-            ObjectNode held = made.putObject("partitions");
-            tasks(held, one.assignment().activeTasks(), "");
-            tasks(held, one.assignment().standbyTasks(), " (standby)");
-            tasks(held, one.assignment().warmupTasks(), " (warmup)");
-        }
     }
 
     private KafkaFuture asked(String name, String kind) {
@@ -149,47 +59,28 @@ public class AdminOracle {
     }
 
     public String describe(Map kinds) throws Exception {
-        ArrayNode all = mapper.createArrayNode();
-        Map asked = new HashMap();
+        Map found = new HashMap();
         for (Iterator i = kinds.keySet().iterator(); i.hasNext();) {
             String name = (String) i.next();
-            asked.put(name, asked(name, (String) kinds.get(name)));
+            found.put(name, asked(name, (String) kinds.get(name)));
         }
-        for (Iterator i = asked.keySet().iterator(); i.hasNext();) {
-            String name = (String) i.next();
-            Object group;
+        for (Iterator i = found.entrySet().iterator(); i.hasNext();) {
+            Map.Entry entry = (Map.Entry) i.next();
             try {
-                group = ((KafkaFuture) asked.get(name)).get();
+                entry.setValue(((KafkaFuture) entry.getValue()).get());
             } catch (ExecutionException e) {
-                if (e.getCause() instanceof GroupIdNotFoundException) continue;
-                throw e;
+                if (!(e.getCause() instanceof GroupIdNotFoundException)) throw e;
+                i.remove();
             }
-            ObjectNode node = all.addObject();
-            node.put("group_id", name);
-            if (group instanceof ShareGroupDescription) share(node, (ShareGroupDescription) group);
-            else if (group instanceof StreamsGroupDescription) streams(node, (StreamsGroupDescription) group);
-            else if (group instanceof ClassicGroupDescription) classic(node, (ClassicGroupDescription) group);
-            else consumer(node, (ConsumerGroupDescription) group);
         }
-        return all.toString();
+        return mapper.writeValueAsString(found);
     }
 
     public String offsets(List groups) throws Exception {
         Map specs = new HashMap();
         for (Iterator i = groups.iterator(); i.hasNext();)
             specs.put(i.next(), new ListConsumerGroupOffsetsSpec());
-        Map offsets = (Map) admin.listConsumerGroupOffsets(specs).all().get();
-        ObjectNode all = mapper.createObjectNode();
-        for (Iterator i = groups.iterator(); i.hasNext();) {
-            String name = (String) i.next();
-            ObjectNode committed = all.putObject(name);
-            for (Iterator o = ((Map) offsets.get(name)).entrySet().iterator(); o.hasNext();) {
-                Map.Entry entry = (Map.Entry) o.next();
-                OffsetAndMetadata offset = (OffsetAndMetadata) entry.getValue();
-                if (offset != null) committed.put(entry.getKey().toString(), offset.offset());
-            }
-        }
-        return all.toString();
+        return mapper.writeValueAsString(admin.listConsumerGroupOffsets(specs).all().get());
     }
 }
 """
@@ -203,7 +94,6 @@ class KafkaAdmin:
         oracle.open(servers)
 
     def close(self) -> None:
-        """Closes the Admin client."""
         self._oracle.close()
 
     def describe(self, types: Mapping[str, str], *, offsets: bool = False) -> dict[str, dict[str, Any]]:
@@ -217,13 +107,45 @@ class KafkaAdmin:
 
         # The converters need the gateway's client, which every Java object knows.
         asked = MapConverter().convert(dict(types), self._oracle._gateway_client)
-        found = {one["group_id"]: one for one in json.loads(self._oracle.describe(asked))}
+        descriptions = json.loads(self._oracle.describe(asked))
+        found = {name: _described(one, types[name]) for name, one in descriptions.items()}
         if offsets:
             committing = [name for name in found if types[name] != "share"]
             names = ListConverter().convert(committing, self._oracle._gateway_client)
             for name, committed in json.loads(self._oracle.offsets(names)).items():
-                found[name]["offsets"] = committed
+                found[name]["offsets"] = {place: at["offset"] for place, at in committed.items() if at}
         return found
+
+
+def _described(group: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {
+        "type": group.get("type", kind).lower(),
+        "state": group.get("groupState") or group["state"],
+        "protocol": group.get("partitionAssignor"),
+        "group_epoch": group.get("groupEpoch"),
+        "target_epoch": group.get("targetAssignmentEpoch"),
+        "members": [
+            {
+                "member_id": one["memberId"],
+                "instance_id": one.get("groupInstanceId") or one.get("instanceId"),
+                "client_id": one["clientId"],
+                "client_host": one.get("host") or one["clientHost"],
+                "epoch": one["memberEpoch"],
+                "partitions": _partitions(one["assignment"]),
+            }
+            for one in group["members"]
+        ],
+    }
+
+
+def _partitions(assignment: dict[str, Any]) -> dict[str, list[int]]:
+    """The partitions by topic, or the tasks of a streams member by subtopology and role."""
+    held: dict[str, list[int]] = {}
+    for one in assignment.get("topicPartitions", ()):
+        held.setdefault(one["topic"], []).append(one["partition"])
+    for role, name in (("activeTasks", ""), ("standbyTasks", " (standby)"), ("warmupTasks", " (warmup)")):
+        held |= {one["subtopologyId"] + name: one["partitions"] for one in assignment.get(role, ())}
+    return held
 
 
 @contextmanager

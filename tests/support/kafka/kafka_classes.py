@@ -14,6 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from groupreplay.streaming.local.broker import DEFAULT_VERSION
+from groupreplay.streaming.local.jars import jar_paths
+from groupreplay.streaming.local.java import find_java
+
 _SOURCE = """
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -158,6 +162,12 @@ def _parts(framed: bytes) -> Iterator[bytes | None]:
         at += max(size, 0)
 
 
+def java_command(*words: object, jars: Sequence[Path] | None = None) -> list[str]:
+    """The command line of a Java program, by default from the jars of the broker."""
+    class_path = os.pathsep.join(map(str, jars or jar_paths(f"broker-{DEFAULT_VERSION}")))
+    return [str(find_java().executable), "-XX:TieredStopAtLevel=1", "-cp", class_path, *map(str, words)]
+
+
 class Jvm:
     """A JVM with these jars and a Java compiler. A context manager: the JVM ends on exit."""
 
@@ -167,8 +177,6 @@ class Jvm:
     def __enter__(self) -> Jvm:
         import pyspark
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-        from groupreplay.streaming.local.java import find_java
 
         spark = Path(pyspark.__file__).parent / "jars"
         janino = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
@@ -181,6 +189,8 @@ class Jvm:
             return_proc=True,
         )
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        #: Its packages: ``packages.java.util`` is a package.
+        self.packages = self._gateway.jvm
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -191,12 +201,11 @@ class Jvm:
 
     def make(self, source: str, name: str) -> Any:
         """Compiles Java source and returns an object of the named class."""
-        compiler = self._gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler = self.packages.org.codehaus.janino.SimpleCompiler()
         compiler.cook(source)
         return compiler.getClassLoader().loadClass(name).newInstance()
 
     def kill(self) -> None:
-        """Kills the JVM with SIGKILL."""
         self._process.kill()
         self._process.wait(timeout=30)
 

@@ -20,11 +20,6 @@ public class Members {
     private final Map shares = new HashMap();
 
     public void startStreams(String servers, String group, String client, String in, String out,
-            String folder) {
-        startStreams(servers, group, client, in, out, folder, "streams");
-    }
-
-    public void startStreams(String servers, String group, String client, String in, String out,
             String folder, String protocol) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", servers);

@@ -18,31 +18,37 @@ from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import ConfigResource
 
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import Context, Group
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.demo.scenario import Actor, create_topics, member_command
+from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw, observed
-from support.kafka.clients import new_consumer
-from support.kafka.group_configs import set_group_configs
+from support.job.replays import Json, event_name
+from support.kafka.clients import make_topics, new_consumer, set_configs
 from support.kafka.kafka_admin import SOURCE as ADMIN_SOURCE
 from support.kafka.kafka_admin import KafkaAdmin
 from support.kafka.kafka_classes import Jvm
 from support.kafka.kafka_members import SOURCE as MEMBERS_SOURCE
 from support.kafka.stubborn_member import stubborn_command
 
-Json = dict[str, Any]
 Condition = Callable[[], object]
 Story = Iterator[Condition]
 
+#: Settings of a member of a classic group, for ``World.join``.
+CLASSIC = {
+    "protocol": "classic",
+    "heartbeat_interval_ms": 300,
+    "partition_assignment_strategy": "range",
+    "auto_offset_reset": "earliest",
+}
 #: For all stories together; the longest one waits for a session timeout of 45 s.
 DEADLINE_SECONDS = 240.0
 CLOSING_SECONDS = 15.0
@@ -55,7 +61,6 @@ class World:
     def __init__(self, servers: str, folder: Path) -> None:
         self.servers, self.folder = servers, folder
         self.exit = ExitStack()
-        self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         self._consumers: list[Consumer] = []
         self._seen: dict[str, Json] = {}
 
@@ -83,8 +88,7 @@ class World:
         return jvm, jvm.make(MEMBERS_SOURCE, "Members")
 
     def create(self, topic: str, partitions: int) -> None:
-        """Creates a topic."""
-        create_topics(self._admin, {topic: partitions})
+        make_topics(self.servers, {topic: partitions})
 
     def join(
         self, group: str, name: str, *topics: str, protocol: str = "consumer", **more: object
@@ -116,9 +120,7 @@ class World:
         """The broker reports this state, and members with exactly these client ids."""
 
         def holds_now() -> bool:
-            seen = self._seen.get(group, {"state": None, "members": ()})
-            found = sorted(member["client_id"] for member in seen["members"])
-            return seen["state"] == state and found == sorted(names)
+            return self._reported(group) == (state, sorted(names))
 
         return holds_now
 
@@ -126,20 +128,28 @@ class World:
         """The broker reports this number of partitions or tasks for a member."""
 
         def holds_now() -> bool:
-            members = self._seen.get(group, {"members": ()})["members"]
-            mine = [one["partitions"] for one in members if one["client_id"] == name]
+            mine = [one["partitions"] for one in self._members(group, name)]
             return [sum(map(len, held.values())) for held in mine] == [count]
 
         return holds_now
 
     def replaced(self, group: str, name: str) -> Condition:
         """The broker reports members with this client id, none of which has a member id of now."""
-        before = self._ids(group, name)
-        return lambda: before and self._ids(group, name) and before.isdisjoint(self._ids(group, name))
 
-    def _ids(self, group: str, name: str) -> set[str]:
+        def ids() -> set[str]:
+            return {one["member_id"] for one in self._members(group, name)}
+
+        before = ids()
+        return lambda: before and ids() and before.isdisjoint(ids())
+
+    def _members(self, group: str, name: str) -> list[Json]:
         members = self._seen.get(group, {"members": ()})["members"]
-        return {one["member_id"] for one in members if one["client_id"] == name}
+        return [one for one in members if one["client_id"] == name]
+
+    def _reported(self, group: str) -> tuple[str | None, list[str]]:
+        """The state, and the client ids of all members."""
+        seen = self._seen.get(group, {"state": None, "members": ()})
+        return seen["state"], sorted(member["client_id"] for member in seen["members"])
 
     def is_now(self, group: str, kind: str) -> Condition:
         """The broker reports this type of the group."""
@@ -149,7 +159,7 @@ class World:
         """Runs the stories (group -> type and story) until the last one has ended."""
         # Every step of a rebalance waits for a heartbeat.
         quick = {f"{kind}.heartbeat.interval.ms": 1_000 for kind in ("consumer", "share", "streams")}
-        set_group_configs(self.servers, stories, quick)
+        set_configs(self.servers, ConfigResource.Type.GROUP, stories, quick)
         waiting: dict[str, Condition] = {group: lambda: True for group in stories}
         deadline = time.monotonic() + DEADLINE_SECONDS
         while waiting:
@@ -166,9 +176,7 @@ class World:
 
     def _place(self, story: Story, group: str) -> tuple[object, ...]:
         """The line at which a story waits, and the state and members that the broker reports."""
-        seen = self._seen.get(group, {"state": None, "members": ()})
-        names = sorted(member["client_id"] for member in seen["members"])
-        return getattr(story, "gi_frame").f_lineno, seen["state"], names  # noqa: B009
+        return getattr(story, "gi_frame").f_lineno, *self._reported(group)  # noqa: B009
 
     def _turn(self, kinds: dict[str, str]) -> None:
         end = time.monotonic() + _TURN_SECONDS
@@ -201,16 +209,15 @@ class ReplayedGroups:
 
     def data(self, group: str, fact: str = "") -> list[Json]:
         """The data of all events about a group, or of those with this name, in order."""
-        found = [event["data"] for event in self._events if not fact or _name(event) == fact]
+        found = [event["data"] for event in self._events if not fact or event_name(event) == fact]
         return [data for data in found if data["group_id"] == group]
 
     def facts(self, group: str, fields: Mapping[str, Sequence[str]]) -> list[tuple[Any, ...]]:
         """All events about a group, in order: the name and these fields of each."""
-        named = [(_name(event), event["data"]) for event in self._events]
         return [
-            (name, *(data[field] for field in fields.get(name, ())))
-            for name, data in named
-            if data["group_id"] == group
+            (event_name(event), *(event["data"][field] for field in fields.get(event_name(event), ())))
+            for event in self._events
+            if event["data"]["group_id"] == group
         ]
 
     def states(self, group: str) -> list[str]:
@@ -223,10 +230,6 @@ class ReplayedGroups:
         replayed.expire(1 << 62)
         states.append(replayed.describe()["state"])
         return [now for before, now in pairwise(states) if now != before]
-
-
-def _name(event: Json) -> str:
-    return str(event["type"]).removeprefix("groupreplay.").removesuffix(".v1")
 
 
 def _raws(batch: pa.RecordBatch, groups: Collection[str]) -> Iterator[Raw]:

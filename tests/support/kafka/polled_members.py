@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer
 
 from support.kafka.clients import new_consumer
+from support.kafka.waiting import seldom, wait_until
 
 
 def ignore(*_: object) -> None:
@@ -47,11 +49,20 @@ class PolledMembers:
                 member.poll(0)
         time.sleep(0.005)
 
+    def wait_until(self, condition: Callable[[], object], seconds: float) -> None:
+        """Polls the members meanwhile, and evaluates the condition twice a second."""
+        held = seldom(condition, 0.5)
+
+        def turn() -> bool:
+            self.poll()
+            return held()
+
+        wait_until(turn, seconds, pause=0)
+
     def owned(self, *names: str) -> list[int]:
         """The number of partitions that each consumer owns."""
         return [len(self.consumers[name].assignment()) for name in names]
 
     def close(self) -> None:
-        """Closes all consumers."""
         for member in self.consumers.values():
             member.close()

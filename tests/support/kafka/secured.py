@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,9 +57,7 @@ class SecuredBroker:
         for result in self.admin.delete_acls([every]).values():
             result.result(10)
         if rights:
-            for result in self.admin.create_acls(
-                [_binding(right) for right in dict.fromkeys(rights)]
-            ).values():
+            for result in self.admin.create_acls(list(map(_binding, dict.fromkeys(rights)))).values():
                 result.result(10)
 
     def properties(self, folder: Path, password: str = PASSWORD) -> Path:
@@ -87,14 +85,11 @@ def _binding(right: Right) -> Any:
 
 def free_ports(count: int) -> list[int]:
     """Ports that are free at this moment."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 @contextmanager

@@ -1,9 +1,13 @@
-"""Waiting for a condition, not for a fixed time."""
+"""Waiting for a condition, not for a fixed time, and work in the background meanwhile."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0, *, pause: float = 0.05) -> None:
@@ -15,3 +19,45 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0, *, pause:
     while not condition():
         assert time.monotonic() < deadline, f"did not hold within {seconds:g} s: {condition}"
         time.sleep(pause)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has waited for yet does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def seldom(condition: Callable[[], object], seconds: float) -> Callable[[], bool]:
+    """An expensive condition that is evaluated only so often, so that a loop can do other work in between."""
+    evaluated = [0.0]
+
+    def holds() -> bool:
+        if time.monotonic() - evaluated[0] < seconds:
+            return False
+        evaluated[0] = time.monotonic()
+        return bool(condition())
+
+    return holds
+
+
+@contextmanager
+def in_background(work: Callable[[threading.Event], None], patience_seconds: float = 300.0) -> Iterator[None]:
+    """Runs the work in a thread until the block ends, which sets the event; the work must not have failed."""
+    done, failures = threading.Event(), list[BaseException]()
+
+    def run() -> None:
+        try:
+            work(done)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(patience_seconds)
+    assert (failures, thread.is_alive()) == ([], False)

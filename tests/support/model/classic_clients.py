@@ -10,8 +10,7 @@ from groupreplay.codecs import (
     Assignment,
     Subscription,
     TopicPartitions,
-    encode_assignment,
-    encode_subscription,
+    encode_blob,
 )
 from groupreplay.state.model.classic_group import ClassicGroup
 from groupreplay.state.model.consumer_group import Topic
@@ -40,13 +39,13 @@ STEP_MS = 10
 
 def subscription(*topics: str) -> bytes:
     """A consumer's metadata."""
-    return encode_subscription(Subscription(version=1, topics=topics))
+    return encode_blob(Subscription(version=1, topics=topics))
 
 
 def owning(topic: str, *partitions: int) -> bytes:
     """A consumer's assignment."""
     assigned = (TopicPartitions(topic=topic, partitions=partitions),) if partitions else ()
-    return encode_assignment(Assignment(version=1, assigned_partitions=assigned))
+    return encode_blob(Assignment(version=1, assigned_partitions=assigned))
 
 
 def protocols(*names: str, topics: tuple[str, ...] = ("t",)) -> tuple[Protocol, ...]:
@@ -127,6 +126,12 @@ class Clients:
         self.take(self.coordinator.handle(request, self.now))
         return self.answer(request, known)
 
+    def told(self, request: Request) -> Answer:
+        """Send a request and return its answer, which must not have to wait."""
+        answer = self.ask(request)
+        assert answer is not None
+        return answer
+
     def answer(self, request: Request, known: int = 0) -> Answer | None:
         """The answer to an earlier request; None when there is none yet."""
         return next((answer for asked, answer in self.answers[known:] if asked is request), None)
@@ -180,14 +185,21 @@ class Clients:
 
     def stable(self, *names: str, **fields: object) -> list[str]:
         """A new group with these members, all synced: their ids."""
-        requests = [self.join(name, **fields)[0] for name in names or ("c",)]
+        for name in names or ("c",):
+            self.join(name, **fields)
         while self.state != "CompletingRebalance":
             self.wait(1_000)
-        answers = [self.answer(request) for request in requests]
-        ids = [answer.member_id for answer in answers if answer]
+        ids = self.member_ids
         for member_id in sorted(ids, key=lambda one: one != self.group.leader):
             self.sync(member_id)
         return ids
+
+    def completing(self, **fields: object) -> list[str]:
+        """A new group whose members a and b have joined and not synced: their ids, the leader's first."""
+        for name in "ab":
+            self.join(name, **fields)
+        self.wait(6_000)
+        return self.member_ids
 
     def heartbeat(self, member_id: str, **fields: object) -> str | None:
         """The error of a member's heartbeat."""
@@ -202,6 +214,12 @@ class Clients:
         """Commit one offset, by default without a member."""
         commits = (Commit(topic=topic, partition=partition, offset=offset),)
         return self.error(OffsetCommit(commits=commits, **fields))  # type: ignore[arg-type]
+
+    @property
+    def member_ids(self) -> list[str]:
+        """The ids of the group's members, of either type; none without a group."""
+        group = self.coordinator.group
+        return list(group.members) if group else []
 
     @property
     def group(self) -> ClassicGroup:

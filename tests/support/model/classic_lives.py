@@ -225,18 +225,13 @@ def _read(raw: Raw) -> Raw:
 # -- happenings; one that is impossible now does nothing
 
 
-def _of(names: list[str], who: int) -> str:
+def _member(clients: Clients, who: int) -> str:
+    names = clients.member_ids
     return names[who % len(names)] if names else "nobody-1"
 
 
-def _member(clients: Clients, who: int) -> str:
-    group = clients.coordinator.group
-    return _of(list(group.members) if group else [], who)
-
-
 def _join(clients: Clients, who: int, **fields: Any) -> None:
-    group = clients.coordinator.group
-    if group is None or len(group.members) < _MOST_MEMBERS:
+    if len(clients.member_ids) < _MOST_MEMBERS:
         session_ms = (6_000, 45_000, 300_000)[who % 3]
         clients.join(f"c{who}", session_timeout_ms=session_ms, rebalance_timeout_ms=2 * session_ms, **fields)
 
@@ -263,13 +258,12 @@ def _rejoin(clients: Clients, member_id: str, topics: tuple[str, ...] = ("t",)) 
 
 
 def _everybody_rejoins(clients: Clients, who: int) -> None:
-    for member_id in list(clients.coordinator.group.members) if clients.coordinator.group else []:
+    for member_id in clients.member_ids:
         _rejoin(clients, member_id)
 
 
 def _everybody_syncs(clients: Clients, who: int) -> None:
-    group = clients.coordinator.group
-    for member_id in list(group.members) if group else []:
+    for member_id in clients.member_ids:
         clients.sync(member_id)
 
 
@@ -284,8 +278,7 @@ def _settle(clients: Clients, who: int) -> None:
 
 
 def _heartbeats(clients: Clients, who: int) -> None:
-    group = clients.coordinator.group
-    for member_id in list(group.members) if group else []:
+    for member_id in clients.member_ids:
         clients.heartbeat(member_id)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from groupreplay.codecs import Subscription, TopicPartitions, encode_subscription
+from groupreplay.codecs import Subscription, TopicPartitions, encode_blob
 from groupreplay.state.model.consumer_group import AWAY, LEFT, ConsumerGroup, ConsumerMember, Topic
 from groupreplay.state.model.requests import (
     Answer,
@@ -134,7 +134,7 @@ class ConsumerClients(Clients):
             )
             for name, topic in self.topics.items()
         ]
-        return encode_subscription(Subscription(version=1, topics=topics, owned_partitions=tuple(owned)))
+        return encode_blob(Subscription(version=1, topics=topics, owned_partitions=tuple(owned)))
 
     def sync_mixed(self, member_id: str) -> Answer | None:
         """A classic member requests its assignment."""

@@ -17,14 +17,12 @@ from groupreplay.state.model.classic_group import ClassicGroup
 from groupreplay.state.model.consumer_group import ConsumerGroup, ConsumerMember, Topic
 from groupreplay.state.model.requests import (
     Commit,
-    ConsumerGroupHeartbeat,
     DeleteGroup,
     OffsetCommit,
     OffsetDelete,
     TopicIdPartition,
 )
 from support.histories.builders import CONTEXT
-from support.model.classic_clients import Clients, joining
 from support.model.classic_lives import HAPPENINGS as CLASSIC
 from support.model.classic_lives import SIMPLE, Life, written
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
@@ -191,32 +189,35 @@ def _named(places: Any) -> dict[str, list[int]]:
 # -- happenings; one that is impossible now does nothing
 
 
-def _native(clients: ConsumerClients, who: int) -> str:
-    """The id of a member of the consumer protocol, ``nobody`` if there is none."""
+def _members(clients: ConsumerClients, *, classic: bool) -> dict[str, ConsumerMember]:
+    """The members of a consumer group that use the classic or the consumer protocol."""
     group = clients.coordinator.group
     members = group.members if isinstance(group, ConsumerGroup) else {}
-    names = [name for name, member in members.items() if member.classic is None]  # type: ignore[union-attr]
+    return {name: member for name, member in members.items() if (member.classic is not None) is classic}
+
+
+def _native(clients: ConsumerClients, who: int) -> str:
+    """The id of a member of the consumer protocol, ``nobody`` if there is none."""
+    names = list(_members(clients, classic=False))
     return names[who % len(names)] if names else "nobody"
 
 
-def _mixed(clients: ConsumerClients, who: int) -> str | None:
-    """The id of a classic member of a consumer group, if there is any."""
-    group = clients.coordinator.group
-    members = group.members if isinstance(group, ConsumerGroup) else {}
-    names = [name for name, member in members.items() if member.classic is not None]  # type: ignore[union-attr]
-    return names[who % len(names)] if names else None
+def _mixed(act: Callable[[ConsumerClients, str, int], object]) -> Callable[[ConsumerClients, int], None]:
+    """A happening to a classic member of a consumer group, if there is any."""
+
+    def happen(clients: ConsumerClients, who: int) -> None:
+        names = list(_members(clients, classic=True))
+        if names:
+            act(clients, names[who % len(names)], who)
+
+    return happen
 
 
 def _enter(clients: ConsumerClients, who: int, **fields: Any) -> None:
-    group = clients.coordinator.group
-    if group is None or len(group.members) < _MOST_MEMBERS:
+    if len(clients.member_ids) < _MOST_MEMBERS:
         topics = (("t",), ("t",), ("t", "u"))[who % 3]
         timeout_ms = (5_000, 60_000)[who % 2]
         clients.enter(f"m{who}-{clients.now}", *topics, rebalance_timeout_ms=timeout_ms, **fields)
-
-
-def _enter_static(clients: ConsumerClients, who: int) -> None:
-    _enter(clients, who, instance_id=f"i{who % 2}")
 
 
 def _away(clients: ConsumerClients, who: int) -> None:
@@ -226,10 +227,8 @@ def _away(clients: ConsumerClients, who: int) -> None:
 
 
 def _beats(clients: ConsumerClients, who: int) -> None:
-    group = clients.coordinator.group
-    members = group.members if isinstance(group, ConsumerGroup) else {}
-    for name, member in list(members.items()):
-        if member.classic is None and member.epoch > 0:  # type: ignore[union-attr]
+    for name, member in _members(clients, classic=False).items():
+        if member.epoch > 0:
             clients.beat(name)
 
 
@@ -285,32 +284,13 @@ def _mixed_joins(clients: ConsumerClients, who: int) -> None:
         )
 
 
-def _mixed_follows(clients: ConsumerClients, who: int) -> None:
-    name = _mixed(clients, who)
-    if name is not None:
-        clients.follow(name)
-
-
-def _mixed_joins_again(clients: ConsumerClients, who: int) -> None:
-    name = _mixed(clients, who)
-    if name is not None:
-        clients.rejoin_mixed(name, *(("t",), ("t", "u"))[who % 2])
-
-
-def _mixed_leaves(clients: ConsumerClients, who: int) -> None:
-    name = _mixed(clients, who)
-    if name is not None:
-        clients.leave(name)
-
-
 def _natives_leave(clients: ConsumerClients, who: int) -> None:
     while (name := _native(clients, who)) != "nobody":
         clients.beat(name, member_epoch=-1, instance_id=None, owned=None)
 
 
 def _all_leave(clients: ConsumerClients, who: int) -> None:
-    group = clients.coordinator.group
-    for name in list(group.members) if group else []:
+    for name in clients.member_ids:
         clients.leave(name)
 
 
@@ -326,22 +306,16 @@ def _classic(name: str) -> Callable[[ConsumerClients, int], None]:
 
 def _classic_group(clients: ConsumerClients, who: int) -> None:
     """Two members form a classic group, if the group has no members."""
-    group = clients.coordinator.group
-    if group is None or not group.members:
+    if not clients.member_ids:
         for number in (1, 2):
             clients.join(f"c{number}", rebalance_timeout_ms=60_000)
         CLASSIC["settle"](clients, who)
 
 
-def _with_classic(clients: Clients, who: int) -> None:
-    """A client gets a member id and does not join with it."""
-    clients.ask(joining(f"p{who}", session_timeout_ms=6_000 + who))
-
-
 HAPPENINGS: dict[str, Callable[[ConsumerClients, int], None]] = {
     "enter": _enter,
     "enter, too": _enter,
-    "enter as a static member": _enter_static,
+    "enter as a static member": lambda clients, who: _enter(clients, who, instance_id=f"i{who % 2}"),
     "prefer another assignor": lambda clients, who: _enter(
         clients, who, assignor=("range", "uniform")[who % 2]
     ),
@@ -361,13 +335,15 @@ HAPPENINGS: dict[str, Callable[[ConsumerClients, int], None]] = {
     "delete the group": lambda clients, who: clients.ask(DeleteGroup()),
     "delete offsets": lambda clients, who: clients.ask(OffsetDelete((("t", who % 3),))),
     "a classic member joins": _mixed_joins,
-    "a classic member follows": _mixed_follows,
-    "a classic member joins again": _mixed_joins_again,
-    "a classic member leaves": _mixed_leaves,
+    "a classic member follows": _mixed(lambda clients, name, who: clients.follow(name)),
+    "a classic member joins again": _mixed(
+        lambda clients, name, who: clients.rejoin_mixed(name, *(("t",), ("t", "u"))[who % 2])
+    ),
+    "a classic member leaves": _mixed(lambda clients, name, who: clients.leave(name)),
     "the last native leaves": _natives_leave,
     "all leave": _all_leave,
     "a classic group": _classic_group,
-    "ask as a classic client": _with_classic,
+    "ask as a classic client": CLASSIC["ask and go away"],
     **{
         f"classic: {name}": _classic(name)
         for name in (
@@ -381,15 +357,3 @@ HAPPENINGS: dict[str, Callable[[ConsumerClients, int], None]] = {
         )
     },
 }
-
-
-def wrong_requests(clients: ConsumerClients) -> list[ConsumerGroupHeartbeat]:
-    """Heartbeats that are refused in any state of the group."""
-    asked = ConsumerGroupHeartbeat(member_id="x", member_epoch=1, client_id="c", client_host="/h")
-    return [
-        replace(asked, member_id=""),
-        replace(asked, member_epoch=-3),
-        replace(asked, member_epoch=-2),
-        replace(asked, member_epoch=0),
-        replace(asked, assignor="mine"),
-    ]

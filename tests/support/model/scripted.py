@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from groupreplay.codecs import Key
 from groupreplay.state.model.consumer_group import Topic
@@ -23,13 +23,12 @@ from groupreplay.state.model.requests import (
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
-    Protocol,
     Request,
     SyncGroup,
     TopicIdPartition,
 )
 from support.kafka.waiting import wait_until
-from support.model.classic_clients import owning, subscription
+from support.model.classic_clients import owning, protocols
 
 HOST = "/127.0.0.1"
 #: Fields of records that are times.
@@ -58,10 +57,9 @@ class ScriptMember:
     rebalance_ms: int = 30_000
 
 
-class Waiting(ABC):
+class Waiting(Protocol):
     """A request without an answer yet."""
 
-    @abstractmethod
     def answer(self) -> Answer:
         """Wait for the answer."""
 
@@ -124,9 +122,10 @@ class ScriptWorld(ABC):
     def until_written(self, count: int) -> None:
         """Wait for this number of further records."""
         known = len(self.written())
-        self._until(lambda: len(self.written()) >= known + count)
+        self.until(lambda: len(self.written()) >= known + count)
 
-    def _until(self, condition: Any) -> None:
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the condition holds."""
         wait_until(condition)
 
     def until_told(self, member: ScriptMember, request: Request, error: Error) -> None:
@@ -186,18 +185,17 @@ class ScriptWorld(ABC):
         return self.send(member.name, request)
 
     def _joining(self, member: ScriptMember, **changes: Any) -> JoinGroup:
-        fields_: dict[str, Any] = {
-            "member_id": member.member_id,
-            "instance_id": member.instance_id,
-            "client_id": member.name,
-            "client_host": HOST,
-            "session_timeout_ms": member.session_ms,
-            "rebalance_timeout_ms": member.rebalance_ms,
-            "protocols": (Protocol("range", subscription("t")),),
-            "skips_assignment": False,
-            **changes,
-        }
-        return JoinGroup(**fields_)
+        request = JoinGroup(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.name,
+            client_host=HOST,
+            session_timeout_ms=member.session_ms,
+            rebalance_timeout_ms=member.rebalance_ms,
+            protocols=protocols(),
+            skips_assignment=False,
+        )
+        return replace(request, **changes)
 
     def joined(self, member: ScriptMember, waiting: Waiting) -> Answer:
         """The answer to a JoinGroup, with the member id and the generation."""
@@ -218,9 +216,9 @@ class ScriptWorld(ABC):
             )
             self.ask(member, request)
 
-    def alone(self, member: ScriptMember) -> None:
+    def alone(self, member: ScriptMember, **changes: Any) -> None:
         """A single member joins and syncs."""
-        self.joined(member, self.join(member))
+        self.joined(member, self.join(member, **changes))
         self.sync(member)
 
     def together(self, first: ScriptMember, second: ScriptMember) -> None:
@@ -261,12 +259,8 @@ class ScriptWorld(ABC):
         """The heartbeat with which a member joins."""
         member.epoch, member.owned = 0, frozenset()
         member.member_id = member.member_id or member.name
-        fields_: dict[str, Any] = {
-            "rebalance_timeout_ms": member.rebalance_ms,
-            "topics": topics or ("t",),
-            **changes,
-        }
-        return self.live(member, **fields_)
+        first = {"rebalance_timeout_ms": member.rebalance_ms, "topics": topics or ("t",)}
+        return self.live(member, **{**first, **changes})
 
     def live(self, member: ScriptMember, **changes: Any) -> Answer:
         """A member's heartbeat with its epoch and its partitions."""
@@ -278,16 +272,15 @@ class ScriptWorld(ABC):
 
     def living(self, member: ScriptMember, **changes: Any) -> ConsumerGroupHeartbeat:
         """The request of a heartbeat."""
-        fields_: dict[str, Any] = {
-            "member_id": member.member_id,
-            "member_epoch": member.epoch,
-            "instance_id": member.instance_id,
-            "client_id": member.name,
-            "client_host": HOST,
-            "owned": member.owned,
-            **changes,
-        }
-        return ConsumerGroupHeartbeat(**fields_)
+        request = ConsumerGroupHeartbeat(
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            instance_id=member.instance_id,
+            client_id=member.name,
+            client_host=HOST,
+            owned=member.owned,
+        )
+        return replace(request, **changes)
 
     def go(self, member: ScriptMember, epoch: int = -1) -> Answer:
         """A member leaves, with epoch -2 for a while."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +23,12 @@ from support.model.scripted import ScriptRecord, ScriptWorld, Waiting
 _STEP_MS = 20
 
 
-class _Told(Waiting):
+class _Told:
     def __init__(self, world: ModelWorld, request: Request) -> None:
         self._world, self._request = world, request
 
     def answer(self) -> Answer:
-        self._world.pass_until(lambda: id(self._request) in self._world.replies)
+        self._world.until(lambda: id(self._request) in self._world.replies)
         return self._world.replies[id(self._request)]
 
 
@@ -72,24 +73,13 @@ class ModelWorld(ScriptWorld):
         """The coordinator notices at the next heartbeat."""
         self.topics[topic] = Topic(self.topics[topic].topic_id, partitions)
 
-    def pass_until(self, condition: Any) -> None:
+    def until(self, condition: Callable[[], bool]) -> None:
         """Run one timer after the other until the condition holds."""
         while not condition():
             due = self.coordinator.next_deadline_ms()
             assert due is not None, "no timer is set"
             self.now = max(self.now, due)
             self._take(self.coordinator.advance(self.now))
-
-    def _until(self, condition: Any) -> None:
-        self.pass_until(condition)
-
-
-class _Sent(Waiting):
-    def __init__(self, request: RawRequest) -> None:
-        self._request = request
-
-    def answer(self) -> Answer:
-        return self._request.answer()
 
 
 class OffsetsLog:
@@ -142,7 +132,7 @@ class BrokerWorld(ScriptWorld):
 
     def send(self, client_id: str, request: Request) -> Waiting:
         """Send a request without waiting for the answer."""
-        return _Sent(RawRequest(self.server, self.group, client_id, request))
+        return RawRequest(self.server, self.group, client_id, request)
 
     def written(self) -> list[ScriptRecord]:
         """The records so far."""

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from groupreplay.codecs import (
     REGISTRY,
+    ConnectAssignment,
+    ConnectMetadata,
     Key,
     Malformed,
     Skipped,
     Value,
     decode_assignment,
+    decode_blob,
     decode_key,
     decode_subscription,
     decode_value,
-    encode_assignment,
+    encode_blob,
     encode_key,
-    encode_subscription,
     encode_value,
     subscribed_topics,
-    to_json,
 )
-from groupreplay.codecs.connect import (
-    decode_connect_assignment,
-    decode_connect_metadata,
-    encode_connect_assignment,
-    encode_connect_metadata,
-)
+from groupreplay.codecs.kafka_json import to_json
 
 #: One key of every type, for decoding values.
 KEYS = [
@@ -32,11 +30,11 @@ KEYS = [
     for key_class, _ in REGISTRY.values()
     for fields in [{"group": "g", "topic": "t", "partition": 0, "member_id": "m", "regular_expression": "r"}]
 ]
-BLOBS = (
-    (decode_subscription, encode_subscription),
-    (decode_assignment, encode_assignment),
-    (decode_connect_metadata, encode_connect_metadata),
-    (decode_connect_assignment, encode_connect_assignment),
+BLOB_DECODERS = (
+    decode_subscription,
+    decode_assignment,
+    partial(decode_blob, ConnectMetadata),
+    partial(decode_blob, ConnectAssignment),
 )
 
 
@@ -78,12 +76,11 @@ def fuzz_one_input(data: bytes) -> None:
     if chosen < 0x20:
         check_key(rest)
     elif chosen < 0x40:
-        decode, encode = BLOBS[chosen % len(BLOBS)]
-        blob = decode(rest)
+        blob = BLOB_DECODERS[chosen % len(BLOB_DECODERS)](rest)
         if isinstance(blob, Malformed):
             check_refusal(blob, rest)
         elif rest:
-            assert encode(blob) == rest  # type: ignore[arg-type]
+            assert encode_blob(blob) == rest
         subscribed_topics(rest)
     else:
         check_value(KEYS[chosen % len(KEYS)], rest)

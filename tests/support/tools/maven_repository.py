@@ -8,10 +8,11 @@ import io
 import ssl
 import threading
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from groupreplay.streaming.local.ivy import Coordinate
 
@@ -26,24 +27,26 @@ def jar(text: str) -> bytes:
 
 @dataclass
 class MavenRepository:
-    """The files of the repository by path, and the names of the jars that were downloaded."""
+    """The folder with the repository's files, and the names of the jars that were downloaded."""
 
     settings: Path
-    files: dict[str, bytes] = field(default_factory=dict)
+    folder: Path
     jars_served: list[str] = field(default_factory=list)
 
     def add(self, coordinate: str, content: bytes, needs: tuple[str, ...] = ()) -> str:
         """Adds a jar and its pom; returns the jar's SHA-256 in hex."""
-        self.files[_path(coordinate, "jar")] = content
-        self.files[_path(coordinate, "pom")] = _pom(coordinate, needs)
+        for extension, written in (("jar", content), ("pom", _pom(coordinate, needs))):
+            path = self.folder / _path(coordinate, extension)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(written)
         return hashlib.sha256(content).hexdigest()
 
 
 @contextlib.contextmanager
 def serve(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator[MavenRepository]:
     """Serves an empty repository; the Ivy settings file is written to ``folder``."""
-    repository = MavenRepository(settings=folder / "ivysettings.xml")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(repository.files, repository.jars_served))
+    repository = MavenRepository(folder / "ivysettings.xml", folder / "repository")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(repository.folder, repository.jars_served))
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     root = f"http{'s' if tls else ''}://localhost:{server.server_port}/"
@@ -64,7 +67,7 @@ def serve(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator[MavenRepo
 
 def _path(coordinate: str, extension: str) -> str:
     named = Coordinate.parse(coordinate)
-    folder = f"/{named.group.replace('.', '/')}/{named.name}/{named.version}"
+    folder = f"{named.group.replace('.', '/')}/{named.name}/{named.version}"
     return f"{folder}/{named.name}-{named.version}.{extension}"
 
 
@@ -83,26 +86,15 @@ def _pom(coordinate: str, needs: tuple[str, ...]) -> bytes:
     ).encode()
 
 
-def _handler(files: Mapping[str, bytes], jars_served: list[str]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            self._respond(body=False)
+def _handler(folder: Path, jars_served: list[str]) -> type[SimpleHTTPRequestHandler]:
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *parts: Any) -> None:
+            super().__init__(*parts, directory=str(folder))
 
         def do_GET(self) -> None:
-            self._respond(body=True)
-
-        def _respond(self, body: bool) -> None:
-            content = files.get(self.path)
-            if content is None:
-                self.send_error(404)
-                return
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            if body:
-                self.wfile.write(content)
-                if self.path.endswith(".jar"):
-                    jars_served.append(self.path.rpartition("/")[2])
+            if self.path.endswith(".jar") and Path(self.translate_path(self.path)).is_file():
+                jars_served.append(self.path.rpartition("/")[2])
+            super().do_GET()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Logs nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from string import Template
 from typing import Any
 
 import yaml
@@ -15,7 +16,7 @@ RULES = PROMETHEUS / "groupreplay.rules.yml"
 RULES_TEST = PROMETHEUS / "groupreplay.rules.test.yml"
 GRAFANA = ROOT / "deploy" / "grafana"
 #: Values for the variables that Grafana replaces.
-FILLED = {"$__rate_interval": "5m", "$__range": "6h", "$cluster": ".*", "$group": ".*", "$severity": ".*"}
+FILLED = {"__rate_interval": "5m", "__range": "6h", "cluster": ".*", "group": ".*", "severity": ".*"}
 
 
 def alerts() -> list[dict[str, Any]]:
@@ -37,17 +38,10 @@ def targets() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
             yield panel, target
 
 
-def filled(query: str) -> str:
-    """The query with values for Grafana's variables."""
-    for name, text in FILLED.items():
-        query = query.replace(name, text)
-    return query
-
-
 def queries() -> dict[str, str]:
     """Every query of the alerts and the dashboard, by its alert or panel."""
     found = {f"alert {rule['alert']}": rule["expr"] for rule in alerts()}
-    found |= {
-        f"panel {panel['title']} {target['refId']}": filled(target["expr"]) for panel, target in targets()
-    }
+    for panel, target in targets():
+        query = Template(target["expr"]).safe_substitute(FILLED)
+        found[f"panel {panel['title']} {target['refId']}"] = query
     return found

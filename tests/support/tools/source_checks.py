@@ -68,8 +68,8 @@ def imported_packages(root: Path) -> list[str]:
         f"{module.path} imports {name}"
         for room, packages in PACKAGES.items()
         for module in modules(root, room)
-        for name in sorted(set(_imports(module.tree)) - packages - sys.stdlib_module_names)
-        if name != "groupreplay"
+        for name in sorted({origin.partition(".")[0] for _, origin in _imported_names(module.tree)})
+        if name not in {"groupreplay", *packages, *sys.stdlib_module_names}
     ]
 
 
@@ -193,12 +193,6 @@ def _parsed(text: str) -> ast.Module:
 
 def _dotted(path: str) -> str:
     return "groupreplay." + path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-def _imports(tree: ast.Module) -> Iterator[str]:
-    """The first part of every imported module's name."""
-    for _, origin in _imported_names(tree):
-        yield origin.partition(".")[0]
 
 
 def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from groupreplay.codecs import MemberMetadata
 from groupreplay.state import Severity
-from support.histories.builders import emptied, gone, member
+from support.histories.builders import check, emptied, gone, member
 from support.histories.probed import MINUTE
 from support.histories.slot_lives import START, life, pod, returns, said
 
@@ -20,14 +20,9 @@ def test_flapping_at_the_third_return() -> None:
         ("member.flapping", "resolved", START + 16 * MINUTE),
     ]
     fact: Any = events[0].fact
-    assert (fact.member_id, fact.client_id, fact.client_host, fact.since_ms, fact.threshold_ms) == (
-        "c-3",
-        "c",
-        "/h",
-        START + 3 * MINUTE,
-        15 * MINUTE,
-    )
-    assert fact.returned_ms == (START + 1 * MINUTE, START + 2 * MINUTE, START + 3 * MINUTE)
+    check(fact, member_id="c-3", client_id="c", client_host="/h", threshold_ms=15 * MINUTE)
+    times = (START + 1 * MINUTE, START + 2 * MINUTE, START + 3 * MINUTE)
+    check(fact, since_ms=times[-1], returned_ms=times)
     assert [event.severity for event in events] == [Severity.WARN, Severity.WARN]
 
 

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Evidence, Severity
-from support.histories.builders import (
-    Raw,
-    emptied,
-    generation,
-    member,
-)
+from support.histories.builders import Raw, check, emptied, generation, member
 from support.histories.commit_lives import HOUR, START, live, of
 from support.histories.probed import MINUTE
 
@@ -33,24 +28,16 @@ def test_a_member_without_work() -> None:
         ("member.idle", "resolved", START + 20 * MINUTE),
     ]
     fact: Any = events[0].fact
-    assert (fact.member_id, fact.rounds, fact.since_ms, events[0].severity, events[0].evidence) == (
-        "b",
-        3,
-        START,
-        Severity.INFO,
-        Evidence.LOG,
-    )
+    check(fact, member_id="b", rounds=3, since_ms=START)
+    check(events[0], severity=Severity.INFO, evidence=Evidence.LOG)
 
 
 @pytest.mark.parametrize("ends", [emptied(4, at=START + 20 * MINUTE), round_of(4, 20 * MINUTE)])
 def test_who_leaves_is_not_idle(ends: Raw) -> None:
     """With the member, or with all of them."""
     history = [round_of(1, 0, "b"), round_of(2, MINUTE, "b"), round_of(3, 2 * MINUTE, "b"), ends]
-    assert of(live(history, START + HOUR), "member.idle")[1] == (
-        "member.idle",
-        "resolved",
-        START + 20 * MINUTE,
-    )
+    found = of(live(history, START + HOUR), "member.idle")
+    assert found[1] == ("member.idle", "resolved", START + 20 * MINUTE)
 
 
 def test_assignments_that_cannot_be_read_make_nobody_idle() -> None:

@@ -15,6 +15,7 @@ from support.histories.builders import (
     GROUP,
     Raw,
     asked_for,
+    check,
     commit,
     emptied,
     generation,
@@ -66,18 +67,8 @@ def test_an_empty_group_a_day_before() -> None:
     (event,) = told(Group(GROUP, MISSED), EMPTY, begin)
     fact: Any = event.fact
     assert (event.time_ms, event.severity, event.evidence) == (begin, Severity.WARN, Evidence.LOG)
-    assert {
-        name: getattr(fact, name)
-        for name in ("status", "since_ms", "threshold_ms", "partitions", "partition_count", "deadline_ms")
-    } == {
-        "status": "firing",
-        "since_ms": begin,
-        "threshold_ms": DAY,
-        "partitions": {"t": "0"},
-        "partition_count": 1,
-        "deadline_ms": HOUR + 7 * DAY,
-    }
-    assert (fact.remaining_ms, fact.matters) == (DAY, True)
+    check(fact, status="firing", since_ms=begin, threshold_ms=DAY, partitions={"t": "0"}, partition_count=1)
+    check(fact, deadline_ms=HOUR + 7 * DAY, remaining_ms=DAY, matters=True)
 
 
 def test_a_group_that_nobody_would_miss() -> None:

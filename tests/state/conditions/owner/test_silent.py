@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from groupreplay.state import Severity
-from support.histories.builders import (
-    generation,
-    member,
-)
+from support.histories.builders import check, generation, member
 from support.histories.commit_lives import BEGIN, HOUR, START, beat, live, of
 from support.histories.probed import MINUTE, PROBING
 
@@ -20,13 +17,7 @@ def test_an_owner_that_falls_silent_while_others_commit() -> None:
     events = live(history, START + 20 * MINUTE, PROBING)
     assert of(events, "owner.silent") == [("owner.silent", "firing", sign + 81_921)]
     fact: Any = events[0].fact
-    assert (fact.member_id, fact.partitions, fact.lag, fact.usual_gap_ms, fact.since_ms) == (
-        "b",
-        {"t": "1"},
-        None,
-        8_192,
-        sign,
-    )
+    check(fact, member_id="b", partitions={"t": "1"}, lag=None, usual_gap_ms=8_192, since_ms=sign)
     assert events[0].severity is Severity.INFO
     events = live([*history, *beat((0, 1), 20 * MINUTE, 20 * MINUTE + 1)], START + HOUR, PROBING)
     assert of(events, "owner.silent")[1:] == [("owner.silent", "resolved", START + 20 * MINUTE)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from groupreplay.state import Evidence, Severity
-from support.histories.builders import (
-    commit,
-    no_offset,
-)
+from support.histories.builders import Raw, check, commit, no_offset
 from support.histories.commit_lives import HOUR, START, beat, live, of, poisoned
 from support.histories.probed import MINUTE, PROBING
 
@@ -24,14 +23,7 @@ def test_an_offset_that_stays() -> None:
         ("partition.poison", "resolved", START + 2 * HOUR),
     ]
     fact: Any = events[0].fact
-    assert (fact.topic, fact.partition, fact.offset, fact.generations, fact.since_ms, fact.lag) == (
-        "t",
-        0,
-        9,
-        3,
-        START + 30,
-        None,
-    )
+    check(fact, topic="t", partition=0, offset=9, generations=3, since_ms=START + 30, lag=None)
     assert (events[0].severity, events[0].evidence) == (Severity.INFO, Evidence.INFERRED)
 
 
@@ -45,16 +37,21 @@ def test_generations_in_a_row_are_not_enough() -> None:
     assert found == [("partition.poison", "firing", START + 30 + 15 * MINUTE)]
 
 
-def test_a_topic_without_much_traffic() -> None:
-    """Where less than half of the others move, one that stays is nothing special."""
-    quiet = [commit("t", number, 5, at=START + 2) for number in (3, 4, 5)]
-    history = poisoned(4)
-    assert of(live([*history[:2], *quiet, *history[2:]], START + HOUR, PROBING), "partition.poison") == []
+QUIET = [commit("t", number, 5, at=START + 2) for number in (3, 4, 5)]
 
 
-def test_an_offset_that_never_moved() -> None:
-    """Nothing was ever read from it as far as is known."""
-    history = [raw for raw in poisoned(4) if getattr(raw.value, "offset", None) != 8]
+@pytest.mark.parametrize(
+    "history",
+    [
+        pytest.param([*poisoned(4)[:2], *QUIET, *poisoned(4)[2:]], id="less than half of the others move"),
+        pytest.param(
+            [raw for raw in poisoned(4) if getattr(raw.value, "offset", None) != 8],
+            id="it never moved: as far as is known nothing was ever read from it",
+        ),
+    ],
+)
+def test_an_offset_that_stays_is_nothing_special(history: list[Raw]) -> None:
+    """Where the others stay as well, or where it has always been the same."""
     assert of(live(history, START + HOUR, PROBING), "partition.poison") == []
 
 

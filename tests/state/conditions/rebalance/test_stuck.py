@@ -12,10 +12,13 @@ from groupreplay.state import Event, Evidence, Group, Observations, Severity
 from groupreplay.state.conditions.rebalance.stuck import Blocker, RebalanceStuck
 from groupreplay.state.conditions.suspects import Suspect
 from groupreplay.state.policy.rules import Policy
+from support.histories import modern_builders
 from support.histories.builders import (
     CONTEXT,
     GROUP,
+    Raw,
     asked_for,
+    check,
     commit,
     emptied,
     facts,
@@ -25,16 +28,6 @@ from support.histories.builders import (
     names,
     observed,
     placed,
-)
-from support.histories.modern_builders import (
-    UNRELEASED,
-    UNREVOKED,
-    current,
-    described,
-    first_join,
-    group_epoch,
-    operation,
-    target,
 )
 from support.histories.modern_builders import target_epoch as assigned
 from support.histories.probed import MINUTE, PROBING, START, TWO, conditions, probe, rounds, told
@@ -123,11 +116,8 @@ def test_a_new_group_begins_with_its_generation_0() -> None:
 def test_a_group_that_only_the_prober_knows() -> None:
     """An older coordinator writes nothing when a group is first joined; it comes and goes with the answers."""
     group, events = told([], [probe(5_000, "PreparingRebalance", "a")], 6_000)
-    assert (names(events), group.describe()["state"], group.gone) == (
-        ["rebalance.started"],
-        "PreparingRebalance",
-        False,
-    )
+    assert (names(events), group.gone) == (["rebalance.started"], False)
+    assert group.describe()["state"] == "PreparingRebalance"
     group.apply(Observations(probes=[probe(15_000, "Dead")]), 20_000)
     assert (group.describe()["state"], group.gone) == ("Dead", True)
 
@@ -184,16 +174,10 @@ def test_the_silent_member_is_suspected() -> None:
     ]
     _, events = told(history, rounds(began, began + 4 * MINUTE), began + 4 * MINUTE)
     (fact,) = stuck(events)
-    suspect = Suspect(
-        member_id="a",
-        client_id="client-a",
-        client_host="/10.0.0.1",
-        instance_id=None,
-        reason="no_commit_since_start",
-        last_commit_ms=began - 30_000,
-    )
-    assert (fact.suspects, fact.suspects_note, fact.blockers) == ((suspect,), None, None)
-    assert (fact.reason, fact.state) == ("not_joined", "PreparingRebalance")
+    client = {"client_id": "client-a", "client_host": "/10.0.0.1", "instance_id": None}
+    suspect = Suspect(member_id="a", **client, reason="no_commit_since_start", last_commit_ms=began - 30_000)
+    check(fact, suspects=(suspect,), suspects_note=None, blockers=None)
+    check(fact, reason="not_joined", state="PreparingRebalance")
 
 
 def test_a_rebalance_that_was_seen_late() -> None:
@@ -234,10 +218,7 @@ def test_a_leader_that_never_syncs() -> None:
     assert fact.reason == "not_synced"
     probes = rounds(began, began + 4 * MINUTE, "CompletingRebalance", "b")
     (fact,) = stuck(told([TWO], probes, began + 4 * MINUTE)[1])
-    assert (fact.suspects, fact.suspects_note) == (
-        (),
-        "the leader of the last generation is not in the group any more",
-    )
+    check(fact, suspects=(), suspects_note="the leader of the last generation is not in the group any more")
 
 
 def test_each_reason_is_said_once() -> None:
@@ -283,21 +264,30 @@ def test_whose_session_expired_meanwhile() -> None:
     assert left.reason == "session_timeout"
 
 
+def waiting_for_a(began: int) -> list[Raw]:
+    """B joins and waits for a partition of A."""
+    return [
+        *modern_builders.first_join("a", at=began - MINUTE, rebalance_ms=300_000),
+        *modern_builders.operation(
+            began,
+            modern_builders.described("b", rebalance_ms=300_000),
+            modern_builders.group_epoch(3),
+            modern_builders.target("a", [0]),
+            modern_builders.target("b", [1]),
+            assigned(3),
+            modern_builders.current("b", 3, state=modern_builders.UNRELEASED),
+        ),
+    ]
+
+
 def test_a_member_that_will_not_revoke() -> None:
     """Found from the log alone: the blocker by name, what it keeps, and when the broker will fence it."""
     began = START
     history = [
-        *first_join("a", at=began - MINUTE, rebalance_ms=300_000),
-        *operation(
-            began,
-            described("b", rebalance_ms=300_000),
-            group_epoch(3),
-            target("a", [0]),
-            target("b", [1]),
-            assigned(3),
-            current("b", 3, state=UNRELEASED),
+        *waiting_for_a(began),
+        *modern_builders.operation(
+            began + 2_000, modern_builders.current("a", 2, [0], state=modern_builders.UNREVOKED, revoking=[1])
         ),
-        *operation(began + 2_000, current("a", 2, [0], state=UNREVOKED, revoking=[1])),
     ]
     context = replace(CONTEXT, topic_names={"AQIDBAUGBwgJCgsMDQ4PEA": "orders"})
     _, events = told(history, [], began + 6 * MINUTE, context)
@@ -308,38 +298,19 @@ def test_a_member_that_will_not_revoke() -> None:
     (fact,) = stuck(events)
     blocker = Blocker(
         member_id="a",
-        client_id="client-a",
-        client_host="/h",
-        instance_id=None,
+        **{"client_id": "client-a", "client_host": "/h", "instance_id": None},
         revoking={"orders": "1"},
         since_ms=began + 2_000,
         fenced_at_ms=began + 302_000,
     )
-    assert (fact.blockers, fact.suspects, fact.reason, fact.since_ms) == (
-        (blocker,),
-        None,
-        "not_revoked",
-        began + 2_000,
-    )
+    check(fact, blockers=(blocker,), suspects=None, reason="not_revoked", since_ms=began + 2_000)
     assert {event.evidence for event in events} == {Evidence.LOG}
 
 
 def test_a_holder_that_does_not_even_ask() -> None:
     """It keeps what another waits for and has not heard of the new epoch: it blocks, with no known end."""
     began = START
-    history = [
-        *first_join("a", at=began - MINUTE, rebalance_ms=300_000),
-        *operation(
-            began,
-            described("b", rebalance_ms=300_000),
-            group_epoch(3),
-            target("a", [0]),
-            target("b", [1]),
-            assigned(3),
-            current("b", 3, state=UNRELEASED),
-        ),
-    ]
-    (fact,) = stuck(told(history, [], began + 4 * MINUTE)[1])
+    (fact,) = stuck(told(waiting_for_a(began), [], began + 4 * MINUTE)[1])
     (blocker,) = fact.blockers
     assert (blocker.member_id, blocker.since_ms, blocker.fenced_at_ms) == ("a", began, None)
 
@@ -347,8 +318,8 @@ def test_a_holder_that_does_not_even_ask() -> None:
 def test_a_target_that_is_not_made() -> None:
     """Assigning for more than a minute with members: nobody blocks, the assignor or the heartbeats are missing."""
     history = [
-        *first_join("a", at=START - MINUTE),
-        *operation(START, described("b"), group_epoch(3)),
+        *modern_builders.first_join("a", at=START - MINUTE),
+        *modern_builders.operation(START, modern_builders.described("b"), modern_builders.group_epoch(3)),
     ]
     _, events = told(history, [], START + 2 * MINUTE)
     assert conditions(events)[0] == ("rebalance.stuck", "firing", START + MINUTE)

@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Context, Evidence, Severity
-from support.histories.builders import (
-    CONTEXT,
-    Raw,
-    emptied,
-)
+from support.histories import builders
+from support.histories.builders import check
 from support.histories.commit_lives import BEGIN, HOUR, START, beat, live, of, poisoned
 from support.histories.probed import MINUTE, PROBING, told
 
@@ -23,12 +20,7 @@ def test_a_group_that_falls_silent_without_a_prober() -> None:
     events = live([*BEGIN, *silent], START + HOUR)
     assert of(events, "rebalance.suspected") == [("rebalance.suspected", "firing", sign + 345_001)]
     fact: Any = events[0].fact
-    assert (fact.since_ms, fact.threshold_ms, fact.usual_gap_ms, fact.silent_ms) == (
-        sign,
-        345_000,
-        8_192,
-        345_001,
-    )
+    check(fact, since_ms=sign, threshold_ms=345_000, usual_gap_ms=8_192, silent_ms=345_001)
     assert (events[0].severity, events[0].evidence) == (Severity.INFO, Evidence.INFERRED)
     events = live([*BEGIN, *silent, *beat((0,), 20 * MINUTE, 20 * MINUTE + 1)], START + 21 * MINUTE)
     assert of(events, "rebalance.suspected")[1:] == [("rebalance.suspected", "resolved", START + 20 * MINUTE)]
@@ -39,18 +31,18 @@ def test_a_group_that_falls_silent_without_a_prober() -> None:
     [
         pytest.param([*BEGIN, *beat((0, 1), 5_000, MINUTE)], PROBING, id="a prober knows better"),
         pytest.param(
-            [*BEGIN, *beat((0, 1), 5_000, MINUTE, moves=True)], CONTEXT, id="commits on change only"
+            [*BEGIN, *beat((0, 1), 5_000, MINUTE, moves=True)], builders.CONTEXT, id="commits on change only"
         ),
-        pytest.param([*BEGIN, *beat((0, 1), 5_000, 14_000)], CONTEXT, id="four commits"),
-        pytest.param(beat((0, 1), 5_000, MINUTE), CONTEXT, id="nobody is a member"),
+        pytest.param([*BEGIN, *beat((0, 1), 5_000, 14_000)], builders.CONTEXT, id="four commits"),
+        pytest.param(beat((0, 1), 5_000, MINUTE), builders.CONTEXT, id="nobody is a member"),
         pytest.param(
-            [*BEGIN, *beat((0, 1), 5_000, MINUTE), emptied(2, at=START + 2 * MINUTE)],
-            CONTEXT,
+            [*BEGIN, *beat((0, 1), 5_000, MINUTE), builders.emptied(2, at=START + 2 * MINUTE)],
+            builders.CONTEXT,
             id="it is empty",
         ),
     ],
 )
-def test_silence_that_is_not_suspected(history: list[Raw], context: Context) -> None:
+def test_silence_that_is_not_suspected(history: list[builders.Raw], context: Context) -> None:
     """Where commits cannot tell, or need not."""
     assert of(live(history, START + HOUR, context), "rebalance.suspected") == []
 

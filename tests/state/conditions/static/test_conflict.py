@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from groupreplay.state import Severity
+from support.histories.builders import check
 from support.histories.probed import MINUTE
 from support.histories.slot_lives import START, said, takeovers
 
@@ -17,11 +18,8 @@ def test_two_processes_with_one_instance_id() -> None:
         ("static.conflict", "resolved", START + 11 * MINUTE),
     ]
     fact: Any = events[0].fact
-    assert (fact.instance_id, fact.places, events[0].severity) == (
-        "i",
-        ("c@/a", "c@/b", "c@/a"),
-        Severity.ERROR,
-    )
+    check(fact, instance_id="i", places=("c@/a", "c@/b", "c@/a"))
+    assert events[0].severity is Severity.ERROR
     assert said(takeovers((MINUTE, "/b"), (2 * MINUTE, "/c")), "static.conflict")[0] == []
     assert said(takeovers((MINUTE, "/b"), (11 * MINUTE, "/a")), "static.conflict")[0] == []
     assert said(takeovers((MINUTE, "/a"), (2 * MINUTE, "/a")), "static.conflict")[0] == []

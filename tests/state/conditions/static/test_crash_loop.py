@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from groupreplay.state import Severity
+from support.histories.builders import check
 from support.histories.probed import MINUTE
 from support.histories.slot_lives import START, said, takeovers
 
@@ -19,12 +20,9 @@ def test_a_static_member_that_starts_again_and_again() -> None:
         ("static.crash_loop", "resolved", START + 11 * MINUTE),
     ]
     fact: Any = events[0].fact
-    assert (fact.instance_id, fact.place, len(fact.restarted_ms), events[0].severity) == (
-        "i",
-        "c@/a",
-        3,
-        Severity.WARN,
-    )
+    check(fact, instance_id="i", place="c@/a")
+    assert len(fact.restarted_ms) == 3
+    assert events[0].severity is Severity.WARN
     assert (
         said(takeovers((MINUTE, "/b"), (2 * MINUTE, "/c"), (3 * MINUTE, "/d")), "static.crash_loop")[0] == []
     )

@@ -8,16 +8,7 @@ import pytest
 
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from support.histories.builders import asked_for, commit, generation, member
-from support.histories.modern_builders import (
-    UNREVOKED,
-    current,
-    described,
-    first_join,
-    group_epoch,
-    operation,
-    target,
-    target_epoch,
-)
+from support.histories.modern_builders import current, handover, operation
 from support.histories.raw_records import Raw, commit_key
 from support.job.captures import raw, write_capture
 
@@ -50,14 +41,5 @@ def hostile(tmp_path: Path) -> Path:
 @pytest.fixture
 def stuck(tmp_path: Path) -> Path:
     """Group ``g``, in which a member has kept a partition from another one for four minutes."""
-    life = [
-        *first_join(at=AT),
-        *operation(AT + 1_000, described("b"), group_epoch(3)),
-        *operation(
-            AT + 2_000,
-            *(target("a", [0]), target("b", [1]), target_epoch(3)),
-            *(current("a", 2, [0], state=UNREVOKED, revoking=[1]), current("b", 3)),
-        ),
-        *operation(AT + 242_000, current("b", 3)),
-    ]
+    life = [*handover(AT), *operation(AT + 242_000, current("b", 3))]
     return write_capture(tmp_path / "stuck.parquet", raw(life))

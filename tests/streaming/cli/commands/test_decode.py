@@ -13,7 +13,6 @@ from support.histories.raw_records import commit as raw_commit
 from support.job.captures import invoke, raw, write_capture
 
 AT = 1_767_225_600_000
-HOSTILE = "=x\x1b[31m\n\u202e"
 
 
 def test_decode(capture: Path, hostile: Path) -> None:

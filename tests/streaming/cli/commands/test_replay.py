@@ -12,7 +12,6 @@ from support.histories.builders import commit
 from support.job.captures import invoke, raw, write_capture
 
 AT = 1_767_225_600_000
-HOSTILE = "=x\x1b[31m\n\u202e"
 
 
 def test_replay_as_a_table(capture: Path) -> None:

@@ -6,14 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from groupreplay.state.simulation.scenarios import SCENARIOS
-from groupreplay.streaming.cli.commands.simulate import SCENARIO_NAMES
 from groupreplay.streaming.cli.program import cli
-
-
-def test_the_scenarios_of_the_flag_are_those_that_there_are() -> None:
-    """In their order."""
-    assert tuple(SCENARIOS) == SCENARIO_NAMES
 
 
 def test_a_capture_and_its_truth(tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""The job in the process of the test, with the one small session of Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
+from groupreplay.streaming.job import query_run
+from groupreplay.streaming.job import run as run_module
+from support.job.spark_sessions import small_session
+from support.kafka.waiting import in_background
+
+
+def keep_session(patch: pytest.MonkeyPatch) -> None:
+    """Makes the job use the session of the other tests, whose JVM does not end with the job."""
+
+    @contextmanager
+    def kept(_: RunSettings) -> Iterator[Any]:
+        yield small_session()
+
+    patch.setattr(run_module, "_session", kept)
+    patch.setattr(query_run, "quiet", lambda _: None)
+
+
+def run_until(
+    server: str,
+    checkpoint: Path,
+    topics: TopicNames,
+    wait: Callable[[threading.Event], None],
+    **settings: Any,
+) -> None:
+    """Runs the job until ``wait`` returns, which must return at once when its event is set.
+
+    Raises:
+        GroupReplayError: what the job ended with.
+    """
+
+    def wait_and_stop(done: threading.Event) -> None:
+        try:
+            wait(done)
+        finally:
+            if not done.is_set():
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    with in_background(wait_and_stop):
+        stopped = run_module.run(
+            RunSettings(
+                source=Cluster(bootstrap_servers=server),
+                checkpoint=str(checkpoint),
+                topics=topics,
+                trigger_seconds=0.5,
+                shuffle_partitions=1,
+                probe=False,
+                **settings,
+            )
+        )
+    assert stopped == 128 + signal.SIGTERM
