@@ -114,7 +114,7 @@ class HeartbeatWriter:
                 dead_letters=self.report.dead_letters,
                 quarantined=self.report.quarantined,
                 release=__version__,
-                retries=identity.retries_quarantined,
+                retries=self.report.retries_quarantined,
             )
         )
         self.publish(self.topics.probes, key, value)

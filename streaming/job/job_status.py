@@ -32,7 +32,6 @@ class JobIdentity:
     first_start_ms: int
     started_ms: int
     trigger_seconds: float
-    retries_quarantined: bool = False
 
 
 @dataclass(slots=True)
@@ -41,10 +40,12 @@ class JobReport:
 
     ``ends`` are the ends of the log's partitions, as last read. ``rules_changes`` counts how often the job took
     changed rules, ``rules_error`` is why it refused the present file. ``last_round`` is the prober's last round, None
-    before the first one and with ``--no-probe``; ``prober_restarts`` counts the restarts of its process.
+    before the first one and with ``--no-probe``; ``retries_quarantined``: this run tries quarantined groups again;
+    ``prober_restarts`` counts the restarts of its process.
     """
 
     identity: JobIdentity
+    retries_quarantined: bool = False
     caught_up_ms: int | None = None
     ends: Mapping[int, int] = field(default_factory=dict)
     restarts: int = 0

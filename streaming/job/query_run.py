@@ -83,8 +83,8 @@ class QueryRun:
                 first_start_ms=identity.first_start_ms,
                 started_ms=now_ms(),
                 trigger_seconds=settings.trigger_seconds,
-                retries_quarantined=settings.retry_quarantined,
-            )
+            ),
+            retries_quarantined=settings.retry_quarantined,
         )
         self._rights: Rights = "unknown"
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
