@@ -16,10 +16,9 @@ from typing import Final
 import msgspec
 
 from groupreplay.codecs import decode_key
-from groupreplay.state.events.event import Cause, Event, Evidence, History
+from groupreplay.state.events.event import Cause, Event, History
 from groupreplay.state.events.group_events import GroupQuarantined, QuarantinedState
 from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.streaming.contract.output import OutputRow
@@ -111,21 +110,21 @@ def set_aside(
         records=len(letters),
         release=context.release,
     )
-    at_ms = time_ms if time_ms is not None else (recorded_ms if recorded_ms is not None else now_ms)
-    event = Event(
+    at_ms = time_ms if time_ms is not None else now_ms if recorded_ms is None else recorded_ms
+    return write(note), [event_row(_event(key, fact, at_ms), context, recorded_ms), *letters]
+
+
+def _event(key: bytes, fact: GroupQuarantined, at_ms: int) -> Event:
+    cause = None
+    if fact.partition is not None and fact.offset is not None:
+        cause = Cause(topic=OFFSETS_TOPIC, partition=fact.partition, offset=fact.offset, timestamp_ms=at_ms)
+    return Event(
         fact=fact,
         group_id=key[len(GROUP_TAG) :].decode() if key.startswith(GROUP_TAG) else None,
-        group_type=GroupType.CLASSIC,
-        simple=False,
         time_ms=max(0, at_ms),
-        evidence=Evidence.LOG,
         history=History.PARTIAL,
-        cause=None
-        if partition is None or offset is None
-        else Cause(topic=OFFSETS_TOPIC, partition=partition, offset=offset, timestamp_ms=at_ms),
-        ordinal=0,
+        cause=cause,
     )
-    return write(note), [event_row(event, context, recorded_ms), *letters]
 
 
 def _what(key: bytes) -> QuarantinedState:

@@ -11,8 +11,8 @@ from groupreplay.state import Group
 from groupreplay.state.output.schemas import json_schemas
 from groupreplay.streaming.engine.wire import GROUP_TAG
 from groupreplay.streaming.text.event_text import line_of
-from support.histories.hostile import history
-from support.job.survival import CONTEXT, Survivor, events
+from support.tools.hostile import history
+from support.tools.survival import CONTEXT, Survivor, events
 
 #: Far above what a call needs, and far below what a record that makes time run would cost.
 MOST_CALL_SECONDS = 5.0

@@ -104,6 +104,7 @@ def test_the_job() -> None:
         "groupreplay_written_total": {"events": 0, "states": 0, "dead_letters": 0, "job": 0},
         "groupreplay_dead_letters_total": {"malformed": 0, "skipped": 0},
         "groupreplay_unmissed_expired_total": {"": 0},
+        "groupreplay_quarantined_total": {"": 0},
         "groupreplay_state_rows": {"": 7},
         "groupreplay_restarts_total": {"": 0},
         "groupreplay_rules_changes_total": {"": 0},

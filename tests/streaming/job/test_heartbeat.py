@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from groupreplay import __version__
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobReport
@@ -81,6 +82,9 @@ def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
             "offsets": {"0": 5, "1": 0},
             "unmissed_expired": 0,
             "dead_letters": 0,
+            "quarantined": 0,
+            "release": __version__,
+            "retries": False,
         },
     )
 

@@ -38,6 +38,7 @@ def test_the_document_before_the_first_batch() -> None:
             "dead_letters": 0,
             "job": 0,
             "unmissed_expired": 0,
+            "quarantined": 0,
         },
         "record_types": {},
         "restarts": 0,
@@ -74,7 +75,14 @@ def test_every_batch_is_counted_once() -> None:
     report = JobReport(IDENTITY)
     # Spark's sums are null where no row had a number.
     observed = {
-        OBSERVED: {"events": 2, "states": 1, "dead_letters": 0, "job": 0, "unmissed_expired": 3},
+        OBSERVED: {
+            "events": 2,
+            "states": 1,
+            "dead_letters": 0,
+            "job": 0,
+            "unmissed_expired": 3,
+            "quarantined": 1,
+        },
         OBSERVED_READ: {"OffsetCommit": 5, "GroupMetadata": 1, "unknown": None},
     }
     first, second = batch(3, {0: 5}, observedMetrics=observed), batch(4, {0: 9}, observedMetrics=observed)
@@ -89,6 +97,7 @@ def test_every_batch_is_counted_once() -> None:
         "dead_letters": 0,
         "job": 0,
         "unmissed_expired": 6,
+        "quarantined": 2,
     }
     assert document["record_types"] == {"GroupMetadata": 2, "OffsetCommit": 10}
     assert document["batch"] == {"id": 4, "seconds": 1.5, "rows": 5}

@@ -8,6 +8,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from groupreplay import __version__
 from groupreplay.state import Context
 from groupreplay.state.policy.rules import Policy
 from groupreplay.streaming.base.signals import StopRequest
@@ -22,8 +23,11 @@ CLUSTER = Cluster(bootstrap_servers="b:9092")
 IDENTITY = Identity(cluster_id="c", era="e", event_era="e.1", partitions=1, probes="p", first_start_ms=7)
 
 
+@pytest.mark.parametrize("retry", [False, True])
 @pytest.mark.parametrize(("backfill", "emit_since_ms"), [(False, 7), (True, 0)])
-def test_the_context_of_a_run(monkeypatch: pytest.MonkeyPatch, backfill: bool, emit_since_ms: int) -> None:
+def test_the_context_of_a_run(
+    monkeypatch: pytest.MonkeyPatch, backfill: bool, emit_since_ms: int, retry: bool
+) -> None:
     """Events start with the first start on the checkpoint, unless those of the past are asked for."""
     monkeypatch.setattr(Connection, "topic_names", lambda _: {"id": "orders"})
     settings = RunSettings(
@@ -31,6 +35,7 @@ def test_the_context_of_a_run(monkeypatch: pytest.MonkeyPatch, backfill: bool, e
         checkpoint="/c",
         trigger_seconds=30,
         backfill_events=backfill,
+        retry_quarantined=retry,
         labels={"team": "pay"},
         retention=RetentionFlags(retention_minutes=1, check_interval_ms=5),
     )
@@ -50,4 +55,6 @@ def test_the_context_of_a_run(monkeypatch: pytest.MonkeyPatch, backfill: bool, e
         probing=True,
         retention_ms=60_000,
         retention_check_interval_ms=5,
+        release=__version__,
+        retry_run=run._report.identity.run_id if retry else None,
     )

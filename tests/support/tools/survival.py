@@ -14,8 +14,8 @@ from groupreplay.streaming.contract.probe_messages import ProbeMessage, encode_m
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
-from support.histories.hostile import CLUSTER_ID, Batch
 from support.histories.raw_records import batches
+from support.tools.hostile import CLUSTER_ID, Batch
 
 CONTEXT = Context(cluster_id=CLUSTER_ID, era="e", complete_since_ms=1, member_events=True, probing=True)
 PROBES = ProbeFilter(topic="group-probes", cluster_id=CLUSTER_ID)

@@ -90,7 +90,6 @@ class _Writer:
         self._extreme = random.choice((0.0, 0.02, 0.2))
         self._offsets = [random.choice((0, 0, 5, 2**40)) for _ in range(2)]
         self._generation = 0
-        self._probe_offset = 0
 
     def batches(self) -> Iterator[Batch]:
         for _ in range(self._random.randint(1, 6)):
@@ -224,43 +223,51 @@ class _Writer:
         return bytes(changed)
 
     def _probe(self) -> ProbeMessage:
-        random = self._random
-        self._probe_offset += 1
-        at_ms = max(0, min(self._now_ms + random.choice((-10_000, 0, 0, 0, 5_000)), 4_102_444_800_000))
-        kind = random.random()
+        at_ms = max(0, min(self._now_ms + self._random.choice((-10_000, 0, 0, 0, 5_000)), 4_102_444_800_000))
+        kind = self._random.random()
         if kind < 0.7:
-            members = tuple(
-                MemberAnswer(
-                    member_id=random.choice(_MEMBERS),
-                    instance_id=random.choice((None, "i-1")),
-                    client_id="c",
-                    client_host="/h",
-                )
-                for _ in range(random.choice((0, 1, 2)))
+            return self._answer(at_ms)
+        return self._round(at_ms) if kind < 0.85 else self._heartbeat(at_ms)
+
+    def _answer(self, at_ms: int) -> GroupAnswer:
+        random = self._random
+        members = tuple(
+            MemberAnswer(
+                member_id=random.choice(_MEMBERS),
+                instance_id=random.choice((None, "i-1")),
+                client_id="c",
+                client_host="/h",
             )
-            return GroupAnswer(
-                cluster_id=CLUSTER_ID,
-                group_id=random.choice(self._groups),
-                taken_ms=at_ms,
-                state=random.choice(_STATES),
-                broker=random.choice((None, 1)),
-                protocol_type="consumer",
-                protocol="",
-                members=members,
-                interval_ms=random.choice((10_000, 10_000, 0, -5, 2**40)),
-                unseen_ms=random.choice((None, 10_000, 0, -7, 2**40)),
-            )
-        if kind < 0.85:
-            return RoundSummary(
-                cluster_id=CLUSTER_ID,
-                taken_ms=at_ms,
-                brokers={1: random.choice((None, "no answer")), 2: None},
-                rights=random.choice(("ok", "missing", "unknown")),
-                partitions={0: (random.choice((0, 5, 2**62)), random.choice((0, 5, 2**62)))},
-                partition_count=random.choice((None, 50, 0, -1)),
-                groups=random.choice((0, 1, -1)),
-                job_id=random.choice((None, "j")),
-            )
+            for _ in range(random.choice((0, 1, 2)))
+        )
+        return GroupAnswer(
+            cluster_id=CLUSTER_ID,
+            group_id=random.choice(self._groups),
+            taken_ms=at_ms,
+            state=random.choice(_STATES),
+            broker=random.choice((None, 1)),
+            protocol_type="consumer",
+            protocol="",
+            members=members,
+            interval_ms=random.choice((10_000, 10_000, 0, -5, 2**40)),
+            unseen_ms=random.choice((None, 10_000, 0, -7, 2**40)),
+        )
+
+    def _round(self, at_ms: int) -> RoundSummary:
+        random = self._random
+        return RoundSummary(
+            cluster_id=CLUSTER_ID,
+            taken_ms=at_ms,
+            brokers={1: random.choice((None, "no answer")), 2: None},
+            rights=random.choice(("ok", "missing", "unknown")),
+            partitions={0: (random.choice((0, 5, 2**62)), random.choice((0, 5, 2**62)))},
+            partition_count=random.choice((None, 50, 0, -1)),
+            groups=random.choice((0, 1, -1)),
+            job_id=random.choice((None, "j")),
+        )
+
+    def _heartbeat(self, at_ms: int) -> HeartbeatMessage:
+        random = self._random
         return HeartbeatMessage(
             cluster_id=CLUSTER_ID,
             era="e",
@@ -271,6 +278,7 @@ class _Writer:
             offsets={0: 5},
             unmissed_expired=random.choice((0, 5, -1)),
             dead_letters=random.choice((0, 5, -1, 2**62)),
+            quarantined=random.choice((0, 1, -1, 2**62)),
         )
 
 
