@@ -51,7 +51,7 @@ class _Due(IntEnum):
 class Group:
     """The state of one group. Not thread-safe; every call makes its own."""
 
-    def __init__(self, group_id: str, context: Context) -> None:
+    def __init__(self, group_id: str, context: Context, snapshot: GroupSnapshot | None = None) -> None:
         self.group_id = group_id
         self.changed = False
         self._context = context
@@ -61,16 +61,15 @@ class Group:
         #: What is being applied, for whoever catches an exception; None before the first item.
         self.applying: CommitRun | GroupRecord | None = None
         self._recorded_ms: int | None = None
-        self._snapshot = GroupSnapshot(LogPosition(era=context.era))
-        self._offsets = Offsets()
+        # Each call makes a group: an empty snapshot and table are not made when there is a stored one.
+        self._snapshot = snapshot or GroupSnapshot(LogPosition(era=context.era))
+        stored = self._snapshot.offsets
+        self._offsets = Offsets() if stored is None else Offsets.from_snapshot(stored)
 
     @classmethod
     def from_snapshot(cls, group_id: str, context: Context, blob: bytes) -> Group:
         """The group of a snapshot. Raises ``SnapshotError`` for a version that this release cannot read."""
-        group = cls(group_id, context)
-        group._snapshot = storage.read(blob)
-        if group._snapshot.offsets is not None:
-            group._offsets = Offsets.from_snapshot(group._snapshot.offsets)
+        group = cls(group_id, context, storage.read(blob))
         log = group._snapshot.log
         if log.era != context.era:
             # The topic was created again: its offsets start at 0, below ``last_offset``.

@@ -133,4 +133,4 @@ def test_a_missing_offsets_topic_is_told(tmp_path: Path) -> None:
     ):
         wait_until(lambda: job.process.exit_code is not None, 120)
         assert job.process.exit_code == 5
-        assert "no such topic" in job.process.tail()
+        assert "the topic does not exist" in job.process.tail()
