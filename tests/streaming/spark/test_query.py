@@ -53,7 +53,14 @@ def test_expiries_in_groups_that_do_not_matter() -> None:
         _, events = replay([commit("t", 0, 5, at=1), no_offset("t", 0, at=2 * MINUTE)], context)
         rows += [_cells(event_row(event, context, None), topics) for event in events]
     (counted,) = small_session().createDataFrame(rows, OUTPUT_SCHEMA).agg(*counters(topics)).collect()
-    expected = {"events": len(rows) - 2, "states": 2, "dead_letters": 0, "job": 0, "unmissed_expired": 1}
+    expected = {
+        "events": len(rows) - 2,
+        "states": 2,
+        "dead_letters": 0,
+        "job": 0,
+        "unmissed_expired": 1,
+        "quarantined": 0,
+    }
     assert counted.asDict() == expected
     assert len(rows) > 4
 

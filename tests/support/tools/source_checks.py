@@ -188,7 +188,11 @@ def stale_paths(root: Path) -> list[str]:
 
 @cache
 def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
+    try:
+        return ast.parse(text)
+    except SystemError:
+        # CPython 3.11 counts the depth of its parser wrongly when another thread parses at the same time (gh-106905).
+        return ast.parse(text)
 
 
 def _dotted(path: str) -> str:
