@@ -6,7 +6,6 @@ batch again for ever.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -49,7 +48,7 @@ _CHUNK_ROWS: Final = 200_000
 _CHUNK_BYTES: Final = 64 << 20
 #: How many bytes of a key and of a value a dead letter carries. Fewer for skipped records: they are not broken, and a
 #: newer broker may write many of them.
-_KEPT_BYTES: Final = {"malformed": 64 << 10, "skipped": 1 << 10}
+KEPT_BYTES: Final = {"malformed": 64 << 10, "quarantined": 64 << 10, "skipped": 1 << 10}
 
 
 class PackedRows(NamedTuple):
@@ -259,10 +258,4 @@ def _bad_record(
         byte_position=malformed.at if malformed else None,
         reason=outcome.reason,
     )
-    kept = _KEPT_BYTES[record.kind]
-    return BadRecordBytes(record, *_excerpt(key, kept), *_excerpt(value, kept))
-
-
-def _excerpt(data: bytes | None, kept: int) -> tuple[bytes, int, str] | tuple[None, None, None]:
-    """(the first bytes, the length of all, their hash)."""
-    return (None,) * 3 if data is None else (data[:kept], len(data), hashlib.sha256(data).hexdigest())
+    return BadRecordBytes.of(record, key, value, KEPT_BYTES[record.kind])

@@ -6,7 +6,6 @@ an earlier release refuses it instead of reading it wrong.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import traceback
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.engine.json_messages import commits_letter_row, dead_letter_row, event_row
+from groupreplay.streaming.engine.pack import KEPT_BYTES
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     GROUP_TAG,
@@ -35,8 +35,6 @@ from groupreplay.streaming.engine.wire import (
 
 log = logging.getLogger(__name__)
 
-#: How many bytes of a key and of a value a dead letter carries.
-_KEPT_BYTES: Final = 64 << 10
 _PACKAGE: Final = "groupreplay"
 _MARK: Final = b"\xff"
 _REASON: Final = "the group is quarantined: "
@@ -95,9 +93,7 @@ def set_aside(
     """The note to store, the event, and the records of this call as dead letters."""
     place = _place(error)
     partition, offset, time_ms = _position(applying, packed)
-    note = Quarantined(
-        context.release, context.retry_run, type(error).__name__, place, partition or -1, -1, 0
-    )
+    note = Quarantined(context.release, context.retry_run, type(error).__name__, place, -1, -1, 0)
     note.note(packed)
     letters = list(_letters(key, packed, f"{_REASON}{note.error} in {place}", context))
     log.error("key %r is quarantined: %s in %s", key[:100], note.error, place)
@@ -190,7 +186,9 @@ def _letters(key: bytes, packed: Sequence[bytes], reason: str, context: Context)
             else:
                 key_type = getattr(decode_key(item.key), "KEY_TYPE", None)
                 record = _bad_record(group, group_id, item.offset, item.timestamp_ms, key_type, reason)
-                yield dead_letter_row(BadRecordBytes(record, *_kept(item.key), *_kept(item.value)), context)
+                yield dead_letter_row(
+                    BadRecordBytes.of(record, item.key, item.value, KEPT_BYTES[record.kind]), context
+                )
 
 
 def _bad_record(
@@ -212,13 +210,4 @@ def _bad_record(
         field=None,
         byte_position=None,
         reason=reason,
-    )
-
-
-def _kept(data: bytes | None) -> tuple[bytes | None, int | None, str | None]:
-    """The first bytes, and the length and hash of all of them."""
-    return (
-        (None, None, None)
-        if data is None
-        else (data[:_KEPT_BYTES], len(data), hashlib.sha256(data).hexdigest())
     )

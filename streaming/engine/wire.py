@@ -6,6 +6,7 @@ bytes, which ``pack`` has found decodable; commits as NumPy rows.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
@@ -87,6 +88,16 @@ class BadRecordBytes(msgspec.Struct, array_like=True, frozen=True):
     value: bytes | None
     value_length: int | None
     value_sha256: str | None
+
+    @classmethod
+    def of(cls, record: BadRecord, key: bytes | None, value: bytes | None, kept: int) -> BadRecordBytes:
+        """The record with the first ``kept`` bytes of its key and of its value."""
+        return cls(record, *_excerpt(key, kept), *_excerpt(value, kept))
+
+
+def _excerpt(data: bytes | None, kept: int) -> tuple[bytes, int, str] | tuple[None, None, None]:
+    """(the first bytes, the length of all, their hash)."""
+    return (None,) * 3 if data is None else (data[:kept], len(data), hashlib.sha256(data).hexdigest())
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
