@@ -8,7 +8,7 @@ from groupreplay.codecs.classic import GroupMetadataKey, GroupMetadataValue, Mem
 from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata, ConnectorTasks
 from groupreplay.codecs.errors import Malformed, Skipped
 from groupreplay.codecs.offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
-from groupreplay.codecs.primitives import ZERO_UUID, uuid_bytes, uuid_text
+from groupreplay.codecs.primitives import ZERO_UUID, is_text, uuid_bytes, uuid_text
 from groupreplay.codecs.registry import REGISTRY, decode_key, decode_value, encode_key, encode_value
 from groupreplay.codecs.schema import Key, Value
 from groupreplay.codecs.subscription import (

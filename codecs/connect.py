@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from groupreplay.codecs.composites import Array, Nested
-from groupreplay.codecs.primitives import BYTES, INT16, INT32, INT64, STRING
+from groupreplay.codecs.primitives import BYTES, CLIENT_STRING, INT16, INT32, INT64
 from groupreplay.codecs.schema import Struct, Versioned, wire
 
 
@@ -19,7 +19,7 @@ from groupreplay.codecs.schema import Struct, Versioned, wire
 class ConnectorTasks(Struct):
     """Tasks of one connector; task -1 is the connector itself."""
 
-    connector: str = wire(STRING)
+    connector: str = wire(CLIENT_STRING)
     tasks: tuple[int, ...] = wire(Array(INT32))
 
 
@@ -32,7 +32,7 @@ class ConnectMetadata(Versioned):
 
     VERSIONS: ClassVar[range] = range(3)
 
-    url: str = wire(STRING)
+    url: str = wire(CLIENT_STRING)
     config_offset: int = wire(INT64)
     allocation: bytes | None = wire(BYTES, since=1, nullable=True, default=None)
 
@@ -48,8 +48,8 @@ class ConnectAssignment(Versioned):
     VERSIONS: ClassVar[range] = range(3)
 
     error: int = wire(INT16)
-    leader: str = wire(STRING)
-    leader_url: str = wire(STRING)
+    leader: str = wire(CLIENT_STRING)
+    leader_url: str = wire(CLIENT_STRING)
     config_offset: int = wire(INT64)
     assigned: tuple[ConnectorTasks, ...] | None = wire(Array(Nested(ConnectorTasks)), nullable=True)
     revoked: tuple[ConnectorTasks, ...] | None = wire(

@@ -206,11 +206,15 @@ def length_writer(form: Form, *, is_string: bool = False) -> LengthWriter:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string: UTF-8 behind its length in bytes."""
+    """A string: UTF-8 behind its length in bytes.
+
+    ``errors`` as for ``bytes.decode``: ``strict`` makes other bytes malformed, ``surrogateescape`` keeps them.
+    """
 
     name: str = "string"
     zero: str = ""
     cost: int = STRING_COST
+    errors: str = "strict"
 
     def smallest(self, form: Form) -> int:
         """The length alone."""
@@ -218,7 +222,7 @@ class Text:
 
     def reader(self, form: Form, nullable: bool) -> Reader:
         """Reads str, or None when nullable."""
-        length_of = length_reader(form, is_string=True)
+        length_of, errors = length_reader(form, is_string=True), self.errors
 
         def read(data: bytes, at: int, budget: Budget) -> tuple[str | None, int]:
             length, start = length_of(data, at)
@@ -232,7 +236,7 @@ class Text:
             if length > _LONGEST_STRING:
                 raise DecodeError(at, f"is a string of {length} bytes; Kafka's limit is {_LONGEST_STRING}")
             try:
-                value = data[start:end].decode()
+                value = data[start:end].decode(errors=errors)
             except UnicodeDecodeError as error:
                 raise DecodeError(start + error.start, f"is not UTF-8: {error.reason}") from None
             if not value.isascii():
@@ -243,14 +247,14 @@ class Text:
 
     def writer(self, form: Form, nullable: bool) -> Writer:
         """Writes str, or None when nullable."""
-        write_length = length_writer(form, is_string=True)
+        write_length, errors = length_writer(form, is_string=True), self.errors
 
         def write(out: bytearray, value: str | None) -> None:
             if value is None:
                 write_null(out, write_length, nullable)
                 return
             try:
-                encoded = value.encode()
+                encoded = value.encode(errors=errors)
             except UnicodeEncodeError as error:
                 raise EncodeError(f"is not text that UTF-8 can hold: {error.reason}") from None
             if len(encoded) > _LONGEST_STRING:
@@ -259,6 +263,15 @@ class Text:
             out += encoded
 
         return write
+
+
+def is_text(text: str) -> bool:
+    """Whether the bytes of a ``CLIENT_STRING`` were UTF-8; a text that was not has lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +352,8 @@ class Uuid:
 
 
 STRING = Text()
+#: A string in a blob that a client encodes and brokers store as it is: its bytes may be no UTF-8 (see ``is_text``).
+CLIENT_STRING = Text(errors="surrogateescape")
 BYTES = Blob()
 UUID = Uuid()
 

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeVar
 from groupreplay.codecs.budget import NO_LIMIT, Budget
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.errors import DecodeError, Malformed
-from groupreplay.codecs.primitives import BYTES, INT16, INT32, STRING, Form
+from groupreplay.codecs.primitives import BYTES, CLIENT_STRING, INT16, INT32, Form
 from groupreplay.codecs.schema import Struct, Versioned, plan_of, read_fields, wire, write_fields
 
 _FORM = Form(0, False)
@@ -25,7 +25,7 @@ _write_version = INT16.writer(_FORM, False)
 class TopicPartitions(Struct):
     """Partitions of one topic, in the order of the bytes."""
 
-    topic: str = wire(STRING)
+    topic: str = wire(CLIENT_STRING)
     partitions: tuple[int, ...] = wire(Array(INT32))
 
 
@@ -38,11 +38,11 @@ class Subscription(Versioned):
 
     VERSIONS: ClassVar[range] = range(4)
 
-    topics: tuple[str, ...] = wire(Array(STRING))
+    topics: tuple[str, ...] = wire(Array(CLIENT_STRING))
     user_data: bytes | None = wire(BYTES, nullable=True, default=None)
     owned_partitions: tuple[TopicPartitions, ...] = wire(Array(Nested(TopicPartitions)), since=1, default=())
     generation_id: int = wire(INT32, since=2, default=-1)
-    rack_id: str | None = wire(STRING, since=3, nullable=True, default=None)
+    rack_id: str | None = wire(CLIENT_STRING, since=3, nullable=True, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,11 @@ DEFAULT_PARTITIONS = 50
 DEFAULT_SESSION_TIMEOUT_MS = 45_000
 
 
+def given_ms(timeout_ms: int) -> int | None:
+    """A timeout in a record; None for one below 1, which says that it was not given, as Kafka's default -1 does."""
+    return timeout_ms if timeout_ms > 0 else None
+
+
 _INT_MIN = -(2**31)
 
 

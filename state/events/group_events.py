@@ -211,7 +211,10 @@ class RecordMalformed(RecordFact):
     """Bytes that do not follow their schema."""
 
     NAME: ClassVar[str] = "record.malformed"
-    DOC: ClassVar[str] = "Bytes that do not follow their schema; the record is in the dead letters."
+    DOC: ClassVar[str] = (
+        "Bytes that do not follow their schema: the record is in the dead letters. Or a value that cannot be, such as "
+        "an assigned partition below zero: it is left out, and `reason` says that all other values are applied."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

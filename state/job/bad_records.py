@@ -17,10 +17,15 @@ from groupreplay.state.events.group_events import RecordFact, RecordMalformed, R
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.storage import SnapshotError
 
+#: ``partial``: a value in the record cannot be and is left out, all others are applied: the record is no dead letter.
 #: Records of a quarantined group could be read; they only share the form of a dead letter.
-Kind = Literal["malformed", "skipped", "quarantined"]
+Kind = Literal["malformed", "partial", "skipped", "quarantined"]
 
-_FACTS: Final[dict[Kind, type[RecordFact]]] = {"malformed": RecordMalformed, "skipped": RecordSkipped}
+_FACTS: Final[dict[Kind, type[RecordFact]]] = {
+    "malformed": RecordMalformed,
+    "partial": RecordMalformed,
+    "skipped": RecordSkipped,
+}
 _INTERVAL_MS: Final = 60_000
 #: Key types are 16 bits wide, and whoever may write to the topic chooses them. Types beyond this many share
 #: one tally.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.state.events.event import LeaveReason, MemberPicture, Trigger
+from groupreplay.state.kafka_terms import given_ms
 from groupreplay.state.snapshot.members import (
     Member,
     Pairing,
@@ -85,7 +86,8 @@ def leave_reason(emptied: bool, elapsed_ms: int | None, shortest_ms: int) -> Lea
 
 def shortest_timeout_ms(member: Member, members: Sequence[Member]) -> int:
     """The shortest silence after which the coordinator may remove a member that uses the classic protocol."""
-    return min(member.session_timeout_ms, rebalance_timeout_ms(members) or 0)
+    longest_ms = rebalance_timeout_ms(members) or 0
+    return min(member.session_timeout_ms, given_ms(longest_ms) or member.session_timeout_ms)
 
 
 def owners(members: Sequence[Member], orphans: Orphans) -> dict[tuple[str, int], str]:

@@ -141,7 +141,7 @@ class ModernDiff:
     def _departure(self, member: Member, emptied: bool) -> Departure:
         phase, since_ms, seen_ms = self.before.signs.get(member.member_id, LastSign())
         now_ms = self.report.timestamp_ms
-        if phase is MemberPhase.UNREVOKED and since_ms is not None:
+        if phase is MemberPhase.UNREVOKED and since_ms is not None and member.rebalance_timeout_ms > 0:
             late_ms = now_ms - since_ms - member.rebalance_timeout_ms
             if 0 <= late_ms <= _FENCING_SLACK_MS:
                 return Departure(member, "rebalance_timeout", now_ms - since_ms)

@@ -7,7 +7,14 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.codecs import ConnectAssignment, ConnectMetadata, ConnectorTasks, Malformed, decode_blob
+from groupreplay.codecs import (
+    ConnectAssignment,
+    ConnectMetadata,
+    ConnectorTasks,
+    Malformed,
+    decode_blob,
+    is_text,
+)
 from groupreplay.state.snapshot.partitions import by_topic
 
 CONNECT_PROTOCOL_TYPE: Final = "connect"
@@ -36,11 +43,12 @@ def read_worker(metadata_blob: bytes, assignment_blob: bytes) -> Worker | None:
     if isinstance(metadata, Malformed):
         return None
     allocation = _allocation(metadata, assignment_blob)
+    url = metadata.url if is_text(metadata.url) else ""
     if allocation is None:
-        return Worker(metadata.url, metadata.config_offset, None, None)
+        return Worker(url, metadata.config_offset, None, None)
     connectors = tuple(sorted(name for name, task in allocation if task == _CONNECTOR))
     tasks = by_topic(place for place in allocation if place[1] >= 0)
-    return Worker(metadata.url, metadata.config_offset, connectors, tasks)
+    return Worker(url, metadata.config_offset, connectors, tasks)
 
 
 def _allocation(metadata: ConnectMetadata, assignment_blob: bytes) -> Set[_Place] | None:
@@ -61,4 +69,4 @@ def _allocation(metadata: ConnectMetadata, assignment_blob: bytes) -> Set[_Place
 
 
 def _places(given: Iterable[ConnectorTasks] | None) -> Iterable[_Place]:
-    return ((one.connector, task) for one in given or () for task in one.tasks)
+    return ((one.connector, task) for one in given or () if is_text(one.connector) for task in one.tasks)

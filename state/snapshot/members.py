@@ -14,9 +14,10 @@ from groupreplay.codecs import (
     GroupMetadataValue,
     MemberMetadata,
     decode_assignment,
+    is_text,
     subscribed_topics,
 )
-from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE
+from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, DEFAULT_SESSION_TIMEOUT_MS, given_ms
 from groupreplay.state.snapshot.connect import CONNECT_PROTOCOL_TYPE, Worker, read_worker
 from groupreplay.state.snapshot.modern import ModernMember
 from groupreplay.state.snapshot.partitions import by_topic
@@ -53,8 +54,9 @@ def client_fields(member: Member | ModernMember | Slot) -> dict[str, Any]:
 def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
     """The members of a record, in its order.
 
-    As the coordinator loads them (``GroupMetadataManager.replay``): a rebalance timeout of -1 means the
-    session timeout, and the record holds only one supported protocol of each member: the group's.
+    As the coordinator loads them (``GroupMetadataManager.replay``): a rebalance timeout that was not given is the
+    session timeout, and the record holds only one supported protocol of each member: the group's. Names that are not
+    text and partitions that cannot be are left out (``state.job.left_out`` counts them).
     """
     return tuple(_read_member(value, member) for member in value.members)
 
@@ -62,14 +64,14 @@ def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
 def _read_member(value: GroupMetadataValue, member: MemberMetadata) -> Member:
     is_consumer = value.protocol_type == CONSUMER_PROTOCOL_TYPE
     is_worker = value.protocol_type == CONNECT_PROTOCOL_TYPE
-    timeout = member.rebalance_timeout_ms
+    session_timeout_ms = given_ms(member.session_timeout_ms) or DEFAULT_SESSION_TIMEOUT_MS
     return Member(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        rebalance_timeout_ms=member.session_timeout_ms if timeout == -1 else timeout,
-        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=given_ms(member.rebalance_timeout_ms) or session_timeout_ms,
+        session_timeout_ms=session_timeout_ms,
         supported_protocols=(value.protocol,) if value.protocol else (),
         topics=_read_topics(member.subscription) if is_consumer else None,
         partitions=_read_partitions(member.assignment) if is_consumer else None,
@@ -79,7 +81,7 @@ def _read_member(value: GroupMetadataValue, member: MemberMetadata) -> Member:
 
 def _read_topics(subscription: bytes) -> tuple[str, ...] | None:
     topics = subscribed_topics(subscription)
-    return tuple(sorted(set(topics))) if isinstance(topics, tuple) else None
+    return tuple(sorted(filter(is_text, set(topics)))) if isinstance(topics, tuple) else None
 
 
 def _read_partitions(blob: bytes) -> dict[str, str] | None:
@@ -89,6 +91,7 @@ def _read_partitions(blob: bytes) -> dict[str, str] | None:
     return by_topic(
         (assigned.topic, partition)
         for assigned in assignment.assigned_partitions
+        if is_text(assigned.topic)
         for partition in assigned.partitions
     )
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.codecs import uuid_text
-from groupreplay.state.kafka_terms import GroupType, MemberPhase
+from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, given_ms
 from groupreplay.state.snapshot.partitions import to_ranges
 
 #: Epoch of a member that has left or was fenced, and of a static member that is away for a moment.
@@ -35,8 +35,8 @@ MEMBER_STATES: Final[Mapping[MemberPhase, str]] = {
 class ModernMember(msgspec.Struct, array_like=True):
     """A member; assignments are ranges by topic id in text form, or by subtopology of a streams group.
 
-    ``phase_since_ms`` is when the member entered its phase at its present epoch: from then on it has the rebalance
-    timeout for a revocation.
+    ``rebalance_timeout_ms`` is -1 when it was not given. ``phase_since_ms`` is when the member entered its phase at its
+    present epoch: from then on it has the rebalance timeout for a revocation.
     """
 
     instance_id: str | None = None
@@ -122,9 +122,11 @@ def _member_metadata(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     member.client_host = value.client_host
     member.topics = tuple(sorted(set(getattr(value, "subscribed_topic_names", ()))))
     member.regex = getattr(value, "subscribed_topic_regex", None) or None
-    member.rebalance_timeout_ms = getattr(value, "rebalance_timeout_ms", -1)
+    member.rebalance_timeout_ms = given_ms(getattr(value, "rebalance_timeout_ms", -1)) or -1
     member.assignor = getattr(value, "server_assignor", None)
-    member.classic_session_timeout_ms = classic.session_timeout_ms if classic else None
+    member.classic_session_timeout_ms = (
+        (given_ms(classic.session_timeout_ms) or DEFAULT_SESSION_TIMEOUT_MS) if classic else None
+    )
     member.supported_protocols = tuple(one.name for one in classic.supported_protocols) if classic else ()
     member.rack_id = value.rack_id
     member.process_id = getattr(value, "process_id", None)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+#: A set holds at most this many partitions; no topic has nearly as many.
+MOST_PARTITIONS: Final = 100_000
 
 
 def to_ranges(partitions: Iterable[int]) -> str:
     """Partitions as ranges: ``[0, 1, 2, 3, 7]`` becomes ``0-3,7``; sorted, without repeats.
 
-    Numbers below zero, which a client can assign to itself, are left out.
+    What a client can assign to itself, but what cannot be, is left out: numbers below zero, and the highest numbers
+    beyond ``MOST_PARTITIONS``.
     """
     ranges: list[list[int]] = []
-    for partition in sorted(one for one in set(partitions) if one >= 0):
+    for partition in sorted(one for one in set(partitions) if one >= 0)[:MOST_PARTITIONS]:
         if ranges and partition == ranges[-1][1] + 1:
             ranges[-1][1] = partition
         else:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
+from groupreplay.codecs import Key, Malformed, OffsetCommitValue, Skipped, Value, decode_value
 from groupreplay.state.job.bad_records import BadRecord
+from groupreplay.state.job.left_out import LeftOut, left_out
 from groupreplay.streaming.engine.allocator import keep_freed_memory
 from groupreplay.streaming.engine.binary_columns import BinaryColumn, Ints, numbers
 from groupreplay.streaming.engine.commit_columns import CommitColumns, decode_regular
@@ -233,8 +234,30 @@ def _other_rows(
             commits.put(row, outcome)
         else:
             assert raw_key is not None
+            assert not isinstance(key, Skipped | Malformed)
             records[row] = PackedRecord(offset, timestamp_ms, raw_key, raw_value)
+            if outcome is not None and (part := left_out(outcome)) is not None:
+                at = int(chunk.partition[row]), offset, timestamp_ms
+                bad[at[0]].append(_partial_record(at, key, outcome, part))
     return records, bad
+
+
+def _partial_record(at: tuple[int, int, int], key: Key, value: Value, part: LeftOut) -> BadRecordBytes:
+    """The report of a record that is applied without some of its values."""
+    partition, offset, timestamp_ms = at
+    record = BadRecord(
+        partition=partition,
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        group=key.group,
+        kind="partial",
+        key_type=key.KEY_TYPE,
+        version=value.version,
+        field=part.field,
+        byte_position=None,
+        reason=f"{part.what}; all other values are applied",
+    )
+    return BadRecordBytes.of(record, None, None, 0)
 
 
 def _bad_record(

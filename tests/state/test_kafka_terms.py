@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.state.kafka_terms import hash_map_order, java_hash, partition_for
+from groupreplay.state.kafka_terms import given_ms, hash_map_order, java_hash, partition_for
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,8 @@ def test_keys_come_in_the_order_of_a_hash_map() -> None:
     assert hash_map_order(words) == in_order.split()
     places = [5, 6, 3, 13, 4, 12, 9, 11, 10, 7, 8, 1, 2, 0]
     assert hash_map_order(f"member-{number}" for number in range(14)) == [f"member-{one}" for one in places]
+
+
+def test_a_timeout_below_one_is_not_given() -> None:
+    """Kafka's own default for that is -1."""
+    assert [given_ms(one) for one in (-(2**31), -1, 0, 1, 2**31 - 1)] == [None, None, None, 1, 2**31 - 1]

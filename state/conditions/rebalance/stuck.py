@@ -277,6 +277,7 @@ def _blocker(
     unrevoked = since_ms is None
     # The broker has no revocation timer for members that use the classic protocol.
     timed = unrevoked and member.phase_since_ms is not None and member.classic_session_timeout_ms is None
+    timed = timed and member.rebalance_timeout_ms > 0
     return Blocker(
         member_id=member_id,
         **client_fields(member),

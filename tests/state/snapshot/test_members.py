@@ -66,3 +66,12 @@ def test_topics_of_a_group() -> None:
     assert group_topics(both, "consumer") == {"t", "u"}
     assert group_topics(both, "connect") is None
     assert group_topics((), "consumer") == set()
+
+
+def test_a_timeout_below_one_was_not_given() -> None:
+    """The rebalance timeout is then the session timeout, and that the broker's default."""
+    for not_given in (0, -1, -(2**31)):
+        (one,) = members(member("a", rebalance_ms=not_given, session_ms=10_000))
+        assert (one.rebalance_timeout_ms, one.session_timeout_ms) == (10_000, 10_000)
+        (one,) = members(member("a", rebalance_ms=not_given, session_ms=not_given))
+        assert (one.rebalance_timeout_ms, one.session_timeout_ms) == (45_000, 45_000)

@@ -19,6 +19,7 @@ from groupreplay.codecs import (
     decode_value,
 )
 from groupreplay.state.job.bad_records import BadRecord
+from groupreplay.state.job.left_out import left_out
 from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, GroupRecord
 from groupreplay.streaming.engine import pack as pack_module
 from groupreplay.streaming.engine.key_columns import usable_key
@@ -75,6 +76,22 @@ def folded_slowly(rows: list[Raw]) -> tuple[dict[str, list[Any]], list[BadRecord
             )
             continue
         items = groups[key.group]
+        part = None if value is None or isinstance(value, OffsetCommitValue) else left_out(value)
+        if part is not None:
+            bad.append(
+                BadRecord(
+                    partition=raw.partition,
+                    offset=raw.offset,
+                    timestamp_ms=raw.timestamp_ms,
+                    group=key.group,
+                    kind="partial",
+                    key_type=key.KEY_TYPE,
+                    version=value.version,
+                    field=part.field,
+                    byte_position=None,
+                    reason=f"{part.what}; all other values are applied",
+                )
+            )
         if not isinstance(value, OffsetCommitValue):
             items.append(
                 GroupRecord(
