@@ -19,6 +19,7 @@ from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpda
 from groupreplay.state.events.event import Event
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.output.document import DELETED, Deleted, describe, digest, group_document
+from groupreplay.state.output.repeats import without_repeats
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import classic, group_activity, losses, probing
 from groupreplay.state.replay.operation import apply_operation
@@ -119,14 +120,17 @@ class Group:
                 events += self._apply_record(item)
         if self._snapshot.log.pending and observations.seen_to > self._snapshot.log.pending[-1].offset:
             events += self._complete_operation()
-        events += self.expire(now_ms, recorded_ms)
+        events += self._expire(now_ms)
         probing.limit(self._snapshot.probes)
-        return events
+        return without_repeats(self._snapshot.repeats, events)
 
     def expire(self, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
         """Do the work that is due by ``now_ms``; ``recorded_ms`` as for ``apply``."""
         self._recorded_ms = recorded_ms
-        events = self._do_due(now_ms)
+        return without_repeats(self._snapshot.repeats, self._expire(now_ms))
+
+    def _expire(self, now_ms: int) -> list[Event]:
+        recorded_ms, events = self._recorded_ms, self._do_due(now_ms)
         caught_up = recorded_ms is not None and recorded_ms - now_ms <= self._context.catch_up_after_ms
         if caught_up and any(one.late for one in self._snapshot.conditions.active.values()):
             events += self._emit_updates(self._tracker().repeat_late(), self._timer_report(now_ms))

@@ -72,6 +72,16 @@ class MemberPicture(MemberIdentity):
     partitions: Partitions | None
 
 
+#: How many facts of this kind were not emitted since the last one, because they repeated others (``Fact.sameness``).
+Suppressed = Annotated[
+    int,
+    Meta(
+        description="Number of events of this type that were not emitted since the last one, because the group "
+        "repeated the same within a minute."
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     """What happened, without its circumstances (which are in ``Event``)."""
@@ -84,6 +94,13 @@ class Fact:
     def severity(self) -> Severity:
         """INFO, unless a fact overrides it."""
         return Severity.INFO
+
+    def sameness(self) -> tuple[object, ...] | None:
+        """What makes two facts of this kind the same, if clients can repeat it without end; None: they cannot.
+
+        The same fact is emitted at most once a minute for a group; a fact with this method has a field ``suppressed``.
+        """
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

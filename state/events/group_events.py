@@ -10,7 +10,15 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta
 
-from groupreplay.state.events.event import Fact, LeaveReason, MemberIdentity, MemberPicture, Severity, Trigger
+from groupreplay.state.events.event import (
+    Fact,
+    LeaveReason,
+    MemberIdentity,
+    MemberPicture,
+    Severity,
+    Suppressed,
+    Trigger,
+)
 from groupreplay.state.kafka_terms import GroupType
 
 #: Whose state: that of a group, of the conditions of the job, of the counts of bad records.
@@ -182,6 +190,11 @@ class StaticReplaced(Fact):
     new_member_id: str
     old_host: str
     new_host: str
+    suppressed: Suppressed = 0
+
+    def sameness(self) -> tuple[object, ...]:
+        """The same instance id: two processes with one id replace each other without end."""
+        return (self.instance_id,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

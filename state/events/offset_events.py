@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.events.event import Fact
+from groupreplay.state.events.event import Fact, Suppressed
 
 #: `retention` is the broker's clean-up; `admin` a deletion of the offsets, or a reason that the log does not show.
 LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin"]
@@ -46,6 +47,11 @@ class OffsetsExpired(Fact):
     check_interval_ms: Annotated[
         int, Meta(description="Interval of the broker's clean-up; a removal much later than that is unusual.")
     ]
+    suppressed: Suppressed = 0
+
+    def sameness(self) -> tuple[object, ...]:
+        """The same partitions, however often they are removed."""
+        return _places(self.partitions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,11 @@ class OffsetsDeleted(Fact):
     deadline_ms: Annotated[
         int | None, Meta(description="When the first of them would have expired; null for never.")
     ]
+    suppressed: Suppressed = 0
+
+    def sameness(self) -> tuple[object, ...]:
+        """The same partitions, however often they are removed."""
+        return _places(self.partitions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +100,11 @@ class OffsetsReset(Fact):
     direction: Direction
     reason: Annotated[LossReason, Meta(description="Why the offsets had been lost.")]
     lost_ms: Annotated[int, Meta(description="When the first of them was lost.")]
+    suppressed: Suppressed = 0
+
+    def sameness(self) -> tuple[object, ...]:
+        """The same partitions, however often they are lost and committed."""
+        return (self.reason, *_places(self.partitions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +129,11 @@ class OffsetRewound(Fact):
     kind: RewindKind
     partitions: tuple[RewoundOffset, ...]
     partition_count: int
+    suppressed: Suppressed = 0
+
+    def sameness(self) -> tuple[object, ...]:
+        """The same partitions, however often they are wound back."""
+        return (self.kind, *_places(self.partitions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,3 +151,9 @@ class OffsetsSummary(Fact):
     expired: Annotated[
         int, Meta(description="Number of these events; each is for one group and one clean-up.")
     ]
+
+
+def _places(
+    partitions: Iterable[PartitionOffset | ResetOffset | RewoundOffset],
+) -> tuple[tuple[str, int], ...]:
+    return tuple((one.topic, one.partition) for one in partitions)

@@ -47,7 +47,9 @@ def line_of(event: Mapping[str, Any]) -> Line:
 
 def text_of(event: Mapping[str, Any]) -> str:
     """The text of an event (as for ``line_of``) without its name, its time and its group; safe to print."""
-    return TEXTS.get(event_name(event), _unknown_event)(event.get("data") or {})
+    data = event.get("data") or {}
+    more = f", and {data['suppressed']} more like it" if data.get("suppressed") else ""
+    return TEXTS.get(event_name(event), _unknown_event)(data) + more
 
 
 def event_name(event: Mapping[str, Any]) -> str:
@@ -158,8 +160,7 @@ def _gap(data: Data) -> str:
 
 def _bad_record(data: Data) -> str:
     place = f"{safe_text(str(data.get('topic')))}-{data.get('partition')} offset {data.get('offset')}"
-    more = f", and {data['suppressed']} more like it" if data.get("suppressed") else ""
-    return f"{place}, {safe_text(str(data.get('reason')))}{more}"
+    return f"{place}, {safe_text(str(data.get('reason')))}"
 
 
 def _quarantined(data: Data) -> str:
