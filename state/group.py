@@ -74,7 +74,7 @@ class Group:
         log = group._snapshot.log
         if log.era != context.era:
             # The topic was created again: its offsets start at 0, below ``last_offset``.
-            log.era, log.last_offset, log.pending = context.era, -1, ()
+            log.era, log.last_offset, log.pending = context.era, -1, []
             group.changed = True
         return group
 
@@ -148,11 +148,11 @@ class Group:
         if snapshot.log.pending:
             due.append((snapshot.log.pending[-1].timestamp_ms + 1, _Due.OPERATION))
         if snapshot.probes.waiting:
-            due.append((snapshot.probes.waiting[0].taken_ms, _Due.PROBE))
+            due.append((snapshot.probes.waiting[-1].taken_ms, _Due.PROBE))
         if snapshot.losses.changes:
             due.append((snapshot.losses.changes[-1].timestamp_ms + 1, _Due.OFFSET_CHANGES))
         if snapshot.losses.lost:
-            due.append((min(one.at_ms for one in snapshot.losses.lost) + losses.MEMORY_MS, _Due.OLD_LOSSES))
+            due.append((snapshot.losses.lost[0].at_ms + losses.MEMORY_MS, _Due.OLD_LOSSES))
         if snapshot.conditions.next_evaluation_ms is not None:
             due.append((snapshot.conditions.next_evaluation_ms, _Due.CONDITIONS))
         return min(due, default=None)
@@ -253,7 +253,7 @@ class Group:
             and record.offset == pending[-1].offset + 1
         )
         events = [] if continues else self._complete_operation()
-        self._snapshot.log.pending += (storage.pend(record),)
+        self._snapshot.log.pending.append(storage.pend(record))
         group_activity.note_record(self._snapshot.activity, record.timestamp_ms)
         self._note_position(record.partition, record.offset, record.timestamp_ms)
         if isinstance(record.key, GroupMetadataKey) and record.value is not None:
@@ -286,7 +286,7 @@ class Group:
         log = self._snapshot.log
         if not log.pending:
             return []
-        pending, log.pending = log.pending, ()
+        pending, log.pending = log.pending, []
         self.changed = True
         records = [storage.unpend(one, log.partition) for one in pending]
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)

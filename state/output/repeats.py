@@ -29,12 +29,18 @@ def _passed(repeats: Repeats, event: Event) -> Event | None:
     if same is None:
         return event
     name, at_ms = event.fact.NAME, event.time_ms
-    # The distance, not the difference: one record with a wrong time must not suppress the others.
-    emitted = {key: ms for key, ms in repeats.emitted.items() if abs(at_ms - ms) < _INTERVAL_MS}
     key = blake2b(repr((name, same)).encode("utf-8", "backslashreplace"), digest_size=8).digest()
-    repeats.emitted = emitted
-    if key in emitted or len(emitted) >= _MOST:
+    former_ms = repeats.emitted.get(key)
+    if former_ms is None or not _is_recent(former_ms, at_ms):
+        repeats.emitted = {one: ms for one, ms in repeats.emitted.items() if _is_recent(ms, at_ms)}
+        former_ms = None
+    if former_ms is not None or len(repeats.emitted) >= _MOST:
         repeats.suppressed[name] = repeats.suppressed.get(name, 0) + 1
         return None
-    emitted[key] = at_ms
+    repeats.emitted[key] = at_ms
     return replace(event, fact=replace(event.fact, suppressed=repeats.suppressed.pop(name, 0)))  # type: ignore[call-arg]
+
+
+def _is_recent(former_ms: int, at_ms: int) -> bool:
+    # The distance, not the difference: one record with a wrong time must not suppress the others.
+    return abs(at_ms - former_ms) < _INTERVAL_MS

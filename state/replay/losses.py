@@ -17,7 +17,7 @@ from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.replay.group_activity import has_members, is_significant
 from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
-from groupreplay.state.snapshot.losses import Change, Lost, latest_first
+from groupreplay.state.snapshot.losses import Change, Lost, add_changes
 
 if TYPE_CHECKING:
     from groupreplay.state.replay.report import Report
@@ -114,7 +114,8 @@ def _protected(group: GroupState, topics: set[str]) -> bool:
 def _remember(snapshot: GroupSnapshot, lost: Sequence[Lost]) -> None:
     again = {(one.topic, one.partition) for one in lost}
     kept = [one for one in snapshot.losses.lost if (one.topic, one.partition) not in again]
-    snapshot.losses.lost = (*kept, *lost[:MOST_REMEMBERED])[-MOST_REMEMBERED:]
+    remembered = sorted((*kept, *lost[:MOST_REMEMBERED]), key=lambda one: one.at_ms)
+    snapshot.losses.lost = tuple(remembered[-MOST_REMEMBERED:])
 
 
 def forget_before(snapshot: GroupSnapshot, at_ms: int) -> None:
@@ -147,7 +148,7 @@ def hold_changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> N
         for topic, partition in [(run.topics[rows["topic"][row]], int(rows["partition"][row]))]
     ]
     again = _recommitted(snapshot, run) if snapshot.losses.lost else ()
-    snapshot.losses.changes = latest_first([*snapshot.losses.changes, *found, *again])
+    add_changes(snapshot.losses, [*found, *again])
 
 
 def _kind(snapshot: GroupSnapshot, records: int, recreated: bool) -> offset_events.RewindKind:
@@ -197,18 +198,18 @@ def report_changes(snapshot: GroupSnapshot, same: Sequence[Change], report: Repo
 
 
 def _rewound(same: Sequence[Change]) -> offset_events.OffsetRewound:
+    # A partition can go back several times in one moment: from the first offset to the last.
+    falls = dict[tuple[str, int], tuple[int, int]]()
+    for one in same:
+        place = (one.topic, one.partition)
+        falls[place] = (falls[place][0] if place in falls else one.old_offset, one.new_offset)
     return offset_events.OffsetRewound(
         kind=same[0].kind or "other",
         partitions=tuple(
-            offset_events.RewoundOffset(
-                topic=one.topic,
-                partition=one.partition,
-                old_offset=one.old_offset,
-                new_offset=one.new_offset,
-            )
-            for one in same
+            offset_events.RewoundOffset(topic=topic, partition=partition, old_offset=old, new_offset=new)
+            for (topic, partition), (old, new) in falls.items()
         ),
-        partition_count=len(same),
+        partition_count=len(falls),
     )
 
 

@@ -31,8 +31,7 @@ def hold(queue: ProbeQueue, probes: Sequence[Probe]) -> bool:
     """Let probes wait until the log has been read up to their time; whether one of them is new."""
     new = [probe for probe in probes if probe.taken_ms > queue.applied_ms]
     if new:
-        waiting = sorted({*queue.waiting, *new}, key=lambda probe: (probe.taken_ms, probe.offset))
-        queue.waiting = tuple(waiting)
+        queue.add(new)
     return bool(new)
 
 
@@ -40,8 +39,8 @@ def limit(queue: ProbeQueue) -> None:
     """Drop waiting probes above a limit, because the snapshot must not grow without bounds."""
     if len(queue.waiting) > _MOST_WAITING:
         # The first probe shows when a rebalance began, the last ones show its present state.
-        first, *others = _without_repeats(queue.waiting)
-        queue.waiting = (first, *others[-_MOST_WAITING:])
+        *others, first = _without_repeats(queue.waiting)
+        queue.waiting = [*others[:_MOST_WAITING], first]
 
 
 def _without_repeats(probes: Sequence[Probe]) -> list[Probe]:
@@ -57,7 +56,7 @@ def _without_repeats(probes: Sequence[Probe]) -> list[Probe]:
 
 def next_probe(queue: ProbeQueue) -> Probe:
     """Take the first waiting probe, which is now applied."""
-    probe, queue.waiting = queue.waiting[0], queue.waiting[1:]
+    probe = queue.waiting.pop()
     queue.applied_ms = max(queue.applied_ms, probe.taken_ms)
     queue.interval_ms = probe.interval_ms
     return probe

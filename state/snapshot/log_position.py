@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from groupreplay.state.snapshot.observations import Probe
@@ -27,15 +29,28 @@ class LogPosition(msgspec.Struct, array_like=True):
     last_offset: int = -1
     last_timestamp_ms: int = -1
     clock_ms: int = -1
-    pending: tuple[PendingRecord, ...] = ()
+    pending: list[PendingRecord] = []
 
 
 class ProbeQueue(msgspec.Struct, array_like=True):
     """Probes ``waiting`` until the log has been read up to their time; ``applied_ms`` is the time of the last applied.
 
+    The latest probe comes first: the next one is taken from the end, whatever the number of those that wait.
     ``interval_ms`` is the interval at which the prober asks, according to its last answer.
     """
 
-    waiting: tuple[Probe, ...] = ()
+    waiting: list[Probe] = []
     applied_ms: int = -1
     interval_ms: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Earlier releases stored the earliest first."""
+        self.waiting.sort(key=_by_time, reverse=True)
+
+    def add(self, probes: Iterable[Probe]) -> None:
+        """Let more probes wait; those that wait already are not added again."""
+        self.waiting = sorted({*self.waiting, *probes}, key=_by_time, reverse=True)
+
+
+def _by_time(probe: Probe) -> tuple[int, int]:
+    return probe.taken_ms, probe.offset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 
 import msgspec
@@ -36,7 +37,7 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
 class Losses(msgspec.Struct, array_like=True):
     """Offsets that were lost lately, and ``changes`` that are not reported yet, because their moment is not over.
 
-    The latest change comes first: reports take the earliest from the end, whatever the number of those that wait.
+    The earliest loss and the latest change come first: reports take the earliest from the end, whatever the number of those that wait.
     """
 
     lost: tuple[Lost, ...] = ()
@@ -46,3 +47,10 @@ class Losses(msgspec.Struct, array_like=True):
 def latest_first(changes: Iterable[Change]) -> list[Change]:
     """The order in which ``Losses`` holds them."""
     return sorted(changes, key=lambda one: one.timestamp_ms, reverse=True)
+
+
+def add_changes(losses: Losses, changes: Iterable[Change]) -> None:
+    """Let changes wait for the end of their moment."""
+    for one in changes:
+        # No sort of all: most changes are the latest, and there can be thousands in one moment.
+        insort(losses.changes, one, key=lambda change: -change.timestamp_ms)

@@ -57,7 +57,7 @@ class _FlatSnapshot(msgspec.Struct, array_like=True):
     members: tuple[Member, ...] = ()
     former: tuple[Member, ...] = ()
     orphans: dict[str, dict[str, str]] = {}
-    pending: tuple[PendingRecord, ...] = ()
+    pending: list[PendingRecord] = []
     document: bytes = b""
     offsets: OffsetsSnapshot | None = None
     modern: Modern | None = None
@@ -86,7 +86,7 @@ def read(body: bytes | memoryview) -> GroupSnapshot:
     flat = _DECODER.decode(body)
     return GroupSnapshot(
         log=_part(LogPosition, flat),
-        probes=ProbeQueue(flat.probes, flat.probed_ms, flat.probe_interval_ms),
+        probes=ProbeQueue(list(flat.probes), flat.probed_ms, flat.probe_interval_ms),
         group=_part(GroupState, flat, classic=_part(ClassicGeneration, flat)),
         offsets=flat.offsets,
         losses=Losses(flat.lost, latest_first(flat.changes)),
