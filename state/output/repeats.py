@@ -12,19 +12,19 @@ from hashlib import blake2b
 from typing import Final
 
 from groupreplay.state.events.event import Event
-from groupreplay.state.snapshot.group_snapshot import Repeats
+from groupreplay.state.snapshot.group_snapshot import Repetitions
 
 _INTERVAL_MS: Final = 60_000
 #: Different ones in a minute, of one group: a rolling restart of static members has one for each.
 _MOST: Final = 256
 
 
-def without_repeats(repeats: Repeats, events: Iterable[Event]) -> list[Event]:
+def without_repeats(repeats: Repetitions, events: Iterable[Event]) -> list[Event]:
     """The events that are emitted; the next one of a type has the number of those that were not."""
     return [kept for event in events if (kept := _passed(repeats, event)) is not None]
 
 
-def _passed(repeats: Repeats, event: Event) -> Event | None:
+def _passed(repeats: Repetitions, event: Event) -> Event | None:
     same = event.fact.sameness()
     if same is None:
         return event

@@ -32,7 +32,7 @@ class GroupActivity(msgspec.Struct, array_like=True):
     widest: int = 0
 
 
-class Repeats(msgspec.Struct, array_like=True):
+class Repetitions(msgspec.Struct, array_like=True):
     """Events that the group can repeat without end: when each was emitted in the last minute, by a hash of it.
 
     ``suppressed`` counts those that were not emitted since the last one of their type, by name.
@@ -59,4 +59,4 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     slot_history: SlotHistory | None = None
     conditions: Conditions = msgspec.field(default_factory=Conditions)
     document_digest: bytes = b""
-    repeats: Repeats = msgspec.field(default_factory=Repeats)
+    repeats: Repetitions = msgspec.field(default_factory=Repetitions)
