@@ -37,8 +37,8 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
 class Losses(msgspec.Struct, array_like=True):
     """Offsets that were lost lately, and ``changes`` that are not reported yet, because their moment is not over.
 
-    The earliest loss and the latest change come first: reports take the earliest change from the end, whatever the number
-    of those that wait.
+    The earliest loss comes first, and the latest change: reports take the earliest change from the end, whatever the
+    number of those that wait.
     """
 
     lost: tuple[Lost, ...] = ()
