@@ -77,14 +77,15 @@ class Batch:
     caught_up_ms: int
 
 
-def history(seed: int) -> list[Batch]:
-    """The history of this seed."""
-    return list(_Writer(Random(seed)).batches())
+def history(seed: int, *, brief: bool = False) -> list[Batch]:
+    """The history of this seed; a brief one has few records, and days pass only in records."""
+    return list(_Writer(Random(seed), brief).batches())
 
 
 class _Writer:
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, brief: bool) -> None:
         self._random = random
+        self._brief = brief
         self._groups = random.sample(_GROUPS, random.randint(1, 2))
         self._now_ms = START_MS
         self._extreme = random.choice((0.0, 0.02, 0.2))
@@ -92,10 +93,12 @@ class _Writer:
         self._generation = 0
 
     def batches(self) -> Iterator[Batch]:
-        for _ in range(self._random.randint(1, 6)):
-            log = [self._record() for _ in range(self._random.choice((0, 1, 2, 5, 20, 40)))]
+        sizes = (1, 2, 5, 8) if self._brief else (0, 1, 2, 5, 20, 40)
+        pauses = _STEPS_MS if self._brief else (*_STEPS_MS, _DAY_MS, 8 * _DAY_MS, 400 * _DAY_MS)
+        for _ in range(self._random.randint(1, 3 if self._brief else 6)):
+            log = [self._record() for _ in range(self._random.choice(sizes))]
             probes = [self._probe() for _ in range(self._random.choice((0, 0, 1, 3, 8)))]
-            self._now_ms += self._random.choice((*_STEPS_MS, _DAY_MS, 8 * _DAY_MS, 400 * _DAY_MS))
+            self._now_ms += self._random.choice(pauses)
             told = self._random.random() < 0.8
             yield Batch(log, probes, self._now_ms if told else 0)
 

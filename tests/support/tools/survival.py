@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Final
 
+import jsonschema
 import pyarrow as pa
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
-from groupreplay.state import Context
+from groupreplay.state import Context, Group
+from groupreplay.state.output.schemas import json_schemas
+from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, encode_message
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
+from groupreplay.streaming.engine.replay import Filter, events_in_order
+from groupreplay.streaming.engine.wire import GROUP_TAG
+from groupreplay.streaming.exporter.collector import Limits, measure
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
+from groupreplay.streaming.text.event_text import line_of
 from support.histories.raw_records import batches
-from support.tools.hostile import CLUSTER_ID, Batch
+from support.job.sink_messages import job_document
+from support.tools.hostile import CLUSTER_ID, START_MS, Batch
 
 CONTEXT = Context(cluster_id=CLUSTER_ID, era="e", complete_since_ms=1, member_events=True, probing=True)
+#: Far above what a call needs, and far below what a record costs that makes time run.
+MOST_CALL_SECONDS: Final = 1.0
+MOST_STATE_BYTES: Final = 1 << 20
+MOST_ROWS_A_CALL: Final = 5_000
 PROBES = ProbeFilter(topic="group-probes", cluster_id=CLUSTER_ID)
 
 
@@ -86,3 +104,60 @@ def _probe_rows(messages: Sequence[ProbeMessage], first: int) -> pa.RecordBatch:
 def events(rows: Sequence[OutputRow]) -> list[bytes]:
     """The events among the rows."""
     return [row.value for row in rows if row.output is Output.EVENTS and row.value is not None]
+
+
+def harm(survivor: Survivor) -> list[str]:
+    """What a history has done that none may do, by its cost and its size."""
+    found = [f"quarantined: {one!r}" for one in events(survivor.rows) if b"group.quarantined" in one]
+    if survivor.dearest_seconds >= MOST_CALL_SECONDS:
+        found.append(f"a call took {survivor.dearest_seconds:.2f} s of CPU")
+    largest = max(map(len, survivor.blobs.values()), default=0)
+    if largest >= MOST_STATE_BYTES:
+        found.append(f"a state has {largest} bytes")
+    if len(survivor.rows) > MOST_ROWS_A_CALL * survivor.calls:
+        found.append(f"{len(survivor.rows)} messages of {survivor.calls} calls")
+    return found
+
+
+class Readers:
+    """What reads the messages of the job: schemas, the terminal, ``describe``, ``events`` and the exporter."""
+
+    def __init__(self) -> None:
+        self._validators = {
+            name: jsonschema.Draft202012Validator(schema) for name, schema in json_schemas().items()
+        }
+
+    def read(self, survivor: Survivor) -> None:
+        """Raises what the first of them raises; AssertionError when one could not use a message."""
+        self._read_events(survivor.rows)
+        for key, blob in survivor.blobs.items():
+            if key.startswith(GROUP_TAG):
+                Group.from_snapshot(key[len(GROUP_TAG) :].decode(), CONTEXT, blob).describe()
+        _export(survivor.rows)
+
+    def _read_events(self, rows: Sequence[OutputRow]) -> None:
+        in_order = list(events_in_order(rows, Filter()))
+        assert len(in_order) == len(events(rows)), "an event was lost on its way to the terminal"
+        written = [json.loads(one) for one in in_order]
+        of_each_type = {one["type"]: one for one in written}
+        for name, one in of_each_type.items():
+            self._validators[name.removeprefix("groupreplay.").removesuffix(".v1")].validate(one)
+        for one in written:
+            assert line_of(one).plain().isprintable()
+
+
+def _export(rows: Sequence[OutputRow]) -> None:
+    """One pass of the exporter over all topics."""
+    seen = TopicsSnapshot()
+    seen.take_job(JOB_KEY, job_document(START_MS))
+    for row in rows:
+        if row.output is Output.STATES:
+            seen.take_state(row.key, row.value)
+        elif row.output is Output.JOB:
+            seen.take_job(row.key, row.value)
+        elif row.output is Output.EVENTS:
+            seen.take_event(row.value, START_MS)
+    assert not seen.unreadable, f"the exporter could not read {seen.unreadable} messages"
+    metrics = {metric.name: metric for metric in measure(seen, START_MS, Limits())}
+    page = generate_latest(SimpleNamespace(collect=metrics.values))  # type: ignore[arg-type]
+    assert list(text_string_to_metric_families(page.decode()))
