@@ -97,6 +97,7 @@ def _letter_row(record: BadRecord, context: Context, **fields: object) -> Output
         "partition": record.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
+        "group_id": record.group,
         "kind": record.kind,
         "key_type": record.key_type,
         "version": record.version,

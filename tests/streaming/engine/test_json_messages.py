@@ -35,6 +35,7 @@ def test_a_dead_letter_has_place_reason_and_bytes() -> None:
         "partition": 4,
         "offset": 7,
         "timestamp_ms": 7_000,
+        "group_id": "g",
         "kind": "malformed",
         "key_type": 1,
         "version": 4,

@@ -1,0 +1,89 @@
+"""A record that makes the job fail in one group, live: that group is set aside, all others go on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.jobs import RunningJob, read_json, running_job, topic_names
+from support.job.replays import event_name
+from support.kafka.clients import commit_once, make_topics
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+#: Imported by every Python process that has its folder on the path: the driver, and Spark's workers.
+DEFECT = """
+from groupreplay.state.group import Group
+
+apply_run = Group._apply_run
+
+def fails(self, run):
+    if self.group_id == "poison":
+        raise ValueError("the secret text of a record")
+    return apply_run(self, run)
+
+Group._apply_run = fails
+"""
+
+
+def events_named(job: RunningJob, name: str) -> list[dict[str, Any]]:
+    """The data of the events of a type, in the order of their time."""
+    found = [event for event in job.events().values() if event_name(event) == name]
+    return [event["data"] for event in sorted(found, key=lambda event: event["time"])]
+
+
+def blind(job: RunningJob) -> list[str]:
+    """What became of the condition that a group failed."""
+    return [one["status"] for one in events_named(job, "job.blind") if one["what"] == "group_failed"]
+
+
+def committed(job: RunningJob, group: str) -> int:
+    """The number of partitions with an offset in a group's document; 0 without one."""
+    document = job.documents().get(group, {})
+    return int(document.get("offsets", {}).get("partitions", 0))
+
+
+def test_one_group_that_fails_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reported, dead letters written, counted; other groups go on; tried again when it is asked for."""
+    (tmp_path / "defect").mkdir()
+    (tmp_path / "defect" / "sitecustomize.py").write_text(DEFECT)
+    path = os.environ.get("PYTHONPATH", "")
+    topics, checkpoint = topic_names("quarantine"), tmp_path / "checkpoint"
+    with EmbeddedBroker(offsets_partitions=1) as broker:
+        server = broker.bootstrap_servers
+        make_topics(server, {"t": 3})
+        commit_once(server, "poison", TopicPartition("t", 0, 5))
+        commit_once(server, "well", TopicPartition("t", 0, 5))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "defect"), path]))
+        with running_job(server, checkpoint, topics) as job:
+            job.wait_until(lambda: events_named(job, "group.quarantined"))
+            (event,) = events_named(job, "group.quarantined")
+            assert (event["group_id"], event["what"], event["error"]) == ("poison", "group", "ValueError")
+            assert (event["partition"], event["records"]) == (0, 1)
+            (letter,) = [one for one in read_json(server, topics.dead_letters) if one]
+            assert (letter["group_id"], letter["kind"]) == ("poison", "quarantined")
+
+            # All others go on; of this one only its place in the log moves on.
+            commit_once(server, "poison", TopicPartition("t", 1, 5))
+            commit_once(server, "well", TopicPartition("t", 1, 5))
+            job.wait_until(lambda: committed(job, "well") == 2)
+            job.wait_until(lambda: blind(job) == ["firing"])
+            job.wait_until(lambda: job.status()["counters"]["quarantined"] == 1)
+            assert set(job.documents()) == {"well"}
+            assert len(events_named(job, "group.quarantined")) == 1
+            assert "the secret text of a record" not in str(read_json(server, topics.events))
+            assert (job.status()["restarts"], job.stop()) == (0, 143)
+
+        # The defect is gone, but the release is the same: the group stays aside until somebody asks for it.
+        monkeypatch.setenv("PYTHONPATH", path)
+        with running_job(server, checkpoint, topics, "--retry-quarantined") as job:
+            commit_once(server, "poison", TopicPartition("t", 2, 5))
+            job.wait_until(lambda: committed(job, "poison") == 1)
+            assert job.documents()["poison"]["history"] == "partial"
+            job.wait_until(lambda: blind(job) == ["firing", "resolved"])
+            assert job.stop() == 143
