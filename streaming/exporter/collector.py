@@ -29,7 +29,7 @@ PHASES: Final = ("starting", "catching_up", "caught_up")
 #: The name of ``rebalance.stuck`` when it lasts longer than the protocol allows.
 WEDGED: Final = "rebalance.wedged"
 #: Kinds of records that cannot be used (``state.bad_records``).
-_BAD_KINDS: Final = ("malformed", "skipped")
+_BAD_KINDS: Final = ("malformed", "partial", "skipped")
 #: The least age at which a heartbeat is late, whatever the trigger: scrapes are not more frequent.
 _LEAST_TIMEOUT_SECONDS: Final = 10.0
 _LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")

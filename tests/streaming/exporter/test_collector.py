@@ -102,7 +102,7 @@ def test_the_job() -> None:
             "GroupMetadata": 1,
         },
         "groupreplay_written_total": {"events": 0, "states": 0, "dead_letters": 0, "job": 0},
-        "groupreplay_dead_letters_total": {"malformed": 0, "skipped": 0},
+        "groupreplay_dead_letters_total": {"malformed": 0, "partial": 0, "skipped": 0},
         "groupreplay_unmissed_expired_total": {"": 0},
         "groupreplay_quarantined_total": {"": 0},
         "groupreplay_state_rows": {"": 7},
@@ -250,7 +250,7 @@ def test_records_that_could_not_be_used() -> None:
     for partition, records in ((1, 4), (2, 5)):
         tally = {"bad_records": [{"kind": "malformed", "key_type": None, "records": records}]}
         seen.take_job(f"\0__consumer_offsets-{partition}".encode(), msgspec.json.encode(tally))
-    assert samples(seen)["groupreplay_dead_letters_total"] == {"malformed": 9, "skipped": 0}
+    assert samples(seen)["groupreplay_dead_letters_total"] == {"malformed": 9, "partial": 0, "skipped": 0}
 
 
 @pytest.mark.parametrize("state", [*STATES, "SomethingNew"])
