@@ -114,8 +114,8 @@ METERS: Final = (
     _of_job("written_total", "Messages written since the start of the job's process, by topic.", "topic"),
     _of_job(
         "dead_letters_total",
-        "Records that could not be used, ever: malformed, of an unknown type or version, or applied without values that "
-        "cannot be (`partial`).",
+        "Records that could not be used, ever: malformed, of an unknown type or version, or applied without values "
+        "that cannot be (`partial`).",
         "kind",
     ),
     _of_job(
