@@ -64,6 +64,7 @@ bench-page: .venv/.wheel jars
 	$(BIN)/python benchmarks/live.py idle --groups 100000 --page
 	$(BIN)/python benchmarks/live.py busy --groups 5000 --page
 	$(BIN)/python benchmarks/growth.py --page
+	$(BIN)/python benchmarks/linear.py --page
 
 docs: .venv/.wheel
 	$(BIN)/python docs/refresh.py

@@ -1,6 +1,6 @@
 """Whether the cost of one group grows in proportion to what is read of it in one batch.
 
-    python benchmarks/linear.py [--records 10000] [--commits 2000000]
+    python benchmarks/linear.py [--records 10000] [--commits 2000000] [--page]
 
 For each shape: CPU time of ``pack`` and of the group's call for so many records and for four times as many, and the
 ratio of both. 4 is proportional; the goal is at most 4.5. Then the time for two million commits, the goal is a minute.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from page import flag_parser
+from page import flag_parser, put, show_progress
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -189,9 +189,12 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--commits", type=int, default=2_000_000)
     parser.add_argument("--shape", help="only this one")
+    parser.add_argument("--page", action="store_true", help="write the figures into docs/performance.md")
     flags = parser.parse_args()
-    print("| one group, one batch | CPU | four times as many | ratio | messages |")
-    print("| --- | --- | --- | --- | --- |")
+    lines = [
+        "| one group, one batch | CPU s | four times as many | ratio | messages |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
     for shape in (*_SHAPES, probes):
         name = shape.__name__.replace("_", " ")
         if flags.shape not in (None, name):
@@ -201,12 +204,14 @@ def main() -> None:
             for _ in range(_GOES):
                 spent, rows = of_probes(count) if shape is probes else of_records(list(shape(count)))  # type: ignore[operator]
                 seconds.append(spent)
-        print(
-            f"| {name} | {min(few):.2f} s | {min(many):.2f} s | {min(many) / min(few):.2f} | {rows} |",
-            flush=True,
-        )
-    seconds, rows = of_records(list(alternating(flags.commits)))
-    print(f"\n{flags.commits:,} alternating commits: {seconds:.1f} s of CPU, {rows} messages")
+        ratio = min(many) / min(few)
+        lines.append(f"| {name} | {min(few):.2f} | {min(many):.2f} | {ratio:.2f} | {rows:,} |")
+        show_progress(lines[-1])
+    spent, rows = of_records(list(alternating(flags.commits)))
+    lines += ["", f"{flags.commits:,} alternating commits: {spent:.1f} s of CPU, {rows} messages."]
+    print(*lines, sep="\n")
+    if flags.page:
+        put("linear", "\n".join(lines))
 
 
 if __name__ == "__main__":
