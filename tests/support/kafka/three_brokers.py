@@ -1,0 +1,107 @@
+"""A cluster of three brokers on this machine: three processes, each of them broker and controller (KRaft)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.kafka.waiting import wait_until
+
+NODES = (1, 2, 3)
+#: A killed broker is fenced after two seconds instead of nine; three replicas of what the brokers keep.
+_SETTINGS: Mapping[str, object] = {
+    "broker.session.timeout.ms": 2_000,
+    "broker.heartbeat.interval.ms": 500,
+    "controller.quorum.election.timeout.ms": 500,
+    "controller.quorum.fetch.timeout.ms": 1_000,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "share.coordinator.state.topic.replication.factor": 3,
+    "share.coordinator.state.topic.min.isr": 2,
+    "default.replication.factor": 3,
+}
+
+
+class ThreeBrokers:
+    """The brokers by node id; all have the same settings."""
+
+    def __init__(self, overrides: Mapping[str, object], offsets_partitions: int) -> None:
+        ports = dict(zip(NODES, zip(*[iter(free_ports(6))] * 2, strict=True), strict=True))
+        voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in ports.items())
+        self.nodes = {
+            node: EmbeddedBroker(
+                port=port,
+                offsets_partitions=offsets_partitions,
+                overrides={
+                    **_SETTINGS,
+                    "node.id": node,
+                    "controller.quorum.voters": voters,
+                    "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+                    **overrides,
+                },
+                ready_seconds=120,
+            )
+            for node, (port, controller) in ports.items()
+        }
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All of them, for clients that must survive the loss of any."""
+        return ",".join(broker.bootstrap_servers for broker in self.nodes.values())
+
+    def start(self, *nodes: int) -> None:
+        """Starts these (none named: all) at once: none is ready before two of three are there."""
+        with ThreadPoolExecutor(len(NODES)) as pool:
+            list(pool.map(lambda node: self.nodes[node].start(), nodes or NODES))
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """The node that leads a partition; None for a leaderless one."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        leader: int = admin.list_topics(topic, timeout=20).topics[topic].partitions[partition].leader
+        return leader if leader in NODES else None
+
+    def await_leader(self, topic: str, partition: int, wanted: Callable[[int | None], bool]) -> int | None:
+        """The leader as soon as it is one that is wanted."""
+        found: list[int | None] = []
+
+        def look() -> bool:
+            found[:] = [self.leader(topic, partition)]
+            return wanted(found[0])
+
+        wait_until(look, 60)
+        return found[0]
+
+    def in_sync(self, place: TopicPartition) -> list[int]:
+        """The nodes that have all records of a partition."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        known = admin.list_topics(place.topic, timeout=20).topics[place.topic]
+        return sorted(known.partitions[place.partition].isrs)
+
+
+@contextmanager
+def three_brokers(offsets_partitions: int = 3, **overrides: object) -> Iterator[ThreeBrokers]:
+    """The cluster, ready; ended with all its data afterwards. Settings have underscores in place of dots."""
+    cluster = ThreeBrokers(
+        {name.replace("_", "."): value for name, value in overrides.items()}, offsets_partitions
+    )
+    with ExitStack() as stack:
+        for broker in cluster.nodes.values():
+            stack.callback(broker.close)
+        cluster.start()
+        yield cluster
+
+
+def free_ports(count: int) -> list[int]:
+    """Different free ports of the loopback interface."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
