@@ -70,9 +70,7 @@ class QueryRun:
         self._checkpoint = checkpoint
         self._identity = identity
         self._stop = stop
-        self._retention = RetentionWatch(
-            settings.retention, lambda: Connection(settings.source), clock=now_ms
-        )
+        self._retention = RetentionWatch(settings.retention, lambda: Connection(settings.source))
         self._query: StreamingQuery | None = None
         self._report = JobReport(
             JobIdentity(

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from groupreplay import __version__
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
@@ -14,6 +16,7 @@ from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
 
 TOPICS = TopicNames()
+HOUR_MS = 3_600_000
 
 
 class Cluster:
@@ -21,6 +24,8 @@ class Cluster:
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000
+        #: What somebody has added to the clock of the machine.
+        self.set_by_ms = 0
         self.ends = {0: 5, 1: 0}
         self.finished: list[dict[str, Any]] = []
         self.published: list[tuple[str, bytes, dict[str, Any]]] = []
@@ -32,7 +37,8 @@ class Cluster:
             ends=self._ends,
             progress=lambda: list(self.finished),
             publish=self._publish,
-            clock=lambda: self.now_ms,
+            clock=lambda: self.now_ms + self.set_by_ms,
+            seconds=lambda: self.now_ms / 1_000,
         )
 
     def _ends(self) -> Mapping[int, int]:
@@ -120,6 +126,29 @@ def test_one_beat_a_trigger() -> None:
         cluster.heartbeat.tick()
         cluster.now_ms += 500
     assert cluster.beats() == [1_000_000, 1_009_042]
+
+
+def two_minutes(set_by_ms: int) -> tuple[list[tuple[str, int]], list[int]]:
+    """Topic and real time of every message, and the caught-up times, if somebody sets the clock after a minute."""
+    cluster = Cluster()
+    timeline: list[tuple[str, int]] = []
+    for number in range(240):
+        cluster.set_by_ms = set_by_ms if number >= 120 else 0
+        cluster.ends = {0: number, 1: 0}
+        cluster.finish(number // 20, {0: number // 20 * 20, 1: 0})
+        timeline += [(topic, cluster.now_ms) for topic, _, _ in cluster.published[len(timeline) :]]
+        cluster.now_ms += 500
+    return timeline, [one for one in cluster.beats() if one is not None]
+
+
+@pytest.mark.parametrize("set_by_ms", [-HOUR_MS, HOUR_MS, 365 * 24 * HOUR_MS])
+def test_a_clock_that_somebody_sets_changes_no_schedule(set_by_ms: int) -> None:
+    """Heartbeats and documents come when they would have come; only the times in them are those of the clock."""
+    timeline, caught_up = two_minutes(0)
+    set_timeline, set_caught_up = two_minutes(set_by_ms)
+    assert (len(timeline), set_timeline) == (24, timeline)
+    moved = [after - before for before, after in zip(caught_up, set_caught_up, strict=True)]
+    assert sorted(set(moved), key=abs) == [0, set_by_ms]
 
 
 def test_a_batch_that_ends_is_news() -> None:
