@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay import __version__
+from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.engine.json_messages import job_row
@@ -42,17 +43,19 @@ class _LogEnds:
 class HeartbeatWriter:
     """Writes heartbeats and the job's document; ``tick`` is called often and does what is due.
 
-    ``ends`` returns the end of each partition (read committed), ``progress`` the batches that finished since its last
-    call; ``publish`` takes topic, key and value and raises when the broker has not taken the message. ``clock`` is for
-    the times that are written; what is due goes by ``seconds``, which no one can set.
+    ``ends`` returns the end of each partition (read committed), ``high_watermarks`` the end behind the records of open
+    transactions, too; ``progress`` the batches that finished since its last
+    call; ``publish`` takes topic, key and value and raises when the broker has not taken the message. The times
+    that are written are those of ``clock``; what is due goes by ``seconds``, which no one can set.
     """
 
     report: JobReport
     topics: TopicNames
     ends: Callable[[], Mapping[int, int]]
+    high_watermarks: Callable[[], Mapping[int, int]]
     progress: Callable[[], list[Mapping[str, Any]]]
     publish: Callable[[str, bytes, bytes], None]
-    clock: Callable[[], int]
+    clock: BrokerClock
     seconds: Callable[[], float] = time.monotonic
     _unread: list[_LogEnds] = field(default_factory=list, init=False)
     _passed_ends: Mapping[int, int] = field(default_factory=dict, init=False)
@@ -82,7 +85,7 @@ class HeartbeatWriter:
 
     def _take_ends(self) -> None:
         # The time first: records written while the broker answers are not covered by these ends.
-        taken_ms = self.clock()
+        taken_ms = self.clock.now_ms()
         self.report.ends = self.ends()
         self._unread.append(_LogEnds(taken_ms, self.report.ends))
         if len(self._unread) > _MOST_ENDS:
@@ -104,12 +107,20 @@ class HeartbeatWriter:
 
     def publish_document(self) -> None:
         """Writes the job's document as it is now."""
-        row = job_row(self.report.document(self.clock()))
+        row = job_row(self.report.document(self.clock.now_ms(), self.clock.off_ms))
         self.publish(self.topics.job, row.key, row.value or b"")
+
+    def _known_high_watermarks(self) -> dict[int, int]:
+        """Empty if a broker does not answer: the heartbeat is needed all the same."""
+        try:
+            return dict(sorted(self.high_watermarks().items()))
+        except Exception as error:  # whatever it is, only the check of the brokers' clocks is put off
+            log.debug("no high watermarks for now: %s", error)
+            return {}
 
     def write_heartbeat(self) -> None:
         """Writes the heartbeat as it is now, also to wake Spark: without data it runs no batch and no timer."""
-        identity, now_ms = self.report.identity, self.clock()
+        identity, now_ms = self.report.identity, self.clock.now_ms()
         key, value = encode_message(
             HeartbeatMessage(
                 cluster_id=identity.cluster_id,
@@ -124,6 +135,8 @@ class HeartbeatWriter:
                 quarantined=self.report.quarantined,
                 release=__version__,
                 retries=self.report.retries_quarantined,
+                high_watermarks=self._known_high_watermarks(),
+                clock_off_ms=self.clock.off_ms,
             )
         )
         self.publish(self.topics.probes, key, value)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, Producer
 
+from groupreplay.streaming.base.broker_clock import AppendedMessage
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
@@ -26,8 +28,10 @@ class Publisher:
         topic: str,
         messages: Iterable[tuple[bytes, bytes]],
         headers: Sequence[tuple[str, bytes]] = (),
-    ) -> None:
+    ) -> list[AppendedMessage]:
         """Write (key, value) messages in order, each with ``headers``, and wait until they are acknowledged.
+
+        Returns those that the broker has stamped with its own time: all or none, by the topic's setting.
 
         Raises:
             GroupReplayError: the messages were not delivered in time.
@@ -36,9 +40,15 @@ class Publisher:
         if self._producer is None:
             self._producer = Connection(self._cluster).producer()
         outcomes: list[KafkaError | None] = []
+        appended: list[AppendedMessage] = []
+        sent = time.monotonic()
 
-        def delivered(error: KafkaError | None, _: Message) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
             outcomes.append(error)
+            if error is None:
+                kind, append_ms = message.timestamp()
+                if kind == TIMESTAMP_LOG_APPEND_TIME:
+                    appended.append(AppendedMessage(sent, time.monotonic(), append_ms))
 
         count = 0
         for key, value in messages:
@@ -54,3 +64,4 @@ class Publisher:
         for error in outcomes:
             if error is not None:
                 raise KafkaException(error)
+        return appended

@@ -107,6 +107,7 @@ class Prober:
             # The topic does not exist before the first commit in the cluster.
             layout.partitions or None,
             len(listing.groups),
+            layout.leaders,
         )
         return ProbeRound(tuple(answers), summary)
 
@@ -138,6 +139,7 @@ class Prober:
         partitions: Mapping[int, tuple[int, int]],
         partition_count: int | None,
         groups: int,
+        leaders: Mapping[int, int] | None = None,
     ) -> RoundSummary:
         return RoundSummary(
             cluster_id=self._cluster_id,
@@ -148,6 +150,7 @@ class Prober:
             partition_count=partition_count,
             groups=groups,
             job_id=self._job_id,
+            leaders=dict(leaders or {}),
         )
 
 

@@ -72,6 +72,8 @@ def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: i
 
 def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
     """The messages of the topic of probes, in the columns that ``pack_probes`` reads."""
+    from pyspark.sql import functions as sql
+
     messages = _stream(
         spark,
         {
@@ -81,7 +83,8 @@ def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
             "failOnDataLoss": "false",
         },
     )
-    return messages.select("partition", "offset", "key", "value")
+    timestamp_ms = sql.unix_millis("timestamp").alias("timestamp")
+    return messages.select("partition", "offset", timestamp_ms, "timestampType", "key", "value")
 
 
 def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from groupreplay import __version__
+from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobReport
@@ -30,14 +31,16 @@ class Cluster:
         self.finished: list[dict[str, Any]] = []
         self.published: list[tuple[str, bytes, dict[str, Any]]] = []
         self.broken = False
+        self.high: Mapping[int, int] | None = {1: 4, 0: 8}
         self.report = JobReport(IDENTITY)
         self.heartbeat = HeartbeatWriter(
             report=self.report,
             topics=TOPICS,
             ends=self._ends,
+            high_watermarks=self._high_watermarks,
             progress=lambda: list(self.finished),
             publish=self._publish,
-            clock=lambda: self.now_ms + self.set_by_ms,
+            clock=BrokerClock(lambda: self.now_ms + self.set_by_ms, lambda: self.now_ms / 1_000),
             seconds=lambda: self.now_ms / 1_000,
         )
 
@@ -47,6 +50,11 @@ class Cluster:
         # The answer takes a while, in which records are written.
         self.now_ms += 7
         return dict(self.ends)
+
+    def _high_watermarks(self) -> Mapping[int, int]:
+        if self.high is None:
+            raise OSError("no broker")
+        return self.high
 
     def _publish(self, topic: str, key: bytes, value: bytes) -> None:
         if self.broken:
@@ -91,8 +99,30 @@ def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
             "quarantined": 0,
             "release": __version__,
             "retries": False,
+            "high_watermarks": {"0": 8, "1": 4},
+            "clock_off_ms": None,
         },
     )
+
+
+def test_a_heartbeat_is_written_without_high_watermarks() -> None:
+    """They only serve to check the brokers' clocks; the groups wait for the heartbeat."""
+    cluster = Cluster()
+    cluster.high = None
+    cluster.heartbeat.write_heartbeat()
+    ((_, _, written),) = cluster.published
+    assert (written["at_ms"], written["high_watermarks"]) == (1_000_000, {})
+
+
+def test_a_clock_that_is_off_is_corrected_and_told() -> None:
+    """All times are the brokers'; the heartbeat and the document say by how much the machine is ahead."""
+    cluster = Cluster()
+    cluster.set_by_ms = HOUR_MS
+    cluster.heartbeat.clock.note([AppendedMessage(1_000.0, 1_000.0, 1_000_000)])
+    cluster.finish(0, {0: 5, 1: 0})
+    (beat, document) = [value for _, _, value in cluster.published]
+    assert (beat["at_ms"], beat["caught_up_ms"], beat["clock_off_ms"]) == (1_000_007, 1_000_000, HOUR_MS)
+    assert (document["heartbeat_ms"], document["clock_off_ms"]) == (1_000_007, HOUR_MS)
 
 
 def test_nothing_is_claimed_before_the_first_batch() -> None:

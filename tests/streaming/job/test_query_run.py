@@ -11,6 +11,7 @@ import pytest
 from groupreplay import __version__
 from groupreplay.state import Context
 from groupreplay.state.policy.rules import Policy
+from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags, RunSettings
@@ -41,7 +42,9 @@ def test_the_context_of_a_run(
     )
     plan = TopicPlan(cluster=CLUSTER, topic="t", partitions=1)
     rules = cast("RulesWatch", SimpleNamespace(policy=Policy()))
-    parts = RunParts(settings=settings, spark=MagicMock(), rules=rules, log=plan, probes=plan)
+    parts = RunParts(
+        settings=settings, spark=MagicMock(), rules=rules, log=plan, probes=plan, clock=BrokerClock()
+    )
     checkpoint = cast("Checkpoint", SimpleNamespace(location="file:/c/anew-1"))
     run = QueryRun(parts, checkpoint, IDENTITY, StopRequest())
     assert run._context() == Context(

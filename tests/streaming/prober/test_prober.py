@@ -55,7 +55,7 @@ class Cluster(GroupAdmin):
     def layout(self) -> ClusterLayout:
         if not self.is_up:
             raise GroupReplayError("cannot reach the cluster")
-        return ClusterLayout(frozenset({1}), 2)
+        return ClusterLayout(frozenset({1}), 2, {0: 1, 1: 1})
 
     def rebalancing(self, brokers: Collection[int]) -> GroupListing:
         assert set(brokers) == {1}
@@ -106,7 +106,7 @@ def test_a_round() -> None:
     assert taken.messages == [
         replace(asked("busy", PREPARING, at=1_102), unseen_ms=10_000),
         replace(asked("syncing", COMPLETING, at=1_102), unseen_ms=10_000),
-        replace(summary, groups=2, job_id="j"),
+        replace(summary, groups=2, job_id="j", leaders={0: 1, 1: 1}),
     ]
 
 

@@ -261,8 +261,8 @@ class _Writer:
             brokers={1: random.choice((None, "no answer")), 2: None},
             rights=random.choice(("ok", "missing", "unknown")),
             partitions={0: (random.choice((0, 5, 2**62)), random.choice((0, 5, 2**62)))},
-            partition_count=random.choice((None, 50, 0, -1)),
-            groups=random.choice((0, 1, -1)),
+            partition_count=random.choice((None, 50, 0, 10_000)),
+            groups=random.choice((0, 1)),
             job_id=random.choice((None, "j")),
         )
 
@@ -276,9 +276,9 @@ class _Writer:
             at_ms=at_ms,
             caught_up_ms=random.choice((None, at_ms)),
             offsets={0: 5},
-            unmissed_expired=random.choice((0, 5, -1)),
-            dead_letters=random.choice((0, 5, -1, 2**62)),
-            quarantined=random.choice((0, 1, -1, 2**62)),
+            unmissed_expired=random.choice((0, 5, 10**12)),
+            dead_letters=random.choice((0, 5, 10**12)),
+            quarantined=random.choice((0, 1, 10**12)),
         )
 
 

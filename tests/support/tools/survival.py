@@ -6,15 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from groupreplay.state import Context
 from groupreplay.streaming.contract.output import Output, OutputRow
-from groupreplay.streaming.contract.probe_messages import ProbeMessage, encode_message
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from support.histories.raw_records import batches
+from support.job.probes import probes_batch
 from support.tools.hostile import CLUSTER_ID, Batch
 
 CONTEXT = Context(cluster_id=CLUSTER_ID, era="e", complete_since_ms=1, member_events=True, probing=True)
@@ -37,7 +35,7 @@ class Survivor:
         for batch in history:
             packed: dict[bytes, list[bytes]] = {}
             tables = [
-                *pack_probes([_probe_rows(batch.probes, probe_offset)], PROBES),
+                *pack_probes([probes_batch(batch.probes, first_offset=probe_offset)], PROBES),
                 *pack(batches(batch.log)),
             ]
             probe_offset += len(batch.probes)
@@ -68,19 +66,6 @@ class Survivor:
             self.deadlines.pop(key, None)
         else:
             self.deadlines[key] = result.deadline_ms
-
-
-def _probe_rows(messages: Sequence[ProbeMessage], first: int) -> pa.RecordBatch:
-    pairs = [encode_message(one) for one in messages]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([0] * len(pairs), pa.int32()),
-            pa.array([first + place for place in range(len(pairs))], pa.int64()),
-            pa.array([key for key, _ in pairs], pa.binary()),
-            pa.array([value for _, value in pairs], pa.binary()),
-        ],
-        names=["partition", "offset", "key", "value"],
-    )
 
 
 def events(rows: Sequence[OutputRow]) -> list[bytes]:
