@@ -73,4 +73,5 @@ class LogObservation(msgspec.Struct, frozen=True, array_like=True, tag=2):
     records: tuple[LogRecord, ...]
 
 
+#: Observations that the job's topic records.
 JobObservation: TypeAlias = RoundObservation | HeartbeatObservation

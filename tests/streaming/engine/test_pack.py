@@ -205,7 +205,12 @@ def test_partitions_are_kept_apart() -> None:
     rows = log([commit("a"), commit("b"), generation("other")], partition=3, first_offset=10)
     rows += log([commit("a")], partition=5, first_offset=70)
     blobs = packed_by_key(rows)
-    assert {key: len(packed) for key, packed in blobs.items()} == {b"g:a": 2, b"g:b": 1, b"g:other": 1}
+    assert {key: len(packed) for key, packed in blobs.items()} == {
+        b"g:a": 2,
+        b"g:b": 1,
+        b"g:other": 1,
+        b"j:": 1,
+    }
     (observations,) = (unpack_group(blobs[b"g:b"]),)
     assert observations.seen_to == 12
     assert [(run.partition, run.first_offset) for run in unpack_group(blobs[b"g:a"]).items] == [
