@@ -87,9 +87,7 @@ class Prober:
         listing = self._queries.rebalancing(layout.brokers)
         # The time before the request: a generation that is written during the request must count as newer.
         taken_ms = self._clock()
-        unseen_ms = self._interval_ms
-        if self._listed is not None:
-            unseen_ms = max(unseen_ms, round(1_000 * (self._seconds() - self._listed)))
+        unseen_ms = self._unseen_ms()
         if not any(listing.brokers.values()):
             self._listed = started
         asked = sorted(listing.groups | self._in_progress)
@@ -110,6 +108,11 @@ class Prober:
             layout.leaders,
         )
         return ProbeRound(tuple(answers), summary)
+
+    def _unseen_ms(self) -> int:
+        """The time since the last round in which all brokers answered; at least the interval."""
+        listed = self._seconds() if self._listed is None else self._listed
+        return max(self._interval_ms, round(1_000 * (self._seconds() - listed)))
 
     def remember(self, taken: ProbeRound) -> None:
         """Update the groups to describe in the next round; groups that could not be described stay in the list."""

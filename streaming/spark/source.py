@@ -72,8 +72,6 @@ def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: i
 
 def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
     """The messages of the topic of probes, in the columns that ``pack_probes`` reads."""
-    from pyspark.sql import functions as sql
-
     messages = _stream(
         spark,
         {
@@ -83,8 +81,8 @@ def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
             "failOnDataLoss": "false",
         },
     )
-    timestamp_ms = sql.unix_millis("timestamp").alias("timestamp")
-    return messages.select("partition", "offset", timestamp_ms, "timestampType", "key", "value")
+    timestamp = "unix_millis(timestamp) AS timestamp"
+    return messages.selectExpr("partition", "offset", timestamp, "timestampType", "key", "value")
 
 
 def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:

@@ -19,11 +19,12 @@ from groupreplay.codecs import (
     decode_value,
 )
 from groupreplay.state.job.bad_records import BadRecord
+from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, GroupRecord
 from groupreplay.streaming.engine import pack as pack_module
 from groupreplay.streaming.engine.key_columns import usable_key
 from groupreplay.streaming.engine.pack import pack
-from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group
+from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group, unpack_job
 from support.histories.builders import rhythm_of
 from support.histories.raw_records import Raw, batches, commit, commit_key, generation, log, random_log
 from support.job.packed import packed_by_key
@@ -290,3 +291,11 @@ def test_run_rows_cannot_be_written() -> None:
     assert isinstance(run, CommitRun)
     with pytest.raises(ValueError, match="read-only"):
         run.rows["offset"] = np.int64(1)
+
+
+def test_the_last_record_of_each_partition() -> None:
+    """One row a chunk, with place and timestamp; whether that is wrong is decided where the heartbeats are known."""
+    key, value = commit()
+    rows = [Raw(7, 3, 1_000, key, value), Raw(7, 5, -4, b"junk", None), Raw(2, 9, 2**62, key, None)]
+    (packed,) = packed_by_key(rows)[b"j:"]
+    assert unpack_job([packed]) == [LogObservation((LogRecord(7, 5, -4), LogRecord(2, 9, 2**62)))]
