@@ -102,12 +102,13 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
 
 
 def _is_ahead(message: ProbeMessage, append_ms: int | None) -> bool:
-    if append_ms is None:
+    # The reading of a clock is written before anything is known about the clock.
+    if append_ms is None or isinstance(message, ClockReading):
         return False
     if isinstance(message, HeartbeatMessage):
         written_ms = max(message.at_ms, message.caught_up_ms or 0)
     else:
-        written_ms = message.at_ms if isinstance(message, ClockReading) else message.taken_ms
+        written_ms = message.taken_ms
     return written_ms - append_ms > _MOST_AHEAD_MS
 
 
