@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,8 +18,8 @@ from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
 from groupreplay.state.snapshot.storage import SnapshotError
 
 _VERSION: Final = 2
-#: Rounds and heartbeats come from two processes, and a round is dated at its start: their order is not that of time.
-_OUT_OF_ORDER_MS: Final = 60_000
+#: A clock that is corrected by less is not one that was ahead.
+_STEP_BACK_MS: Final = 60_000
 
 
 class Stall(msgspec.Struct, frozen=True, array_like=True):
@@ -73,30 +73,35 @@ class JobState(msgspec.Struct, array_like=True):
         self.offsets[seen.place.partition] = seen.place.offset
         if is_round:
             self.round_ms = seen.taken_ms
+            self._begin_by_round(seen.taken_ms)
         else:
             self.heartbeat_ms = seen.taken_ms
-        self._begin_by(seen.taken_ms)
+            self._begin_by_heartbeat(seen.taken_ms)
         return True
 
-    def _begin_by(self, now_ms: int) -> None:
-        """Gives this time to all that begins later: a clock was ahead, and nothing would last long enough by it."""
-        latest_ms = now_ms + _OUT_OF_ORDER_MS
+    def _begin_by_round(self, now_ms: int) -> None:
+        """Gives this time to all that begins later by a round: a clock was ahead, and nothing would last long enough.
 
-        def by_now(since_ms: int | None) -> int | None:
-            return now_ms if since_ms is not None and since_ms > latest_ms else since_ms
-
-        self.other_count_since_ms = by_now(self.other_count_since_ms)
-        self.refused_since_ms = by_now(self.refused_since_ms)
-        self.late_since_ms = by_now(self.late_since_ms)
+        Not to what heartbeats begin: they come from another machine, whose clock may differ.
+        """
+        self.other_count_since_ms = _by(now_ms, self.other_count_since_ms)
+        self.refused_since_ms = _by(now_ms, self.refused_since_ms)
+        latest_ms = now_ms + _STEP_BACK_MS
         self.stalls = {
             number: Stall(one.stable_offset, now_ms) if one.since_ms > latest_ms else one
             for number, one in self.stalls.items()
         }
-        self.silent_brokers = _begun_by(now_ms, latest_ms, self.silent_brokers)
-        self.silent_partitions = _begun_by(now_ms, latest_ms, self.silent_partitions)
-        self.burst = replace(self.burst, since_ms=by_now(self.burst.since_ms))
-        self.quarantines = replace(self.quarantines, since_ms=by_now(self.quarantines.since_ms))
-        self.clocks.driver_since_ms = by_now(self.clocks.driver_since_ms)
+        for silences in (self.silent_brokers, self.silent_partitions):
+            for number, one in silences.items():
+                if one.since_ms > latest_ms:
+                    silences[number] = Silence(one.rounds, now_ms)
+
+    def _begin_by_heartbeat(self, now_ms: int) -> None:
+        """The same for what heartbeats begin."""
+        self.late_since_ms = _by(now_ms, self.late_since_ms)
+        self.burst = replace(self.burst, since_ms=_by(now_ms, self.burst.since_ms))
+        self.quarantines = replace(self.quarantines, since_ms=_by(now_ms, self.quarantines.since_ms))
+        self.clocks.driver_since_ms = _by(now_ms, self.clocks.driver_since_ms)
 
     def apply_round(self, seen: RoundObservation) -> None:
         """Remembers what a new round changes."""
@@ -154,11 +159,8 @@ def _read_version_1(body: bytes) -> JobState:
     return state
 
 
-def _begun_by(now_ms: int, latest_ms: int, held: Mapping[int, Silence]) -> dict[int, Silence]:
-    return {
-        number: Silence(one.rounds, now_ms) if one.since_ms > latest_ms else one
-        for number, one in held.items()
-    }
+def _by(now_ms: int, since_ms: int | None) -> int | None:
+    return now_ms if since_ms is not None and since_ms > now_ms + _STEP_BACK_MS else since_ms
 
 
 def _silences(former: dict[int, Silence], silent: Sequence[int], now_ms: int) -> dict[int, Silence]:

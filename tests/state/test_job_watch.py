@@ -253,6 +253,20 @@ def test_a_message_from_next_year_mutes_nothing(forged: JobObservation) -> None:
         assert held == {"no_rights": "firing", "hanging_transaction": "firing", "job.behind": "firing"}, where
 
 
+@pytest.mark.parametrize("off_ms", [-60 * MINUTE, -YEAR, 60 * MINUTE, YEAR])
+def test_a_prober_with_another_clock(off_ms: int) -> None:
+    """Nothing lasts longer or shorter because rounds and heartbeats come from two machines."""
+    start = 2 * YEAR
+    stuck = {0: (7, 5), 1: (9, 9)}
+    observations: list[JobObservation] = []
+    for at in range(start, start + 6 * MINUTE, 10_000):
+        # Late for four minutes, held back for half a minute: both are too short.
+        late, held = at < start + 4 * MINUTE, at < start + MINUTE // 2
+        observations.append(beat(at, None if late else at))
+        observations.append(taken(at + off_ms, stuck if held else WELL))
+    assert fed([later(at, one) for at, one in enumerate(observations)]) == []
+
+
 def test_a_topic_that_begins_anew() -> None:
     """Places begin at 0 when somebody creates the topic again; newer messages count all the same."""
     watch = JobWatch(CONTEXT)
