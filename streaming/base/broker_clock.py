@@ -72,15 +72,23 @@ class BrokerClock:
     @property
     def off_ms(self) -> int | None:
         """By how much this machine's clock is ahead of the brokers' (negative: behind); None: unknown."""
-        with self._lock:
-            bounds = self._bounds
-        return None if bounds is None else round(self._base_ms() - (bounds[0] + bounds[1]) / 2)
+        bounds = self._off_bounds()
+        return None if bounds is None else round(sum(bounds) / 2)
 
     @property
     def correction_ms(self) -> int:
-        """What must be added to this machine's clock to get the brokers' time; 0 while they agree."""
-        off_ms = self.off_ms
-        return 0 if off_ms is None or abs(off_ms) <= LEAST_CORRECTION_MS else -off_ms
+        """What must be added to this machine's clock to get the brokers' time; 0 while they may agree."""
+        bounds = self._off_bounds()
+        if bounds is None or (bounds[0] <= LEAST_CORRECTION_MS and bounds[1] >= -LEAST_CORRECTION_MS):
+            return 0
+        return -round(sum(bounds) / 2)
+
+    def _off_bounds(self) -> tuple[float, float] | None:
+        """How far this machine's clock is ahead at least and at most."""
+        with self._lock:
+            bounds = self._bounds
+        base_ms = self._base_ms()
+        return None if bounds is None else (base_ms - bounds[1], base_ms - bounds[0])
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, by the brokers' time."""

@@ -264,6 +264,7 @@ class _Writer:
             partition_count=random.choice((None, 50, 0, 10_000)),
             groups=random.choice((0, 1)),
             job_id=random.choice((None, "j")),
+            leaders=random.choice(({}, {0: 1}, {0: -1, 49: 2**31 - 1})),
         )
 
     def _heartbeat(self, at_ms: int) -> HeartbeatMessage:
@@ -279,6 +280,8 @@ class _Writer:
             unmissed_expired=random.choice((0, 5, 10**12)),
             dead_letters=random.choice((0, 5, 10**12)),
             quarantined=random.choice((0, 1, 10**12)),
+            high_watermarks={0: random.choice((0, 5, 2**63 - 1)), 49: 7} if random.random() < 0.7 else {},
+            clock_off_ms=random.choice((None, 0, 3_600_000, -4_102_444_800_000)),
         )
 
 
