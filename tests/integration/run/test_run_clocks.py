@@ -35,28 +35,40 @@ PARTITIONS = 4
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 YEAR_MS = 365 * 24 * HOUR_MS
-#: What Python runs first in every process of the job, and so on the whole machine but for Spark's own timers.
-FAST_CLOCK = """
+#: What Python runs first in every process of the job, and so on the whole machine but for Spark's own timers: the clock
+#: is ahead by what a file says.
+SET_CLOCK = """
 import importlib.util
+from pathlib import Path
+
+def ahead_ms():
+    return int(Path(__file__).with_name("ahead_ms").read_text())
 
 if importlib.util.find_spec("groupreplay") is not None:
     from groupreplay.streaming.base import clock
 
     true_ms = clock.now_ms
-    clock.now_ms = lambda: true_ms() + 3_600_000
+    clock.now_ms = lambda: true_ms() + ahead_ms()
 if importlib.util.find_spec("pyspark") is not None:
     from pyspark.sql.streaming.state import GroupState
 
     batch_ms = GroupState.getCurrentProcessingTimeMs
-    GroupState.getCurrentProcessingTimeMs = lambda state: batch_ms(state) + 3_600_000
+    GroupState.getCurrentProcessingTimeMs = lambda state: batch_ms(state) + ahead_ms()
 """
 
 
+def set_clock(folder: Path, ahead_ms: int) -> None:
+    """Sets the clock of the machine, at one moment for all of its processes."""
+    (folder / "new").write_text(str(ahead_ms))
+    (folder / "new").replace(folder / "ahead_ms")
+
+
 @contextmanager
-def fast_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All Python processes that start meanwhile run on a machine whose clock is an hour fast."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(FAST_CLOCK)
+    (folder / "sitecustomize.py").write_text(SET_CLOCK)
+    set_clock(folder, HOUR_MS)
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
     with monkeypatch.context() as changed:
         changed.setenv("PYTHONPATH", path)
@@ -158,7 +170,7 @@ def fast_job(server: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     """The job on that machine."""
     path, topics = folder / "job", topic_names("fast")
     with ExitStack() as stack:
-        with fast_machine(folder / "clock", monkeypatch):
+        with machine(folder / "clock", monkeypatch):
             job = stack.enter_context(running_job(server, path, topics, "--probe-interval", "1"))
         yield job
 
@@ -181,6 +193,7 @@ def test_a_machine_that_is_an_hour_fast(tmp_path: Path, monkeypatch: pytest.Monk
             times_are_right(job, began_ms)
             nothing_is_muted(job)
             a_coordinator_is_found_out(job)
+            the_clock_is_set(job, tmp_path / "clock")
             assert job.status()["restarts"] == 0
             assert job.stop() == 143
 
@@ -221,6 +234,29 @@ def a_coordinator_is_found_out(job: RunningJob) -> None:
     assert (status, partitions, brokers, hours, offset is None) == ("firing", (where,), (1,), -1.0, False)
     commit_dated(job, now_ms())
     job.wait_until(lambda: clocks(job)[2:] == [("resolved", (where,), (1,), -1.0, offset)])
+
+
+def the_clock_is_set(job: RunningJob, clock: Path) -> None:
+    """Back to the truth, and an hour behind: no heartbeat is late, and the query begins again with other times."""
+    known = len(clocks(job))
+    set_clock(clock, 0)
+    job.wait_until(lambda: clocks(job)[known:] == [("resolved", (), (), 1.0, None)])
+    set_clock(clock, -HOUR_MS)
+    job.wait_until(lambda: clocks(job)[known + 1 :] == [("firing", (), (), -1.0, None)])
+    began_ms = now_ms()
+    commit_once(job.server, "set")
+    job.wait_until(lambda: named(job, "set"))
+    for event in named(job, "set"):
+        for time in (event["time"], event["recordedtime"]):
+            assert began_ms - MINUTE_MS < milliseconds(time) < now_ms() + MINUTE_MS
+    job.wait_caught_up()
+    assert job.log.read_text().count("the clock of this machine was set") == 2
+    assert job.status()["counters"]["probes_misdated"] == 3
+
+
+def named(job: RunningJob, group: str) -> list[Json]:
+    """The events about a group."""
+    return [one for one in read_json(job.server, job.topics.events) if one["data"]["group_id"] == group]
 
 
 def told_ms(message: ProbeMessage) -> int:
