@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groupreplay.state.conditions.detection import Detection, JobView
+from groupreplay.state.conditions.job.blind import CLOCK, JobBlind, JobBlindDetector
 from groupreplay.state.conditions.registry import job_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate, active_conditions
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
@@ -16,10 +17,11 @@ from groupreplay.state.job.job_state import JobState
 from groupreplay.state.job.observations import (
     HeartbeatObservation,
     JobObservation,
+    LogObservation,
     ObservationPlace,
     RoundObservation,
 )
-from groupreplay.state.policy.context import Context
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 
 
 @dataclass(slots=True)
@@ -43,8 +45,10 @@ class JobWatch:
         """The conditions that hold, as documents show them."""
         return active_conditions(self._state.active)
 
-    def apply(self, observations: Sequence[JobObservation], recorded_ms: int | None = None) -> list[Event]:
-        """Applies the observations that are newer than the last of their kind, by time; returns what changes.
+    def apply(
+        self, observations: Sequence[JobObservation | LogObservation], recorded_ms: int | None = None
+    ) -> list[Event]:
+        """Applies new observations in the order of their topic, then what the log shows; returns what changes.
 
         Observations from before ``emit_since_ms`` are ignored. ``recorded_ms`` is the time of this call by the job's
         clock, None for a replay, which is never late. A condition that was reported too late to be acted upon, and
@@ -52,13 +56,16 @@ class JobWatch:
         """
         events: list[Event] = []
         last: JobObservation | None = None
-        for one in sorted(
-            observations, key=lambda one: (one.taken_ms, one.place.partition, one.place.offset)
-        ):
-            if one.taken_ms >= self.context.emit_since_ms and self._state.is_new(one):
+        recorded = [one for one in observations if not isinstance(one, LogObservation)]
+        for one in sorted(recorded, key=lambda one: (one.place.partition, one.place.offset)):
+            if one.taken_ms >= self.context.emit_since_ms and self._state.accept(one):
                 last = one
                 self.changed = True
                 events += self._apply(one, recorded_ms)
+        # Afterwards: a heartbeat decides about the records that were read before it.
+        for log in observations:
+            if isinstance(log, LogObservation):
+                events += self._apply_log(log, recorded_ms)
         if last is not None and not self._is_late(last, recorded_ms):
             ordinal = sum(_place(event) == last.place for event in events)
             events += self._events(self._tracker().repeat_late(), last, recorded_ms, ordinal)
@@ -76,6 +83,25 @@ class JobWatch:
                 found += detections
         events = self._events(self._tracker().update(found, names, seen.taken_ms), seen, recorded_ms)
         return events + self._summary(seen) if isinstance(seen, HeartbeatObservation) else events
+
+    def _apply_log(self, seen: LogObservation, recorded_ms: int | None) -> list[Event]:
+        """The conditions about brokers' clocks, which records begin and end; no others depend on records."""
+        state = self._state
+        (detector,) = (
+            one for one in job_detectors(self.context.policy.numbers) if isinstance(one, JobBlindDetector)
+        )
+        self.changed = True
+        record = state.clocks.apply_log(seen, detector.clock_ms, state.leaders)
+        if record is None:
+            return []
+        others = {key: one for key, one in state.active.items() if not key.subject.startswith(CLOCK)}
+        tracker = self._tracker()
+        tracker.active = {key: one for key, one in state.active.items() if key not in others}
+        updates = tracker.update(list(detector.of_clocks(state.clocks)), [JobBlind.NAME], state.heartbeat_ms)
+        state.active = {**others, **tracker.active}
+        place = ObservationPlace(OFFSETS_TOPIC, record.partition, record.offset)
+        # The time of a heartbeat: that of the record is the one that may be wrong.
+        return self._events(updates, HeartbeatObservation(state.heartbeat_ms, place, None), recorded_ms)
 
     def _summary(self, seen: HeartbeatObservation) -> list[Event]:
         self._state.day_total, summary = add_count(

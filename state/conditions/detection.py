@@ -13,7 +13,7 @@ from groupreplay.state.snapshot.conditions import ConditionKey
 
 if TYPE_CHECKING:
     from groupreplay.state.job.job_state import JobState
-    from groupreplay.state.job.observations import JobObservation
+    from groupreplay.state.job.observations import JobObservation, LogObservation
     from groupreplay.state.policy.context import Context
     from groupreplay.state.snapshot.conditions import ActiveCondition
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
@@ -116,7 +116,7 @@ class JobView:
     """The job at the moment of its newest observation."""
 
     state: JobState
-    newest: JobObservation
+    newest: JobObservation | LogObservation
     context: Context
 
 

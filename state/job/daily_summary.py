@@ -33,7 +33,8 @@ def add_count(
     """
     new = total - former.seen if run_id == former.run_id else total
     count, day = former.count + max(0, new), at_ms // _DAY_MS
-    if former.day in (-1, day) or not count:
+    # A day that is earlier than the former one: that heartbeat came from a clock that was ahead.
+    if former.day == -1 or day <= former.day or not count:
         return DayTotal(run_id, total, day, count), None
     until_ms = (former.day + 1) * _DAY_MS
     summary = OffsetsSummary(since_ms=until_ms - _DAY_MS, until_ms=until_ms, expired=count)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from groupreplay.state.job.bursts import Burst
+from groupreplay.state.job.clocks import Clocks
 from groupreplay.state.job.daily_summary import DayTotal
 from groupreplay.state.job.observations import JobObservation, RoundObservation
 from groupreplay.state.job.quarantines import Quarantines
@@ -16,6 +18,8 @@ from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
 from groupreplay.state.snapshot.storage import SnapshotError
 
 _VERSION: Final = 2
+#: A clock that is corrected by less is not one that was ahead.
+_STEP_BACK_MS: Final = 60_000
 
 
 class Stall(msgspec.Struct, frozen=True, array_like=True):
@@ -33,7 +37,11 @@ class Silence(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JobState(msgspec.Struct, array_like=True):
-    """Everything that is remembered. The layout is positional: fields may be added at the end."""
+    """Everything that is remembered. The layout is positional: fields may be added at the end.
+
+    ``round_ms`` and ``heartbeat_ms`` are the times of the last of each kind (-1: none), ``offsets`` the last offset of
+    each partition of the topic of probes. ``leaders`` is the broker that leads each partition of the log.
+    """
 
     round_ms: int = -1
     heartbeat_ms: int = -1
@@ -48,20 +56,56 @@ class JobState(msgspec.Struct, array_like=True):
     day_total: DayTotal = DayTotal()
     burst: Burst = Burst()
     quarantines: Quarantines = Quarantines()
+    offsets: dict[int, int] = {}
+    leaders: dict[int, int] = {}
+    clocks: Clocks = msgspec.field(default_factory=Clocks)
 
-    def is_new(self, seen: JobObservation) -> bool:
-        """Whether an observation is newer than the last one of its kind, which it then replaces."""
-        if isinstance(seen, RoundObservation):
-            is_new, self.round_ms = seen.taken_ms > self.round_ms, max(seen.taken_ms, self.round_ms)
+    def accept(self, seen: JobObservation) -> bool:
+        """Whether an observation is new; it is then the last one of its kind.
+
+        Its place decides: one message of a clock that is ahead must not make all later ones old. The time decides only
+        where the topic begins anew.
+        """
+        is_round = isinstance(seen, RoundObservation)
+        last_ms = self.round_ms if is_round else self.heartbeat_ms
+        if seen.place.offset <= self.offsets.get(seen.place.partition, -1) and seen.taken_ms <= last_ms:
+            return False
+        self.offsets[seen.place.partition] = seen.place.offset
+        if is_round:
+            self.round_ms = seen.taken_ms
+            self._begin_by_round(seen.taken_ms)
         else:
-            is_new, self.heartbeat_ms = (
-                seen.taken_ms > self.heartbeat_ms,
-                max(seen.taken_ms, self.heartbeat_ms),
-            )
-        return is_new
+            self.heartbeat_ms = seen.taken_ms
+            self._begin_by_heartbeat(seen.taken_ms)
+        return True
+
+    def _begin_by_round(self, now_ms: int) -> None:
+        """Gives this time to all that begins later by a round: a clock was ahead, and nothing would last long enough.
+
+        Not to what heartbeats begin: they come from another machine, whose clock may differ.
+        """
+        self.other_count_since_ms = _by(now_ms, self.other_count_since_ms)
+        self.refused_since_ms = _by(now_ms, self.refused_since_ms)
+        latest_ms = now_ms + _STEP_BACK_MS
+        self.stalls = {
+            number: Stall(one.stable_offset, now_ms) if one.since_ms > latest_ms else one
+            for number, one in self.stalls.items()
+        }
+        for silences in (self.silent_brokers, self.silent_partitions):
+            for number, one in silences.items():
+                if one.since_ms > latest_ms:
+                    silences[number] = Silence(one.rounds, now_ms)
+
+    def _begin_by_heartbeat(self, now_ms: int) -> None:
+        """The same for what heartbeats begin."""
+        self.late_since_ms = _by(now_ms, self.late_since_ms)
+        self.burst = replace(self.burst, since_ms=_by(now_ms, self.burst.since_ms))
+        self.quarantines = replace(self.quarantines, since_ms=_by(now_ms, self.quarantines.since_ms))
+        self.clocks.driver_since_ms = _by(now_ms, self.clocks.driver_since_ms)
 
     def apply_round(self, seen: RoundObservation) -> None:
         """Remembers what a new round changes."""
+        self.leaders = seen.leaders or self.leaders
         # A partition that did not answer keeps what was known of it.
         stalls = {number: one for number, one in self.stalls.items() if number not in seen.partitions}
         for number, (high_watermark, stable_offset) in seen.partitions.items():
@@ -113,6 +157,10 @@ def _read_version_1(body: bytes) -> JobState:
     state = msgspec.convert(fields, JobState)
     state.active = version_1.active_conditions(msgspec.convert(texts, dict[str, version_1.TextKeyCondition]))
     return state
+
+
+def _by(now_ms: int, since_ms: int | None) -> int | None:
+    return now_ms if since_ms is not None and since_ms > now_ms + _STEP_BACK_MS else since_ms
 
 
 def _silences(former: dict[int, Silence], silent: Sequence[int], now_ms: int) -> dict[int, Silence]:

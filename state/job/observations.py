@@ -19,7 +19,7 @@ class RoundObservation(msgspec.Struct, frozen=True, array_like=True, tag=0):
     """One round of the prober.
 
     ``brokers``: error by broker id, None for brokers that answered. ``partitions``: high watermark and last stable
-    offset of those that answered. ``partition_count`` None: no broker returned it.
+    offset of those that answered. ``partition_count`` None: no broker returned it. ``leaders``: broker by partition.
     """
 
     taken_ms: int
@@ -28,6 +28,7 @@ class RoundObservation(msgspec.Struct, frozen=True, array_like=True, tag=0):
     rights: str
     partitions: dict[int, tuple[int, int]]
     partition_count: int | None
+    leaders: dict[int, int] = {}
 
 
 class HeartbeatObservation(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -37,6 +38,10 @@ class HeartbeatObservation(msgspec.Struct, frozen=True, array_like=True, tag=1):
     in groups that do not matter. ``dead_letters`` is the number of records that the run could not read,
     ``quarantined`` the number of groups that it has set aside; it tries those of another ``release`` again, and
     with ``retries`` all.
+
+    ``append_ms`` is when the broker appended the message (None: unknown). ``clock_off_ms`` is by how much the driver's
+    clock was ahead of the brokers' before it was corrected (None: unknown). ``high_watermarks`` are the ends of the
+    log's partitions, in this ``era`` of the topic, read after ``taken_ms``.
     """
 
     taken_ms: int
@@ -48,6 +53,25 @@ class HeartbeatObservation(msgspec.Struct, frozen=True, array_like=True, tag=1):
     quarantined: int = 0
     release: str = ""
     retries: bool = False
+    append_ms: int | None = None
+    clock_off_ms: int | None = None
+    era: str = ""
+    high_watermarks: dict[int, int] = {}
 
 
+class LogRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A record of the offsets topic: its place and its timestamp."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class LogObservation(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """The last record of each Kafka partition in one chunk of the log."""
+
+    records: tuple[LogRecord, ...]
+
+
+#: Observations that the job's topic records.
 JobObservation: TypeAlias = RoundObservation | HeartbeatObservation

@@ -1,4 +1,8 @@
-"""The clock of this machine; code that needs the time takes it as an argument, so that tests can set it."""
+"""The clock of this machine; code that needs the time takes it as an argument, so that tests can set it.
+
+``now_ms`` is for times that are written. Schedules, deadlines and durations go by ``time.monotonic``: somebody may set
+the other clock.
+"""
 
 from __future__ import annotations
 

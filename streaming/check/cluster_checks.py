@@ -242,5 +242,11 @@ def _span(least_ms: int, most_ms: int) -> str:
 def _settings_text(settings: Mapping[str, str] | None) -> str:
     if settings is None:
         return "settings hidden from this login"
-    shown = ("cleanup.policy", "retention.ms", "max.message.bytes", "min.insync.replicas")
+    shown = (
+        "cleanup.policy",
+        "message.timestamp.type",
+        "retention.ms",
+        "max.message.bytes",
+        "min.insync.replicas",
+    )
     return ", ".join(f"{name}={settings[name]}" for name in shown if name in settings)

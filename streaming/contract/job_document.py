@@ -55,7 +55,11 @@ class LastProbe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The status of the job. Times are milliseconds since 1970; counters start at 0 with the job's process."""
+    """The status of the job. Times are milliseconds since 1970; counters start at 0 with the job's process.
+
+    ``clock_off_ms``: by how much the clock of the job's machine is ahead of the brokers' (null: unknown); the other
+    times are corrected by it if it is more than 5 seconds.
+    """
 
     cluster_id: str = ""
     topic: str = ""
@@ -79,6 +83,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     rules: RulesStatus = RulesStatus()
     prober_restarts: int = 0
     prober: LastProbe | None = None
+    clock_off_ms: int | None = None
 
 
 class JobConditions(msgspec.Struct, frozen=True):

@@ -15,7 +15,12 @@ from groupreplay.streaming.contract.output import RESERVED
 
 #: A time beyond the year 2100 would let every deadline pass.
 Moment: TypeAlias = Annotated[int, Meta(ge=0, le=4_102_444_800_000)]
-Offset: TypeAlias = Annotated[int, Meta(ge=0)]
+#: All numbers are bounded: to JSON none is too large, but to the packed rows and the sums of them.
+Offset: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=10**12)]
+Span: TypeAlias = Annotated[int, Meta(ge=-4_102_444_800_000, le=4_102_444_800_000)]
+Id: TypeAlias = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+PartitionCount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000)]
 Rights: TypeAlias = Literal["ok", "missing", "unknown"]
 
 _LIMIT_BYTES: Final = 64 * 1024
@@ -42,13 +47,13 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     group_id: str
     taken_ms: Moment
     state: str
-    broker: int | None
+    broker: Id | None
     protocol_type: str | None
     protocol: str | None
     members: tuple[MemberAnswer, ...] = ()
     truncated: bool = False
-    interval_ms: int = 10_000
-    unseen_ms: int | None = None
+    interval_ms: Span = 10_000
+    unseen_ms: Span | None = None
 
 
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="round"):
@@ -56,17 +61,19 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
 
     ``brokers``: by id, None for those that answered, else the error. ``partitions`` of the offsets topic that answered:
     high watermark and last stable offset; ``partition_count`` is None when no broker returned it. ``groups`` is the
-    number of groups in a rebalance. ``job_id`` is None for a prober without a job.
+    number of groups in a rebalance. ``job_id`` is None for a prober without a job. ``leaders``: the broker that leads
+    each partition.
     """
 
     cluster_id: str
     taken_ms: Moment
-    brokers: dict[int, str | None]
+    brokers: dict[Id, str | None]
     rights: Rights
-    partitions: dict[int, tuple[Offset, Offset]]
-    partition_count: int | None
-    groups: int
+    partitions: dict[Id, tuple[Offset, Offset]]
+    partition_count: PartitionCount | None
+    groups: Count
     job_id: str | None = None
+    leaders: dict[Id, Id] = {}
 
 
 class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="heartbeat"):
@@ -75,7 +82,9 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     ``caught_up_ms`` is None until a run has confirmed it once; ``offsets`` are the ends of the log at that time. Since
     the start of the run, ``unmissed_expired`` counts expiries in groups that do not matter, ``dead_letters`` records
     that could not be read, ``quarantined`` groups that were set aside. The run tries groups that another ``release``
-    set aside again; with ``retries`` all.
+    set aside again; with ``retries`` all. ``high_watermarks`` are the ends of the log, open transactions included,
+    read after ``at_ms``. Before it was corrected, the clock of the driver was ahead of the brokers' by
+    ``clock_off_ms`` (None: unknown).
     """
 
     cluster_id: str
@@ -84,15 +93,24 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     run_id: str
     at_ms: Moment
     caught_up_ms: Moment | None
-    offsets: dict[int, Offset]
-    unmissed_expired: int = 0
-    dead_letters: int = 0
-    quarantined: int = 0
+    offsets: dict[Id, Offset]
+    unmissed_expired: Count = 0
+    dead_letters: Count = 0
+    quarantined: Count = 0
     release: str = ""
     retries: bool = False
+    high_watermarks: dict[Id, Offset] = {}
+    clock_off_ms: Span | None = None
 
 
-ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage
+class ClockReading(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="clock"):
+    """Written by a process that starts, to get the append time; readers ignore it."""
+
+    cluster_id: str
+    at_ms: Moment
+
+
+ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage | ClockReading
 
 _decoder: Final = msgspec.json.Decoder(ProbeMessage)
 

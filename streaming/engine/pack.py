@@ -21,6 +21,7 @@ from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.job.left_out import LeftOut, left_out
 from groupreplay.streaming.engine.allocator import keep_freed_memory
 from groupreplay.streaming.engine.binary_columns import BinaryColumn, Ints, numbers
+from groupreplay.streaming.engine.clock_rows import add_clock_row
 from groupreplay.streaming.engine.commit_columns import CommitColumns, decode_regular
 from groupreplay.streaming.engine.fold import ChunkRows, fold
 from groupreplay.streaming.engine.key_columns import KeyColumns, decode_keys
@@ -185,6 +186,7 @@ def _packed_rows(chunk: _Chunk) -> PackedRows:
     for partition, bad_records in bad.items():
         keys.append(BAD_RECORDS_TAG + str(partition).encode())
         packed.append(to_wire(bad_records))
+    add_clock_row(keys, packed, chunk.partition[ends], chunk.offset[ends], chunk.timestamp_ms[ends])
     return PackedRows(keys, packed, count_types(chunk.keys.raw, chunk.key_index))
 
 

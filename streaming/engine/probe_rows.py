@@ -6,8 +6,9 @@ may write to the topic, and nothing in here may raise.
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
 from groupreplay.state.snapshot.observations import Probe, ProbedMember
 from groupreplay.streaming.contract.probe_messages import (
+    ClockReading,
     GroupAnswer,
     HeartbeatMessage,
     ProbeMessage,
@@ -27,8 +29,20 @@ from groupreplay.streaming.engine.wire import GROUP_TAG, HEARTBEAT_TAG, JOB_TAG,
 
 log = logging.getLogger(__name__)
 
-#: The columns that ``pack_probes`` reads, with the types of Spark's Kafka source.
-INPUT_COLUMNS: Final = ("partition", "offset", "key", "value")
+#: The columns that ``pack_probes`` reads; ``timestamp`` in milliseconds, the others as in Spark's Kafka source.
+INPUT_COLUMNS: Final = ("partition", "offset", "timestamp", "timestampType", "key", "value")
+UNREADABLE: Final = "probes_unreadable"
+MISDATED: Final = "probes_misdated"
+#: Counts of messages that were left out: those of other programs, and those dated ahead of their append time.
+COUNTS: Final = (UNREADABLE, MISDATED)
+#: The rows that ``pack_probes`` writes: the first row of each batch also has the counts.
+PROBES_SCHEMA: Final = functools.reduce(
+    pa.Schema.append, (pa.field(name, pa.int64()) for name in COUNTS), OUTPUT_SCHEMA
+)
+#: Kafka's number for a timestamp that the broker has set.
+_LOG_APPEND_TIME: Final = 1
+#: A message may be dated this far ahead of its append time: clocks differ, also when nothing is wrong.
+_MOST_AHEAD_MS: Final = 60_000
 
 #: Key, packed, and the caught-up time in microseconds.
 _Row: TypeAlias = tuple[bytes, bytes | None, int | None]
@@ -49,7 +63,10 @@ class ProbeFilter:
 
 
 def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) -> Iterator[pa.RecordBatch]:
-    """Packs messages into rows of ``pack.OUTPUT_SCHEMA``, in their order.
+    """Packs messages into rows of ``PROBES_SCHEMA``, in their order.
+
+    A message is left out if it is dated more than a minute ahead of its append time. Where the topic has no append
+    times (``CreateTime``), nothing is known about that.
 
     The caught-up time reaches every group with the watermark, one batch later. Groups with an answer in the batch are
     rebalancing and get it at once, as a last row of each: for that one call must see all messages of a batch.
@@ -58,46 +75,81 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
     caught_up_us: int | None = None
     for batch in batches:
         rows: list[_Row] = []
-        unread = 0
-        for partition, offset, key, value in zip(
+        counts = dict.fromkeys(COUNTS, 0)
+        for partition, offset, timestamp_ms, kind, key, value in zip(
             *(batch[name].to_pylist() for name in INPUT_COLUMNS), strict=True
         ):
             message = decode_message(key, value)
+            append_ms = timestamp_ms if kind == _LOG_APPEND_TIME else None
             if message is None:
-                unread += 1
-            elif message.cluster_id == probe_filter.cluster_id:
-                rows += _rows(message, ObservationPlace(probe_filter.topic, partition, offset), probe_filter)
-        if unread:
-            log.warning(
-                "%d messages of topic %s were not written by groupreplay and were skipped",
-                unread,
-                probe_filter.topic,
-            )
+                counts[UNREADABLE] += 1
+            elif message.cluster_id != probe_filter.cluster_id:
+                continue
+            elif _is_ahead(message, append_ms):
+                counts[MISDATED] += 1
+            else:
+                place = ObservationPlace(probe_filter.topic, partition, offset)
+                rows += _rows(message, place, append_ms, probe_filter)
+        _log_counts(counts, probe_filter.topic)
         for row_key, _, row_caught_up_us in rows:
             if row_key.startswith(GROUP_TAG):
                 answered.add(row_key)
             elif row_caught_up_us is not None:
                 caught_up_us = max(row_caught_up_us, caught_up_us or 0)
-        yield _batch(rows)
+        yield _batch(rows, counts)
     if caught_up_us is not None and answered:
-        yield _batch([(key, None, caught_up_us) for key in sorted(answered)])
+        yield _batch([(key, None, caught_up_us) for key in sorted(answered)], {})
 
 
-def _rows(message: ProbeMessage, place: ObservationPlace, probe_filter: ProbeFilter) -> list[_Row]:
+def _is_ahead(message: ProbeMessage, append_ms: int | None) -> bool:
+    # The reading of a clock is written before anything is known about the clock.
+    if append_ms is None or isinstance(message, ClockReading):
+        return False
+    if isinstance(message, HeartbeatMessage):
+        written_ms = max(message.at_ms, message.caught_up_ms or 0)
+    else:
+        written_ms = message.taken_ms
+    return written_ms - append_ms > _MOST_AHEAD_MS
+
+
+def _log_counts(counts: Mapping[str, int], topic: str) -> None:
+    if counts[UNREADABLE]:
+        log.warning(
+            "%d messages of topic %s were not written by groupreplay and were skipped",
+            counts[UNREADABLE],
+            topic,
+        )
+    if counts[MISDATED]:
+        log.warning(
+            "%d messages of topic %s are dated more than a minute ahead of their append time and were skipped; "
+            "check the clocks of the machines that write there",
+            counts[MISDATED],
+            topic,
+        )
+
+
+def _rows(
+    message: ProbeMessage, place: ObservationPlace, append_ms: int | None, probe_filter: ProbeFilter
+) -> list[_Row]:
+    if isinstance(message, ClockReading):
+        return []
     if isinstance(message, GroupAnswer):
         return [(GROUP_TAG + message.group_id.encode(), to_wire(PackedProbe(_probe(message, place))), None)]
     if isinstance(message, RoundSummary):
         return [(JOB_TAG, to_wire(_round(message, place)), None)]
     rows: list[_Row] = []
     if probe_filter.job_id in (None, message.job_id):
-        rows.append((JOB_TAG, to_wire(_beat(message, place)), None))
+        rows.append((JOB_TAG, to_wire(_beat(message, place, append_ms)), None))
     if probe_filter.run_id == message.run_id:
-        caught_up_us = None if message.caught_up_ms is None else 1_000 * message.caught_up_ms
-        rows.append((HEARTBEAT_TAG, None, caught_up_us))
+        caught_up_ms = message.caught_up_ms
+        if caught_up_ms is not None and append_ms is not None:
+            # Spark's watermark never goes back, and nothing written after the message can have been applied before it.
+            caught_up_ms = min(caught_up_ms, append_ms)
+        rows.append((HEARTBEAT_TAG, None, None if caught_up_ms is None else 1_000 * caught_up_ms))
     return rows
 
 
-def _beat(message: HeartbeatMessage, place: ObservationPlace) -> HeartbeatObservation:
+def _beat(message: HeartbeatMessage, place: ObservationPlace, append_ms: int | None) -> HeartbeatObservation:
     return HeartbeatObservation(
         message.at_ms,
         place,
@@ -108,6 +160,10 @@ def _beat(message: HeartbeatMessage, place: ObservationPlace) -> HeartbeatObserv
         message.quarantined,
         message.release,
         message.retries,
+        append_ms,
+        message.clock_off_ms,
+        message.era,
+        message.high_watermarks,
     )
 
 
@@ -136,10 +192,17 @@ def _round(message: RoundSummary, place: ObservationPlace) -> RoundObservation:
         rights=message.rights,
         partitions=message.partitions,
         partition_count=message.partition_count,
+        leaders=message.leaders,
     )
 
 
-def _batch(rows: Sequence[_Row]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True) if rows else ((), (), ())
-    arrays = [pa.array(values, kind.type) for values, kind in zip(columns, OUTPUT_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=OUTPUT_SCHEMA)
+def _batch(rows: Sequence[_Row], counts: Mapping[str, int]) -> pa.RecordBatch:
+    if not rows and any(counts.values()):
+        rows = [(HEARTBEAT_TAG, None, None)]  # changes nothing, but carries the counts
+    padding = [None] * (len(rows) - 1)
+    columns = [
+        *(zip(*rows, strict=True) if rows else ((), (), ())),
+        *([counts.get(name, 0), *padding] if rows else () for name in COUNTS),
+    ]
+    arrays = [pa.array(values, kind.type) for values, kind in zip(columns, PROBES_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=PROBES_SCHEMA)

@@ -15,7 +15,7 @@ import numpy as np
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.job.observations import JobObservation
+from groupreplay.state.job.observations import JobObservation, LogObservation
 from groupreplay.state.snapshot.commit_intervals import RHYTHM
 from groupreplay.state.snapshot.observations import (
     COMMITS,
@@ -102,11 +102,13 @@ def _excerpt(data: bytes | None, kept: int) -> tuple[bytes, int, str] | tuple[No
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _group_decoder: Final = msgspec.msgpack.Decoder(PackedGroup | PackedProbe)
-_job_decoder: Final = msgspec.msgpack.Decoder(JobObservation)
+_job_decoder: Final = msgspec.msgpack.Decoder(JobObservation | LogObservation)
 _bad_decoder: Final = msgspec.msgpack.Decoder(list[BadRecordBytes])
 
 
-def to_wire(value: PackedGroup | PackedProbe | JobObservation | Sequence[BadRecordBytes]) -> bytes:
+def to_wire(
+    value: PackedGroup | PackedProbe | JobObservation | LogObservation | Sequence[BadRecordBytes],
+) -> bytes:
     """The packed form; the ``unpack`` functions are the inverse."""
     return _encoder.encode(value)
 
@@ -133,7 +135,7 @@ def packed_groups(packed: Iterable[bytes]) -> list[PackedGroup]:
     return [one for one in decoded if isinstance(one, PackedGroup)]
 
 
-def unpack_job(packed: Iterable[bytes]) -> list[JobObservation]:
+def unpack_job(packed: Iterable[bytes]) -> list[JobObservation | LogObservation]:
     """The input of one call for the job, unordered."""
     return [_job_decoder.decode(one) for one in packed]
 

@@ -55,9 +55,12 @@ def group_label(group_id: str) -> str:
     return f"{shown}#{hashlib.sha256(group_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-def heartbeat_age(job: JobDocument, now_ms: int) -> float:
-    """Seconds since the job's last heartbeat; 0 when the clock of the job is ahead."""
-    return max(0, now_ms - job.heartbeat_ms) / 1000
+def heartbeat_age(snapshot: TopicsSnapshot, now_ms: int) -> float:
+    """Seconds since the broker appended the job's last document; 0 when its clock is ahead.
+
+    The clock of the job's machine does not count, unless clients date the messages of the topic.
+    """
+    return max(0, now_ms - snapshot.heartbeat_ms) / 1000
 
 
 def is_fresh(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
@@ -66,7 +69,7 @@ def is_fresh(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
     if job is None:
         return False
     timeout = limits.timeout_seconds or max(3 * job.trigger_seconds, _LEAST_TIMEOUT_SECONDS)
-    return heartbeat_age(job, now_ms) <= timeout
+    return heartbeat_age(snapshot, now_ms) <= timeout
 
 
 def measure(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits) -> list[Metric]:
@@ -148,7 +151,8 @@ def _measure_conditions(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
         # Its labels may differ from those of the document, when rules have changed.
         if (group_id, holding.condition, holding.severity) not in held:
             _condition(sheet, 0, clusters.get(group_id) or _cluster(snapshot), group_id, holding, labels)
-    for holding in snapshot.job_conditions:
+    # Of one kind several may hold, such as the clocks of the job and of a broker: each series only once.
+    for holding in dict.fromkeys(snapshot.job_conditions):
         sheet.add(
             "groupreplay_condition",
             1,
@@ -196,7 +200,7 @@ def _measure_job(
 
     sheet.add("groupreplay_build_info", 1, component="job", version=job.version)
     add("job_up", is_fresh(snapshot, now_ms, limits))
-    add("heartbeat_age_seconds", heartbeat_age(job, now_ms))
+    add("heartbeat_age_seconds", heartbeat_age(snapshot, now_ms))
     add("start_timestamp_seconds", job.started_ms / 1000)
     for phase in PHASES:
         add("phase", phase == job.phase, phase=phase)
@@ -207,6 +211,7 @@ def _measure_job(
         add("batch_seconds", job.batch.seconds)
         add("batch_rows", job.batch.rows)
     add("state_rows", job.state_rows)
+    add("clock_off_seconds", None if job.clock_off_ms is None else job.clock_off_ms / 1000)
     add("restarts_total", job.restarts)
     add("rules_changes_total", job.rules.changes)
     add("rules_refused", job.rules.error is not None)
@@ -226,6 +231,9 @@ def _measure_counters(sheet: Sheet, snapshot: TopicsSnapshot, job: JobDocument) 
         sheet.add(f"{PREFIX_JOB}records_total", job.record_types.get(name, 0), cluster=cluster, type=name)
     for name in ("batches", "unmissed_expired", "quarantined"):
         sheet.add(f"{PREFIX_JOB}{name}_total", job.counters.get(name, 0), cluster=cluster)
+    for reason in ("unreadable", "misdated"):
+        count = job.counters.get(f"probes_{reason}", 0)
+        sheet.add(f"{PREFIX_JOB}probes_left_out_total", count, cluster=cluster, reason=reason)
     for topic in ("events", "states", "dead_letters", "job"):
         sheet.add(f"{PREFIX_JOB}written_total", job.counters.get(topic, 0), cluster=cluster, topic=topic)
     bad = Counter(dict.fromkeys(_BAD_KINDS, 0))

@@ -112,13 +112,16 @@ class SinkFeed:
                         return
 
     def _take(self, snapshot: TopicsSnapshot, message: Message) -> None:
+        from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+
         topic, key, value = message.topic(), message.key() or b"", message.value()
         if topic == self._topics.states:
             snapshot.take_state(key, value)
         elif topic == self._topics.job:
-            snapshot.take_job(key, value)
+            kind, written_ms = message.timestamp()
+            snapshot.take_job(key, value, written_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None)
         else:
-            snapshot.take_event(value, message.timestamp()[1])
+            snapshot.take_event(value, message.timestamp()[1], self._clock())
 
     def _partitions(self) -> list[tuple[str, int]]:
         topics = (self._topics.states, self._topics.job, self._topics.events)

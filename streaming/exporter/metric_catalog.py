@@ -98,7 +98,11 @@ METERS: Final = (
         "what",
     ),
     _of_job("job_up", "1 when the job's heartbeat is fresh, else 0.", always=True),
-    _of_job("heartbeat_age_seconds", "Age of the job's last heartbeat.", always=True),
+    _of_job(
+        "heartbeat_age_seconds",
+        "Age of the job's last heartbeat, by the broker's append time (by the job's clock if the topic has none).",
+        always=True,
+    ),
     _of_job("start_timestamp_seconds", "When the job's process was started.", always=True),
     _of_job("phase", "1 for the job's present phase, 0 for the others.", "phase"),
     _of_job(
@@ -125,6 +129,16 @@ METERS: Final = (
     _of_job(
         "quarantined_total",
         "Groups that the job failed on and set aside, since the start of its process.",
+    ),
+    _of_job(
+        "probes_left_out_total",
+        "Messages of group-probes that were not used since the start of the job's process: not readable (unreadable), "
+        "or dated more than a minute ahead of their append time (misdated).",
+        "reason",
+    ),
+    _of_job(
+        "clock_off_seconds",
+        "How far the clock of the job's machine is ahead of the brokers'; its times are corrected by more than 5 s.",
     ),
     _of_job("state_rows", "Keys in the job's state: groups, and a few of its own."),
     _of_job("restarts_total", "How often the job had to restart its query after a failure."),

@@ -8,12 +8,15 @@ A broker that does not answer is asked again later.
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay import __version__
+from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.engine.json_messages import job_row
@@ -40,21 +43,25 @@ class _LogEnds:
 class HeartbeatWriter:
     """Writes heartbeats and the job's document; ``tick`` is called often and does what is due.
 
-    ``ends`` returns the end of each partition (read committed), ``progress`` the batches that finished since its last
-    call; ``publish`` takes topic, key and value and raises when the broker has not taken the message.
+    ``ends`` returns the end of each partition (read committed), ``high_watermarks`` the end behind the records of open
+    transactions, too; ``progress`` the batches that finished since its last
+    call; ``publish`` takes topic, key and value and raises when the broker has not taken the message. The times
+    that are written are those of ``clock``; what is due goes by ``seconds``, which no one can set.
     """
 
     report: JobReport
     topics: TopicNames
     ends: Callable[[], Mapping[int, int]]
+    high_watermarks: Callable[[], Mapping[int, int]]
     progress: Callable[[], list[Mapping[str, Any]]]
     publish: Callable[[str, bytes, bytes], None]
-    clock: Callable[[], int]
+    clock: BrokerClock
+    seconds: Callable[[], float] = time.monotonic
     _unread: list[_LogEnds] = field(default_factory=list, init=False)
     _passed_ends: Mapping[int, int] = field(default_factory=dict, init=False)
-    _next_ends_ms: int = field(default=0, init=False)
-    _next_message_ms: int = field(default=0, init=False)
-    _next_document_ms: int = field(default=0, init=False)
+    _next_ends: float = field(default=-math.inf, init=False)
+    _next_message: float = field(default=-math.inf, init=False)
+    _next_document: float = field(default=-math.inf, init=False)
 
     def tick(self) -> None:
         """Records the progress, takes the ends of the log, writes the heartbeat and the document when they are due.
@@ -62,45 +69,58 @@ class HeartbeatWriter:
         When a batch has read to ends that were taken before it, the heartbeat follows at once, so that the next batch
         reads it. Otherwise the last heartbeat is repeated once per trigger: it shows how far behind the job is.
         """
-        interval_ms = round(self.report.identity.trigger_seconds * 1000)
+        trigger_seconds = self.report.identity.trigger_seconds
         known_batch = self.report.last_batch_id
         self.report.take(self.progress())
-        if self.clock() >= self._next_ends_ms:
-            self._next_ends_ms = self._take_ends() + interval_ms // _ENDS_PER_TRIGGER
+        if self.seconds() >= self._next_ends:
+            asked = self.seconds()
+            self._take_ends()
+            self._next_ends = asked + trigger_seconds / _ENDS_PER_TRIGGER
         advanced = self._update_caught_up() and self.report.last_batch_id != known_batch
-        if advanced or self.clock() >= self._next_message_ms:
+        if advanced or self.seconds() >= self._next_message:
             self.write_heartbeat()
-        if self.clock() >= self._next_document_ms:
+        if self.seconds() >= self._next_document:
             self.publish_document()
-            self._next_document_ms = self.clock() + interval_ms
+            self._next_document = self.seconds() + trigger_seconds
 
-    def _take_ends(self) -> int:
+    def _take_ends(self) -> None:
         # The time first: records written while the broker answers are not covered by these ends.
-        taken_ms = self.clock()
+        taken_ms = self.clock.now_ms()
         self.report.ends = self.ends()
         self._unread.append(_LogEnds(taken_ms, self.report.ends))
         if len(self._unread) > _MOST_ENDS:
             # A job that is far behind: coarser steps are enough.
             del self._unread[1::2]
-        return taken_ms
 
     def _update_caught_up(self) -> bool:
         """Whether the query has read to any of the ends that were taken."""
         read = self.report.read()
-        passed = [one for one in self._unread if _passed(one.ends, read)]
+        # By place, not by time: the clock may have been set back in between.
+        passed = max(
+            (place for place, one in enumerate(self._unread, 1) if _passed(one.ends, read)), default=0
+        )
         if passed:
-            self.report.caught_up_ms, self._passed_ends = passed[-1].taken_ms, passed[-1].ends
-            self._unread = [one for one in self._unread if one.taken_ms > passed[-1].taken_ms]
-        return bool(passed)
+            last = self._unread[passed - 1]
+            self.report.caught_up_ms, self._passed_ends = last.taken_ms, last.ends
+            del self._unread[:passed]
+        return passed > 0
 
     def publish_document(self) -> None:
         """Writes the job's document as it is now."""
-        row = job_row(self.report.document(self.clock()))
+        row = job_row(self.report.document(self.clock.now_ms(), self.clock.off_ms))
         self.publish(self.topics.job, row.key, row.value or b"")
+
+    def _known_high_watermarks(self) -> dict[int, int]:
+        """Empty if a broker does not answer: the heartbeat is needed all the same."""
+        try:
+            return dict(sorted(self.high_watermarks().items()))
+        except Exception as error:  # whatever it is, only the check of the brokers' clocks is put off
+            log.debug("no high watermarks for now: %s", error)
+            return {}
 
     def write_heartbeat(self) -> None:
         """Writes the heartbeat as it is now, also to wake Spark: without data it runs no batch and no timer."""
-        identity, now_ms = self.report.identity, self.clock()
+        identity, now_ms = self.report.identity, self.clock.now_ms()
         key, value = encode_message(
             HeartbeatMessage(
                 cluster_id=identity.cluster_id,
@@ -115,10 +135,12 @@ class HeartbeatWriter:
                 quarantined=self.report.quarantined,
                 release=__version__,
                 retries=self.report.retries_quarantined,
+                high_watermarks=self._known_high_watermarks(),
+                clock_off_ms=self.clock.off_ms,
             )
         )
         self.publish(self.topics.probes, key, value)
-        self._next_message_ms = now_ms + round(identity.trigger_seconds * 1000)
+        self._next_message = self.seconds() + identity.trigger_seconds
 
 
 def _passed(ends: Mapping[int, int], read: Mapping[int, int]) -> bool:

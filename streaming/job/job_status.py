@@ -13,8 +13,9 @@ from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.job_document import JobDocument, Lag, LastBatch, LastProbe, RulesStatus
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.contract.probe_messages import RoundSummary
+from groupreplay.streaming.engine.probe_rows import COUNTS
 from groupreplay.streaming.engine.record_counts import as_counts
-from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_READ, QUARANTINED, UNMISSED
+from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ, QUARANTINED, UNMISSED
 from groupreplay.streaming.spark.source import offsets_read
 
 #: A job that is behind by at most this, or by three triggers, counts as caught up.
@@ -57,7 +58,11 @@ class JobReport:
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
-            ("batches", "records", *(one.value for one in Output), UNMISSED, QUARANTINED), 0
+            (
+                *("batches", "records", *(one.value for one in Output), UNMISSED, QUARANTINED),
+                *COUNTS,
+            ),
+            0,
         )
     )
     _record_types: Counter[str] = field(default_factory=Counter)
@@ -99,6 +104,8 @@ class JobReport:
             self._record_types.update(as_counts(observed.get(OBSERVED_READ, {})))
             for name, count in observed.get(OBSERVED, {}).items():
                 self._counters[name] += count
+            for name, count in observed.get(OBSERVED_PROBES, {}).items():
+                self._counters[name] += count or 0
 
     def read(self) -> dict[int, int]:
         """The next offset of each partition after the last finished batch."""
@@ -118,7 +125,7 @@ class JobReport:
             return "catching_up"
         return "caught_up"
 
-    def document(self, now_ms: int) -> JobDocument:
+    def document(self, now_ms: int, clock_off_ms: int | None = None) -> JobDocument:
         """The value for ``group-job``."""
         lag = self.lag()
         return JobDocument(
@@ -138,6 +145,7 @@ class JobReport:
             rules=RulesStatus(self.rules_changes, self.rules_error),
             prober_restarts=self.prober_restarts,
             prober=_last_probe(self.last_round),
+            clock_off_ms=clock_off_ms,
         )
 
     def line(self, now_ms: int) -> str:

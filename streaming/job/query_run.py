@@ -12,7 +12,7 @@ from groupreplay import __version__
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.state.events.job_events import gap_event
 from groupreplay.state.policy.context import Context
-from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.config.logs import log_settings, report_progress
@@ -50,13 +50,17 @@ _ANSWER_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """What all runs of one process share; ``log`` and ``probes`` are the topics that the query reads."""
+    """What all runs of one process share; ``log`` and ``probes`` are the topics that the query reads.
+
+    ``clock`` learns the brokers' time from the heartbeats.
+    """
 
     settings: RunSettings
     spark: SparkSession
     rules: RulesWatch
     log: TopicPlan
     probes: TopicPlan
+    clock: BrokerClock
 
 
 class QueryRun:
@@ -70,9 +74,7 @@ class QueryRun:
         self._checkpoint = checkpoint
         self._identity = identity
         self._stop = stop
-        self._retention = RetentionWatch(
-            settings.retention, lambda: Connection(settings.source), clock=now_ms
-        )
+        self._retention = RetentionWatch(settings.retention, lambda: Connection(settings.source))
         self._query: StreamingQuery | None = None
         self._report = JobReport(
             JobIdentity(
@@ -81,12 +83,13 @@ class QueryRun:
                 job_id=identity.job_id,
                 run_id=str(uuid.uuid4()),
                 first_start_ms=identity.first_start_ms,
-                started_ms=now_ms(),
+                started_ms=parts.clock.now_ms(),
                 trigger_seconds=settings.trigger_seconds,
             ),
             retries_quarantined=settings.retry_quarantined,
         )
         self._rights: Rights = "unknown"
+        self._clock_at_start = parts.clock.mark()
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
         self._prober = self._prober_process() if settings.probe else None
 
@@ -115,7 +118,7 @@ class QueryRun:
                 lost=self._lost_log,
                 quieten=lambda: quiet(self._parts.spark),
                 show=report_progress,
-                clock=now_ms,
+                clock=self._parts.clock.now_ms,
             ).run()
         finally:
             if self._prober is not None:
@@ -139,19 +142,31 @@ class QueryRun:
             return
         at_ms = self._identity.first_start_ms
         context = Context(cluster_id=self._identity.cluster_id, era=self._identity.event_era)
-        row = event_row(gap_event(gap, at_ms), context, now_ms())
+        row = event_row(gap_event(gap, at_ms), context, self._parts.clock.now_ms())
         Publisher(settings.sink_cluster).publish(
             settings.topics.events, [(row.key, row.value or b"")], row.headers
         )
 
     def _settings_changed(self) -> bool:
-        """Whether rules or retention have changed since the query was started."""
-        # Both must be asked: each remembers the answer it has given.
-        changed = any([self._parts.rules.changed(), self._retention.changed()])
+        """Whether rules, retention or the clock have changed since the query was started."""
+        # All must be asked: each remembers the answer it has given.
+        changed = any([self._parts.rules.changed(), self._retention.changed(), self._clock_has_moved()])
         self._report.rules_error = self._parts.rules.error
         return changed
 
+    def _clock_has_moved(self) -> bool:
+        """Spark waits for its next trigger by the clock of the machine: after a step back it would wait as long."""
+        if not self._parts.clock.has_moved(self._clock_at_start):
+            return False
+        log.warning(
+            "the clock of this machine was set, or differs from the brokers' by another amount than before "
+            "(now %s ms ahead); synchronise it (NTP)",
+            self._parts.clock.off_ms,
+        )
+        return True
+
     def _start_query(self) -> StreamingQuery:
+        self._clock_at_start = self._parts.clock.mark()
         # Not earlier: until here the former query ran with the former rules.
         self._report.rules_changes = self._parts.rules.changes
         settings, probes = self._settings, self._parts.probes
@@ -193,20 +208,29 @@ class QueryRun:
             policy=self._parts.rules.policy,
             release=__version__,
             retry_run=self._report.identity.run_id if settings.retry_quarantined else None,
+            clock_correction_ms=self._clock_at_start.correction_ms,
             **self._retention.known.for_context(),
         )
 
     def _heartbeat_writer(self) -> HeartbeatWriter:
         # Connections of its own, because it runs in another thread.
         source, publisher = Connection(self._settings.source), Publisher(self._settings.sink_cluster)
-        log_plan = self._parts.log
+        log_plan, probes, clock = self._parts.log, self._settings.topics.probes, self._parts.clock
+
+        def publish(topic: str, key: bytes, value: bytes) -> None:
+            appended = publisher.publish(topic, [(key, value)])
+            # Of one topic only: another broker may lead the other, and its clock may differ.
+            if topic == probes:
+                clock.note(appended)
+
         return HeartbeatWriter(
             report=self._report,
             topics=self._settings.topics,
             ends=lambda: source.end_offsets(log_plan.topic, log_plan.partitions),
+            high_watermarks=lambda: source.high_watermarks(log_plan.topic, log_plan.partitions),
             progress=self._progress,
-            publish=lambda topic, key, value: publisher.publish(topic, [(key, value)]),
-            clock=now_ms,
+            publish=publish,
+            clock=clock,
         )
 
     def _progress(self) -> list[Mapping[str, Any]]:

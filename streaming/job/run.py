@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
-from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
 from groupreplay.streaming.config.logs import report_progress
@@ -19,13 +20,17 @@ from groupreplay.streaming.job.data_loss import LogLostError
 from groupreplay.streaming.job.query_run import QueryRun, RunParts
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
+from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
+from groupreplay.streaming.prober.probes_topic import read_clock
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.spark.session import close, jvm_has_ended, quiet, spark_session, use_local_files
 from groupreplay.streaming.spark.source import TopicPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 #: The sockets of a JVM that is killed close before the process has ended.
 _JVM_END_SECONDS: Final = 2.0
@@ -54,9 +59,11 @@ def run(settings: RunSettings) -> int:
                 use_local_files(spark, settings)
             name = settings.topics.probes
             probes = TopicPlan(cluster=settings.sink_cluster, topic=name, partitions=partitions[name])
-            parts = RunParts(settings=settings, spark=spark, rules=rules, log=log, probes=probes)
+            # Before the first time is written: that of the first start decides which events are emitted.
+            clock = _broker_clock(settings, topic.cluster_id)
+            parts = RunParts(settings=settings, spark=spark, rules=rules, log=log, probes=probes, clock=clock)
             with checkpoint.locked():
-                wanted = _identity(topic, f"{sink.identify(name).cluster_id}/{name}")
+                wanted = _identity(topic, f"{sink.identify(name).cluster_id}/{name}", clock.now_ms())
                 _run_queries(parts, checkpoint, wanted, stop)
         return stop.exit_code
 
@@ -72,9 +79,21 @@ def _run_queries(parts: RunParts, checkpoint: Checkpoint, wanted: Identity, stop
             if identity.gap is not None and not place.started():
                 raise  # A loss before the first batch would repeat for ever.
             report_progress(f"{lost.what} ({lost.where}): the state is built anew")
-            wanted = _identity(lost.topic, wanted.probes)
+            wanted = _identity(lost.topic, wanted.probes, parts.clock.now_ms())
             parts = replace(parts, log=replace(parts.log, partitions=lost.topic.partitions))
             checkpoint.begin_anew(identity, lost.gap, wanted)
+
+
+def _broker_clock(settings: RunSettings, cluster_id: str) -> BrokerClock:
+    """The brokers' time; if it cannot be learned now, the heartbeats do it later."""
+    from confluent_kafka import KafkaException
+
+    clock = BrokerClock()
+    try:
+        read_clock(Publisher(settings.sink_cluster), settings.topics.probes, cluster_id, clock)
+    except (KafkaException, GroupReplayError) as error:
+        log.warning("the brokers' time is not known yet, the clock of this machine is used: %s", error)
+    return clock
 
 
 @contextmanager
@@ -98,11 +117,11 @@ def _session(settings: RunSettings) -> Iterator[SparkSession]:
             close(spark)
 
 
-def _identity(topic: TopicIdentity, probes: str) -> Identity:
+def _identity(topic: TopicIdentity, probes: str, now_ms: int) -> Identity:
     return Identity(
         cluster_id=topic.cluster_id,
         era=topic.era,
         partitions=topic.partitions,
         probes=probes,
-        first_start_ms=now_ms(),
+        first_start_ms=now_ms,
     )

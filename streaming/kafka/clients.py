@@ -245,6 +245,10 @@ class Connection:
         """The current end offset of each partition (with read_committed: the last stable offset)."""
         return self._offsets(topic, partitions, OffsetSpec.latest())
 
+    def high_watermarks(self, topic: str, partitions: int) -> dict[int, int]:
+        """The current end offset of each partition, behind the records of open transactions."""
+        return self._offsets(topic, partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+
     def first_offsets(self, topic: str, partitions: int) -> dict[int, int]:
         """The log start offset of each partition."""
         return self._offsets(topic, partitions, OffsetSpec.earliest())
@@ -278,19 +282,30 @@ class Connection:
                 return GroupReplayError(f"{what}: {text}", where=server, fix=fix, exit_code=exit_code)
         return GroupReplayError(f"Kafka returned an error: {text}", where=where)
 
-    def _offsets(self, topic: str, partitions: int, which: OffsetSpec) -> dict[int, int]:
+    def _offsets(
+        self,
+        topic: str,
+        partitions: int,
+        which: OffsetSpec,
+        level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> dict[int, int]:
         try:
-            answers = self._list_offsets([(topic, number) for number in range(partitions)], which)
+            answers = self._list_offsets([(topic, number) for number in range(partitions)], which, level)
             return {at.partition: answer.result(ANSWER_SECONDS).offset for at, answer in answers.items()}
         except KafkaException as error:
             explained = self.explain(error, topic)
             self.forget_admin()
             raise explained from None
 
-    def _list_offsets(self, places: Collection[tuple[str, int]], which: OffsetSpec) -> Any:
+    def _list_offsets(
+        self,
+        places: Collection[tuple[str, int]],
+        which: OffsetSpec,
+        level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> Any:
         return self.admin().list_offsets(
             {TopicPartition(topic, number): which for topic, number in places},
-            isolation_level=IsolationLevel.READ_COMMITTED,
+            isolation_level=level,
             request_timeout=REQUEST_SECONDS,
         )
 

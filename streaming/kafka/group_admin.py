@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupState, IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -35,10 +35,11 @@ _NO_ANSWER: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, Kaf
 
 @dataclass(frozen=True, slots=True)
 class ClusterLayout:
-    """The ids of the brokers, and the number of partitions of the offsets topic."""
+    """The ids of the brokers, the number of partitions of the offsets topic, and the leader of each that has one."""
 
     brokers: frozenset[int]
     partitions: int
+    leaders: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,9 @@ class GroupAdmin:
         """
         metadata = self._connection.metadata(OFFSETS_TOPIC, OFFSETS_TOPIC, seconds=self._seconds)
         topic = metadata.topics.get(OFFSETS_TOPIC)
-        count = 0 if topic is None or topic.error is not None else len(topic.partitions)
-        return ClusterLayout(frozenset(metadata.brokers), count)
+        found = {} if topic is None or topic.error is not None else topic.partitions
+        leaders = {number: one.leader for number, one in sorted(found.items()) if one.leader >= 0}
+        return ClusterLayout(frozenset(metadata.brokers), len(found), leaders)
 
     def rebalancing(self, brokers: Collection[int]) -> GroupListing:
         """Groups in PreparingRebalance and CompletingRebalance: one ListGroups to each broker."""

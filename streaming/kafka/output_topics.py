@@ -21,13 +21,20 @@ log = logging.getLogger(__name__)
 
 _THIRTY_DAYS: Final = {"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)}
 _COMPACT: Final = {"cleanup.policy": "compact"}
+#: The broker dates the messages: by its time the job corrects its own, and readers see how old a heartbeat is.
+_APPEND_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
 #: Settings of each topic, by its field in TopicNames.
 TOPIC_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
     "events": _THIRTY_DAYS,
     "states": _COMPACT,
     "dead_letters": _THIRTY_DAYS,
-    "job": _COMPACT,
-    "probes": _THIRTY_DAYS,
+    "job": _COMPACT | _APPEND_TIME,
+    "probes": _THIRTY_DAYS | _APPEND_TIME,
+}
+#: What is not seen without the broker's time, by topic.
+_NEEDS_APPEND_TIME: Final[Mapping[str, str]] = {
+    "job": "the age of the job's heartbeat is that of its machine's clock",
+    "probes": "nobody notices clocks that are off, nor messages from the future",
 }
 #: Topics in which the order of all messages matters; the others get the broker's default number of partitions.
 _SINGLE_PARTITION: Final = frozenset({"job", "probes"})
@@ -67,6 +74,12 @@ def topic_problems(topic: OutputTopic) -> Iterator[TopicProblem]:
     wanted = TOPIC_CONFIGS[topic.kind]["cleanup.policy"]
     if policy not in (None, wanted):
         yield TopicProblem(f"cleanup.policy={policy}, should be {wanted}", f"cleanup.policy={wanted}")
+    dated = (topic.settings or {}).get("message.timestamp.type", "LogAppendTime")
+    if topic.kind in _NEEDS_APPEND_TIME and dated != "LogAppendTime":
+        yield TopicProblem(
+            f"message.timestamp.type={dated}, should be LogAppendTime: {_NEEDS_APPEND_TIME[topic.kind]}",
+            "message.timestamp.type=LogAppendTime",
+        )
     size = topic.number("max.message.bytes")
     if size is not None and size < _MESSAGE_BYTES:
         what = f"max.message.bytes={size}, a document may need {_MESSAGE_BYTES}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +21,7 @@ RETENTION: Final = "offsets.retention.minutes"
 CHECK_INTERVAL: Final = "offsets.retention.check.interval.ms"
 _MINUTE_MS: Final = 60_000
 #: A broker setting rarely changes while the job runs.
-_ASK_AGAIN_MS: Final = 3_600_000
+_ASK_AGAIN_SECONDS: Final = 3_600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,15 +61,21 @@ def _number(text: str | None) -> int | None:
 
 
 class RetentionWatch:
-    """The retention while a job runs; asks a broker again every hour. ``known`` is the last answer."""
+    """The retention while a job runs; asks a broker again every hour. ``known`` is the last answer.
+
+    ``seconds``: a clock that no one can set.
+    """
 
     def __init__(
-        self, flags: RetentionFlags, connect: Callable[[], Connection], clock: Callable[[], int]
+        self,
+        flags: RetentionFlags,
+        connect: Callable[[], Connection],
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._flags = flags
         self._connect = connect
-        self._clock = clock
-        self._asked_ms = clock()
+        self._seconds = seconds
+        self._asked = seconds()
         self.known = effective_retention(flags, connect())
         if self.known.retention_ms is None:
             log.warning(
@@ -79,10 +86,10 @@ class RetentionWatch:
 
     def changed(self) -> bool:
         """Whether ``known`` has changed since the last call."""
-        now_ms = self._clock()
-        if now_ms - self._asked_ms < _ASK_AGAIN_MS:
+        now = self._seconds()
+        if now - self._asked < _ASK_AGAIN_SECONDS:
             return False
-        self._asked_ms = now_ms
+        self._asked = now
         found = effective_retention(self._flags, self._connect())
         # A failed answer does not mean that the setting has changed.
         if found == self.known or found.retention_ms is None:

@@ -74,10 +74,16 @@ def source_rights(*, probe: bool, ask_retention: bool) -> list[Right]:
 
 def sink_rights(topics: TopicNames) -> list[Right]:
     """The rights on the cluster of the job's topics, besides ``CREATE`` for those that are missing."""
-    written = [topics.events, topics.states, topics.dead_letters, topics.job, topics.probes]
+    written = [topics.events, topics.states, topics.dead_letters, topics.job]
     why = "to write the job's output"
+    probes = (
+        "to write the prober's answers and the job's heartbeats; "
+        "give this right to no other login: who holds it can forge what brokers say"
+    )
     return [
         *(Right(operation, "topic", name, why) for name in written for operation in ("Write", "Describe")),
+        Right("Write", "topic", topics.probes, probes),
+        Right("Describe", "topic", topics.probes, why),
         Right("Read", "topic", topics.probes, "to read the prober's answers and the job's heartbeats"),
         _GROUPS_OF_SPARK,
     ]

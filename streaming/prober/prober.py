@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +40,10 @@ class ProbeRound:
 
 
 class Prober:
-    """Probes one cluster. ``in_progress``: groups that were rebalancing in the last round of an earlier process."""
+    """Probes one cluster. ``in_progress``: groups that were rebalancing in the last round of an earlier process.
+
+    ``clock`` is for the times that are written, ``seconds`` for the time between rounds: no one can set it.
+    """
 
     def __init__(
         self,
@@ -50,15 +54,17 @@ class Prober:
         interval_ms: int = 10_000,
         job_id: str | None = None,
         in_progress: Collection[str] = (),
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._queries = queries
         self._cluster_id = cluster_id
         self._clock = clock
+        self._seconds = seconds
         self._interval_ms = interval_ms
         self._job_id = job_id
         self._in_progress = frozenset(in_progress)
         self._brokers: frozenset[int] = frozenset()
-        self._listed_ms: int | None = None
+        self._listed: float | None = None
         # No right can exist for this random group alone, so a refusal means that the right to all groups is missing.
         self._unknown_group = f"groupreplay-{uuid.uuid4()}"
 
@@ -68,7 +74,7 @@ class Prober:
         Raises:
             GroupReplayError: no broker answers, and none has answered before.
         """
-        started_ms = self._clock()
+        started_ms, started = self._clock(), self._seconds()
         try:
             layout = self._queries.layout()
         except GroupReplayError as error:
@@ -81,13 +87,13 @@ class Prober:
         listing = self._queries.rebalancing(layout.brokers)
         # The time before the request: a generation that is written during the request must count as newer.
         taken_ms = self._clock()
-        unseen_ms = self._interval_ms if self._listed_ms is None else taken_ms - self._listed_ms
+        unseen_ms = self._unseen_ms()
         if not any(listing.brokers.values()):
-            self._listed_ms = started_ms
+            self._listed = started
         asked = sorted(listing.groups | self._in_progress)
         descriptions = self._queries.describe([*asked, self._unknown_group])
         answers = [
-            self._answer(group, taken_ms, one, max(unseen_ms, self._interval_ms))
+            self._answer(group, taken_ms, one, unseen_ms)
             for group in asked
             if isinstance(one := descriptions[group], GroupDescription)
         ]
@@ -99,8 +105,14 @@ class Prober:
             # The topic does not exist before the first commit in the cluster.
             layout.partitions or None,
             len(listing.groups),
+            layout.leaders,
         )
         return ProbeRound(tuple(answers), summary)
+
+    def _unseen_ms(self) -> int:
+        """The time since the last round in which all brokers answered; at least the interval."""
+        listed = self._seconds() if self._listed is None else self._listed
+        return max(self._interval_ms, round(1_000 * (self._seconds() - listed)))
 
     def remember(self, taken: ProbeRound) -> None:
         """Update the groups to describe in the next round; groups that could not be described stay in the list."""
@@ -130,6 +142,7 @@ class Prober:
         partitions: Mapping[int, tuple[int, int]],
         partition_count: int | None,
         groups: int,
+        leaders: Mapping[int, int] | None = None,
     ) -> RoundSummary:
         return RoundSummary(
             cluster_id=self._cluster_id,
@@ -140,6 +153,7 @@ class Prober:
             partition_count=partition_count,
             groups=groups,
             job_id=self._job_id,
+            leaders=dict(leaders or {}),
         )
 
 

@@ -10,15 +10,19 @@ from itertools import chain, starmap
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
+from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import (
+    ClockReading,
     GroupAnswer,
     ProbeMessage,
     RoundSummary,
     decode_message,
+    encode_message,
 )
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.topic_reader import keys_and_values, read_messages
 from groupreplay.streaming.prober.prober import IN_PROGRESS
 
@@ -77,6 +81,17 @@ def open_probes(place: ProbesPlace) -> Probes | None:
             fix="give the --probes-topic of the job, and its cluster",
         )
     return None
+
+
+def read_clock(publisher: Publisher, topic: str, cluster_id: str, clock: BrokerClock) -> None:
+    """Write one message to learn the brokers' time from its append time.
+
+    Raises:
+        GroupReplayError: the message was not delivered in time.
+        KafkaException: the broker rejected it.
+    """
+    reading = ClockReading(cluster_id=cluster_id, at_ms=clock.now_ms())
+    clock.note(publisher.publish(topic, [encode_message(reading)]))
 
 
 def shows_rounds(batches: Iterable[pa.RecordBatch]) -> tuple[bool, Iterable[pa.RecordBatch]]:

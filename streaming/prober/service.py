@@ -10,6 +10,7 @@ import msgspec
 
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.state.display.phrases import timestamp
+from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
@@ -21,7 +22,7 @@ from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
-from groupreplay.streaming.prober.probes_topic import groups_in_progress
+from groupreplay.streaming.prober.probes_topic import groups_in_progress, read_clock
 from groupreplay.streaming.text.terminal import Table
 
 #: How far back a starting prober reads its topic to find groups that were rebalancing.
@@ -40,7 +41,7 @@ class ProbeTarget:
     job_id: str | None = None
 
 
-def open_prober(target: ProbeTarget) -> Prober:
+def open_prober(target: ProbeTarget, clock: BrokerClock) -> Prober:
     """A prober that continues where the previous one ended, according to the topic.
 
     Raises:
@@ -50,10 +51,10 @@ def open_prober(target: ProbeTarget) -> Prober:
     return Prober(
         GroupAdmin(Connection(target.source)),
         cluster_id=target.cluster_id,
-        clock=now_ms,
+        clock=clock.now_ms,
         interval_ms=round(1_000 * target.interval_seconds),
         job_id=target.job_id,
-        in_progress=groups_in_progress(sink, target.topic, target.cluster_id, now_ms() - _MEMORY_MS),
+        in_progress=groups_in_progress(sink, target.topic, target.cluster_id, clock.now_ms() - _MEMORY_MS),
     )
 
 
@@ -78,11 +79,16 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
 
 def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], stop: StopRequest) -> None:
     """Probe and write the rounds until ``stop``; ``on_round`` receives each one that was written."""
-    publisher = Publisher(target.sink)
+    publisher, clock = Publisher(target.sink), BrokerClock()
+
+    def opened() -> Prober:
+        read_clock(publisher, target.topic, target.cluster_id, clock)
+        return open_prober(target, clock)
+
     prober = ProberThread(
-        lambda: open_prober(target),
+        opened,
         interval_seconds=target.interval_seconds,
-        write=lambda messages: publisher.publish(target.topic, map(encode_message, messages)),
+        write=lambda messages: clock.note(publisher.publish(target.topic, map(encode_message, messages))),
         on_round=on_round,
     )
     prober.start()

@@ -201,4 +201,4 @@ class SinkReader:
     def _take_heartbeat(self, key: bytes, value: bytes | None) -> None:
         message = decode_message(key, value)
         if isinstance(message, HeartbeatMessage) and message.caught_up_ms is not None:
-            self.caught_up_ms = max(message.caught_up_ms, self.caught_up_ms or 0)
+            self.caught_up_ms = message.caught_up_ms

@@ -28,6 +28,8 @@ from groupreplay.streaming.contract.job_document import (
 from groupreplay.streaming.sinks.event_topic import Repeats
 
 DAY_MS: Final = 86_400_000
+#: The clocks of the machines that write may be ahead by this much.
+_MOST_AHEAD_MS: Final = 60_000
 
 _COMPLETED: Final = event_type(RebalanceCompleted.NAME)
 _EXPIRED: Final = event_type(OffsetsExpired.NAME)
@@ -123,6 +125,7 @@ class TopicsSnapshot:
 
     groups: dict[bytes, GroupDocument] = field(default_factory=dict)
     job: JobDocument | None = None
+    heartbeat_ms: int = 0
     job_conditions: list[Holding] = field(default_factory=list)
     bad_records: dict[bytes, list[KindCount]] = field(default_factory=dict)
     rebalanced_ms: dict[str, int] = field(default_factory=dict)
@@ -142,13 +145,14 @@ class TopicsSnapshot:
         except msgspec.DecodeError:
             self.unreadable += 1
 
-    def take_job(self, key: bytes, value: bytes | None) -> None:
-        """A message of ``group-job``."""
+    def take_job(self, key: bytes, value: bytes | None, append_ms: int | None = None) -> None:
+        """A message of ``group-job``; the broker appended it at ``append_ms`` (None: the client has dated it)."""
         if value is None:
             return
         try:
             if key == JOB_KEY:
                 self.job = _job.decode(value)
+                self.heartbeat_ms = self.job.heartbeat_ms if append_ms is None else append_ms
             elif key == CONDITIONS_KEY:
                 held = _conditions.decode(value).conditions
                 self.job_conditions = msgspec.convert(held, list[Holding])
@@ -157,14 +161,19 @@ class TopicsSnapshot:
         except msgspec.DecodeError:
             self.unreadable += 1
 
-    def take_event(self, value: bytes | None, written_ms: int) -> None:
-        """A message of ``group-events``, written at this time."""
+    def take_event(self, value: bytes | None, written_ms: int, now_ms: int | None = None) -> None:
+        """A message of ``group-events``, written at this time.
+
+        A day that has not begun by ``now_ms`` begins no new count: the client that dated the message may be wrong.
+        """
         try:
             event = _event.decode(value or b"")
         except msgspec.DecodeError:
             self.unreadable += 1
             return
-        self.roll(written_ms)
+        is_known = now_ms is None or written_ms - now_ms <= _MOST_AHEAD_MS
+        if is_known and written_ms // DAY_MS > self.today.number:
+            self.today = Day(written_ms // DAY_MS)
         if self._repeats.has(event.id):
             return
         group_id = event.data.group_id
@@ -188,8 +197,8 @@ class TopicsSnapshot:
             today.fired[group_id, holding] = event.data.labels
 
     def roll(self, now_ms: int) -> None:
-        """Resets the counts when a later day has begun."""
-        if now_ms // DAY_MS > self.today.number:
+        """Resets the counts when a later day has begun, or when the clock was set back by more than a day."""
+        if not self.today.number - 1 <= now_ms // DAY_MS <= self.today.number:
             self.today = Day(now_ms // DAY_MS)
 
 

@@ -74,7 +74,8 @@ def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Jo
         if None in blobs:
             # The caught-up time, one batch before it becomes the watermark (see ``pack_probes``).
             caught_up_ms = max(caught_up_ms, *times_ms)
-    processing_ms = state.getCurrentProcessingTimeMs()
+    # Durations of timers go by Spark's own clock; everything else goes by the brokers' time.
+    processing_ms = state.getCurrentProcessingTimeMs() + job.context.clock_correction_ms
     now_ms = min(processing_ms, caught_up_ms)
     result = advance(
         key,
@@ -89,7 +90,7 @@ def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Jo
 
 
 def _store(result: AdvanceResult, state: GroupState, processing_ms: int, trail_ms: int) -> None:
-    """``trail_ms``: how far the caught-up time, which deadlines wait for, is behind Spark's clock."""
+    """``trail_ms``: how far the caught-up time, which deadlines wait for, is behind the present."""
     if result.removable or (result.blob is None and state.hasTimedOut):
         if state.exists:
             state.remove()

@@ -12,7 +12,7 @@ from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.pack import pack
-from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
+from groupreplay.streaming.engine.probe_rows import COUNTS, ProbeFilter, pack_probes
 from groupreplay.streaming.engine.record_counts import summed
 from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, step
 from groupreplay.streaming.spark.source import TopicPlan, log_records, probe_records
@@ -25,11 +25,14 @@ RECORD_COUNTS: Final = "record_counts"
 #: ``pack.OUTPUT_SCHEMA``, the schema of both packed sources; the log has the counts as well.
 PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
 COUNTED_SCHEMA: Final = f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
+PROBES_SCHEMA: Final = ", ".join([PACKED_SCHEMA, *(f"{name} bigint" for name in COUNTS)])
 #: One column, because arrays and maps crash in some releases. It must never change: the first batch of a checkpoint
 #: freezes it. The value has a version of its own.
 STATE_SCHEMA: Final = "state binary"
-#: Names of the counters in the progress of a batch: of the records read and of the messages written.
+#: Names of the counters in the progress of a batch: of the records read, of the probes left out and of the messages
+#: written.
 OBSERVED_READ: Final = "read"
+OBSERVED_PROBES: Final = "probes"
 OBSERVED: Final = "written"
 #: The counter of events about offsets that expired in groups that do not matter.
 UNMISSED: Final = "unmissed_expired"
@@ -60,7 +63,9 @@ def output_rows(
             # One task, so that one call sees all messages of a batch.
             probe_records(spark, probes)
             .coalesce(1)
-            .mapInArrow(partial(pack_probes, probe_filter=probe_filter), PACKED_SCHEMA)
+            .mapInArrow(partial(pack_probes, probe_filter=probe_filter), PROBES_SCHEMA)
+            .observe(OBSERVED_PROBES, *left_out())
+            .drop(*COUNTS)
         )
         # No row is late with this kind of timeout; the watermark only carries the caught-up time to every group.
         .withWatermark("caught_up", "0 seconds")
@@ -86,6 +91,13 @@ def caught_up_ms() -> Column:
 
     milliseconds = sql.coalesce(sql.unix_millis("caught_up"), sql.lit(-1))
     return milliseconds.alias("caught_up_ms", metadata={"spark.watermarkDelayMs": 0})
+
+
+def left_out() -> list[Column]:
+    """Messages of the topic of probes that are not used, by reason."""
+    from pyspark.sql import functions as sql
+
+    return [sql.sum(sql.col(name)).alias(name) for name in COUNTS]
 
 
 def counters(topics: TopicNames) -> list[Column]:

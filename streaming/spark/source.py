@@ -81,7 +81,8 @@ def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
             "failOnDataLoss": "false",
         },
     )
-    return messages.select("partition", "offset", "key", "value")
+    timestamp = "unix_millis(timestamp) AS timestamp"
+    return messages.selectExpr("partition", "offset", timestamp, "timestampType", "key", "value")
 
 
 def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:

@@ -50,6 +50,7 @@ COVERED_BY = {
     "state/snapshot/observations.py": "tests/state/test_group.py",
     "state/snapshot/slot_history.py": "tests/state/replay/test_slot_history.py",
     "state/snapshot/version_1.py": "tests/streaming/engine/test_stored_states.py",
+    "streaming/engine/clock_rows.py": "tests/streaming/engine/test_pack.py",
     "streaming/contract/output.py": "tests/streaming/engine/test_advance.py",
     "streaming/inspection/describe_columns.py": "tests/streaming/inspection/test_describe.py",
     "streaming/job/run.py": "tests/integration/run/test_run_live.py",

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
-from groupreplay.state import Context, Event, Severity, SnapshotError
+from groupreplay.state import OFFSETS_TOPIC, Context, Event, Severity, SnapshotError
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE, JobBlind
 from groupreplay.state.events.event import Cause, Evidence
 from groupreplay.state.job.observations import (
     HeartbeatObservation,
     JobObservation,
+    LogObservation,
+    LogRecord,
     ObservationPlace,
     RoundObservation,
 )
@@ -216,6 +220,123 @@ def test_repeats_change_nothing() -> None:
     assert again.apply([taken(2, rights="ok"), taken(1, rights="ok"), beat(2, 1)]) == []
     assert not again.changed
     assert [one["what"] for one in again.conditions()] == ["no_rights"]
+
+
+YEAR = 365 * 24 * 60 * MINUTE
+
+
+def later(at: int, seen: JobObservation) -> JobObservation:
+    """The same observation at this place of the topic."""
+    return replace(seen, place=place(at))
+
+
+@pytest.mark.parametrize("forged", [taken(YEAR), beat(YEAR, YEAR), beat(YEAR, None)])
+def test_a_message_from_next_year_mutes_nothing(forged: JobObservation) -> None:
+    """One message of a clock that is ahead, or forged, is one message: those behind it count as before."""
+    stuck = {0: (7, 5), 1: (9, 9)}
+    true = [
+        observation
+        for at in range(1, 20)
+        for observation in (taken(at * MINUTE, stuck, rights="missing"), beat(at * MINUTE + 1, None))
+    ]
+    expected = story(fed(true))
+    assert [one[1:3] for one in expected] == [
+        ("no_rights", "firing"),
+        ("hanging_transaction", "firing"),
+        ("job.behind", "firing"),
+    ]
+    # What it resolves itself begins again: the last minutes are left for that.
+    for where in range(len(true) - 14):
+        mixed = [*true[:where], forged, *true[where:]]
+        events = fed([later(at, one) for at, one in enumerate(mixed)])
+        held = {what: status for _, what, status, _ in story(events)}
+        assert held == {"no_rights": "firing", "hanging_transaction": "firing", "job.behind": "firing"}, where
+
+
+@pytest.mark.parametrize("off_ms", [-60 * MINUTE, -YEAR, 60 * MINUTE, YEAR])
+def test_a_prober_with_another_clock(off_ms: int) -> None:
+    """Nothing lasts longer or shorter because rounds and heartbeats come from two machines."""
+    start = 2 * YEAR
+    stuck = {0: (7, 5), 1: (9, 9)}
+    observations: list[JobObservation] = []
+    for at in range(start, start + 6 * MINUTE, 10_000):
+        # Late for four minutes, held back for half a minute: both are too short.
+        late, held = at < start + 4 * MINUTE, at < start + MINUTE // 2
+        observations.append(beat(at, None if late else at))
+        observations.append(taken(at + off_ms, stuck if held else WELL))
+    assert fed([later(at, one) for at, one in enumerate(observations)]) == []
+
+
+def test_a_topic_that_begins_anew() -> None:
+    """Places begin at 0 when somebody creates the topic again; newer messages count all the same."""
+    watch = JobWatch(CONTEXT)
+    watch.apply([later(1_000, taken(MINUTE))])
+    assert story(watch.apply([later(0, taken(2 * MINUTE, rights="missing"))])) == [
+        (2 * MINUTE, "no_rights", "firing", 2 * MINUTE)
+    ]
+    assert watch.apply([later(0, taken(2 * MINUTE, rights="ok"))]) == []
+
+
+def clock_beat(
+    at: int, off_ms: int | None = None, high: Mapping[int, int] | None = None
+) -> HeartbeatObservation:
+    """A heartbeat that measures the driver's clock, and has the ends of the log."""
+    return replace(beat(at, at), clock_off_ms=off_ms, high_watermarks=dict(high or {}))
+
+
+def test_the_job_s_own_clock() -> None:
+    """Off by more than a minute; it is over when a heartbeat says so."""
+    off_ms = 60 * MINUTE
+    events = fed([clock_beat(at, off) for at, off in ((1, 60_000), (2, off_ms), (3, -off_ms), (4, 0))])
+    assert story(events) == [(2, "clock", "firing", 2), (4, "clock", "resolved", 2)]
+    check(events[0].fact, partitions=(), brokers=(), off_ms=off_ms, offset=None, threshold_ms=60_000)
+    assert JobBlind.firing_text(msgspec.to_builtins(events[0].fact)).startswith(
+        "clock, 1 h 0 min ahead; chronyc"
+    )
+
+
+def test_with_a_prober_its_rounds_report_the_clock() -> None:
+    """As for everything that the heartbeats count."""
+    observations = [taken(1), clock_beat(2, -61_000), taken(3), clock_beat(4, 0), taken(5)]
+    assert story(fed(observations)) == [(3, "clock", "firing", 2), (5, "clock", "resolved", 2)]
+
+
+@pytest.mark.parametrize("leaders", [{}, {3: 7, 4: 7}])
+def test_the_clock_of_a_coordinator(leaders: dict[int, int]) -> None:
+    """The record that shows it is the cause: its place, and a time that is right; the broker only if it is known."""
+    watch = JobWatch(CONTEXT)
+    now = 1_700_000_000_000
+    watch.apply([replace(taken(now), leaders=leaders), clock_beat(now + 1, 0, {3: 10, 4: 0, 5: 0})])
+    wrong = LogObservation((LogRecord(3, 11, now - 20 * MINUTE), LogRecord(5, 1, now)))
+    watch = JobWatch.from_snapshot(CONTEXT, watch.snapshot())
+    (event,) = watch.apply([wrong])
+    assert story([event]) == [(now + 1, "clock", "firing", now + 1)]
+    brokers = (7,) if leaders else ()
+    check(event.fact, partitions=(3,), brokers=brokers, off_ms=-20 * MINUTE - 1, offset=11)
+    check(
+        event,
+        cause=Cause(topic=OFFSETS_TOPIC, partition=3, offset=11, timestamp_ms=now + 1),
+        evidence=Evidence.PROBE,
+    )
+    # Another partition of that broker shows the same, the round too: nothing new.
+    again = LogObservation((LogRecord(4, 1, now - 20 * MINUTE),))
+    assert watch.apply([later(now + 2, taken(now + 2)), again]) == []
+    right = LogObservation((LogRecord(3, 12, now + 3), LogRecord(4, 2, now + 3)))
+    ends = clock_beat(now + 4, 0, {3: 13, 4: 3, 5: 2})
+    assert story(watch.apply([right])) == [(now + 1, "clock", "resolved", now + 1)]
+    assert watch.apply([ends]) == []
+    assert watch.conditions() == []
+
+
+def test_both_clocks_are_two_conditions() -> None:
+    """Each begins and ends by itself; a record that is right again does not end the other one."""
+    watch = JobWatch(CONTEXT)
+    now = 1_700_000_000_000
+    watch.apply([clock_beat(now, 10 * MINUTE, {3: 10})])
+    watch.apply([LogObservation((LogRecord(3, 11, now - 20 * MINUTE),))])
+    assert [one["off_ms"] for one in watch.conditions()] == [-20 * MINUTE, 10 * MINUTE]
+    watch.apply([LogObservation((LogRecord(3, 12, now),))])
+    assert [one["off_ms"] for one in watch.conditions()] == [10 * MINUTE]
 
 
 @pytest.mark.parametrize("blob", [b"", b"\x63rest"])

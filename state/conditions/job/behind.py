@@ -9,7 +9,7 @@ from groupreplay.state.conditions.condition import Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Detection, JobDetector, JobView
 from groupreplay.state.display.phrases import Data, milliseconds
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.job.observations import RoundObservation
+from groupreplay.state.job.observations import HeartbeatObservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class JobBehindDetector(JobDetector):
     def evaluate(self, view: JobView) -> Sequence[Detection] | None:
         """See ``JobDetector``."""
         state, newest = view.state, view.newest
-        if isinstance(newest, RoundObservation):
+        if not isinstance(newest, HeartbeatObservation):
             return None
         lag_ms = None if newest.caught_up_ms is None else newest.taken_ms - newest.caught_up_ms
         # With a slow trigger the job is never closer to the end than a few triggers.

@@ -11,12 +11,13 @@ from msgspec import Meta
 from groupreplay.state.conditions.condition import Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Detection, JobDetector, JobView
 from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import NAMES_SHOWN, Data
+from groupreplay.state.display.phrases import NAMES_SHOWN, Data, milliseconds
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.job.bursts import count_burst
+from groupreplay.state.job.clocks import Clocks, PartitionClock
 from groupreplay.state.job.job_state import JobState
-from groupreplay.state.job.observations import RoundObservation
+from groupreplay.state.job.observations import LogObservation, RoundObservation
 from groupreplay.state.job.quarantines import add_quarantined
 
 BlindReason = Literal[
@@ -26,6 +27,7 @@ BlindReason = Literal[
     "partition_count_changed",
     "dead_letters",
     "group_failed",
+    "clock",
 ]
 
 #: The prober needs this right for all groups: it probes groups as soon as they appear.
@@ -39,12 +41,15 @@ _FIXES: Final[dict[BlindReason, str]] = {
     "no_rights": GRANT_DESCRIBE,
     "group_failed": "groupreplay run --retry-quarantined, with a release that has the defect fixed",
     "partition_count_changed": "start the job again: its state is then built anew",
+    "clock": "chronyc tracking, on that machine; without brokers and partitions it is the job's own",
 }
+#: What the subjects of all conditions about clocks begin with.
+CLOCK: Final = "clock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBlind(Condition):
-    """The job cannot see something that it should: a hanging transaction, missing rights, silent brokers."""
+    """The job cannot see something that it should: hanging transactions, no rights, silent brokers, wrong clocks."""
 
     NAME = "job.blind"
     DOC = "A part of the cluster is hidden from the job; what it reports about those groups is old."
@@ -59,11 +64,30 @@ class JobBlind(Condition):
                 "fix": "kafka-transactions.sh",
             },
         ),
+        Example(
+            Evidence.PROBE,
+            {
+                "what": "clock",
+                "partitions": (3, 12),
+                "brokers": (7,),
+                "fix": "chronyc tracking",
+                "off_ms": -1_200_000,
+                "offset": 4_711,
+            },
+        ),
     )
     what: BlindReason
     partitions: tuple[int, ...]
     brokers: tuple[int, ...]
     fix: Annotated[str | None, Meta(description="The command that helps, where there is one.")]
+    off_ms: Annotated[
+        int | None,
+        Meta(description="How far a clock is ahead, or behind (negative); null: not about a clock."),
+    ] = None
+    offset: Annotated[
+        int | None,
+        Meta(description="The record in the first of the partitions that shows a wrong clock, or null."),
+    ] = None
 
     @staticmethod
     def firing_text(data: Data) -> str:
@@ -72,6 +96,8 @@ class JobBlind(Condition):
         for field in ("partitions", "brokers"):
             if data.get(field):
                 what += f", {field} {', '.join(map(str, data[field][:NAMES_SHOWN]))}"
+        if data.get("off_ms"):
+            what += f", {milliseconds(abs(data['off_ms']))} {'ahead' if data['off_ms'] > 0 else 'behind'}"
         fix = data.get("fix")
         return f"{what}; {safe_text(str(fix), 200)}" if fix else what
 
@@ -82,7 +108,8 @@ class JobBlindDetector(JobDetector):
 
     A transaction holds such an offset back. A broker or a partition is silent after ``silent_rounds`` rounds of the
     prober without its answer. Missing rights and another number of partitions count at once. ``letters`` records that
-    cannot be read within ``letters_window_ms`` are a burst. A quarantined group counts at once.
+    cannot be read within ``letters_window_ms`` are a burst. A quarantined group counts at once. A clock is wrong if it
+    is off by more than ``clock_ms``: the job's own, or a coordinator's by the records that it writes.
     """
 
     CONDITION = JobBlind
@@ -91,12 +118,19 @@ class JobBlindDetector(JobDetector):
     silent_rounds: int = 3
     letters: int = 24
     letters_window_ms: int = 600_000
+    clock_ms: int = 60_000
 
     def evaluate(self, view: JobView) -> Sequence[Detection] | None:
         """See ``JobDetector``."""
         state, newest = view.state, view.newest
+        if isinstance(newest, LogObservation):
+            return None
         if isinstance(newest, RoundObservation):
-            return [*self._of_round(state, newest.taken_ms), *self._of_counts(state)]
+            return [
+                *self._of_round(state, newest.taken_ms),
+                *self._of_counts(state),
+                *self.of_clocks(state.clocks),
+            ]
         state.burst = count_burst(
             state.burst,
             newest.run_id,
@@ -113,8 +147,9 @@ class JobBlindDetector(JobDetector):
             newest.quarantined,
             newest.taken_ms,
         )
+        state.clocks.apply_heartbeat(newest, self.clock_ms, state.leaders)
         # With a prober its rounds decide; without one the job's own counts are the only evidence.
-        return list(self._of_counts(state)) if state.round_ms < 0 else None
+        return [*self._of_counts(state), *self.of_clocks(state.clocks)] if state.round_ms < 0 else None
 
     def _of_round(self, state: JobState, now_ms: int) -> Iterator[Detection]:
         held = {
@@ -143,6 +178,47 @@ class JobBlindDetector(JobDetector):
             yield self._blind("group_failed", state.quarantines.since_ms)
         if state.burst.since_ms is not None:
             yield self._blind("dead_letters", state.burst.since_ms)
+
+    def of_clocks(self, clocks: Clocks) -> Iterator[Detection]:
+        """The job's own clock, and one condition for each broker whose clock is wrong."""
+        if clocks.driver_since_ms is not None:
+            yield self._clock(f"{CLOCK} of the job", clocks.driver_since_ms, off_ms=clocks.driver_off_ms)
+        by_broker: dict[int | None, dict[int, PartitionClock]] = {}
+        for partition, one in sorted(clocks.wrong.items()):
+            by_broker.setdefault(one.broker, {})[partition] = one
+        for broker, wrong in by_broker.items():
+            yield self._clock(
+                f"{CLOCK} of broker {'?' if broker is None else broker}",
+                min(one.since_ms for one in wrong.values()),
+                partitions=tuple(wrong),
+                brokers=() if broker is None else (broker,),
+                off_ms=max((one.off_ms for one in wrong.values()), key=abs),
+                offset=next(iter(wrong.values())).offset,
+            )
+
+    def _clock(
+        self,
+        subject: str,
+        since_ms: int,
+        *,
+        off_ms: int | None,
+        offset: int | None = None,
+        partitions: tuple[int, ...] = (),
+        brokers: tuple[int, ...] = (),
+    ) -> Detection:
+        # No dedup_key: more and more partitions of one broker show the same.
+        return self.detection(
+            since_ms,
+            self.clock_ms,
+            subject=subject,
+            evidence=Evidence.PROBE,
+            what="clock",
+            partitions=partitions,
+            brokers=brokers,
+            fix=_FIXES["clock"],
+            off_ms=off_ms,
+            offset=offset,
+        )
 
     def _blind(
         self,

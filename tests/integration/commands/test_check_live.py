@@ -27,9 +27,9 @@ pytestmark = pytest.mark.broker
 def test_a_cluster_without_logins(
     broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """All is well and the exit code is 0; a topic with a wrong clean-up is a warning; nothing is created."""
+    """All is well and the exit code is 0; a topic with a wrong setting is a warning; nothing is created."""
     topics = topic_names(unique("t"))
-    admin = make_topics(broker.bootstrap_servers, {topics.states: 1})
+    admin = make_topics(broker.bootstrap_servers, {topics.states: 1, topics.probes: 1})
     words = ["check", "--bootstrap-server", broker.bootstrap_servers, "--checkpoint", tmp_path / "new"]
     result = invoke(*words, *topic_flags(topics), "-o", "json")
     assert result.exit_code == ExitCode.OK, result.output
@@ -37,20 +37,25 @@ def test_a_cluster_without_logins(
     # Whether a record comes by while the clock is looked at is up to other tests.
     assert found.pop("clock")["status"] in ("ok", "skipped")
     statuses = {name: one["status"] for name, one in found.items() if one["status"] != "ok"}
-    hidden = [getattr(topics, kind) for kind in ("events", "dead_letters", "job", "probes")]
+    hidden = [getattr(topics, kind) for kind in ("events", "dead_letters", "job")]
     assert statuses == {
         f"topic {topics.states}": "warning",
+        f"topic {topics.probes}": "warning",
         **{
             f"{operation} on topic {name}": "skipped"
             for name in hidden
             for operation in ("Write", "Describe")
         },
-        f"Read on topic {topics.probes}": "skipped",
     }
-    assert found[f"topic {topics.states}"]["fix"] == (
-        f"kafka-configs.sh --bootstrap-server {broker.bootstrap_servers} --alter --entity-type topics "
-        f"--entity-name {topics.states} --add-config cleanup.policy=compact"
-    )
+    settings = {
+        topics.states: "cleanup.policy=compact",
+        topics.probes: "message.timestamp.type=LogAppendTime",
+    }
+    for name, setting in settings.items():
+        assert found[f"topic {name}"]["fix"] == (
+            f"kafka-configs.sh --bootstrap-server {broker.bootstrap_servers} --alter --entity-type topics "
+            f"--entity-name {name} --add-config {setting}"
+        )
     assert f"topic {topics.events}" in found
     assert set(admin.list_topics(timeout=10).topics) & set(hidden) == set()
     assert not (tmp_path / "new").exists()

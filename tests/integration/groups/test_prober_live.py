@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupreplay.state.kafka_terms import partition_for
+from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import (
@@ -74,7 +75,7 @@ def test_a_blocked_rebalance_is_reported_until_it_ends(
     publisher = Publisher(cluster)
 
     def prober() -> Prober:
-        return open_prober(target)
+        return open_prober(target, BrokerClock())
 
     def mine(asking: Prober) -> list[GroupAnswer]:
         taken = asking.take()

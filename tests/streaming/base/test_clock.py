@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from groupreplay.streaming.base.clock import now_ms
+from support.paths import ROOT
+
+#: Who reads the clock of the machine, which somebody may set, and for which times.
+READERS = {
+    "streaming/base/broker_clock.py": "the only reader in the job and in the prober, and it corrects the clock",
+    "streaming/check/cluster_checks.py": "compares it with the brokers'",
+    "streaming/cli/commands/export.py": "compares it with append times; scrapes have no other time",
+    "streaming/cli/flag_values.py": "ages in flags",
+    "streaming/cli/inputs.py": "the time up to which a topic was read",
+    "streaming/prober/service.py": "one round that is printed and not written",
+    "streaming/text/screen.py": "the time that a person sees",
+}
 
 
 def test_milliseconds_since_1970() -> None:
@@ -13,3 +26,10 @@ def test_milliseconds_since_1970() -> None:
     seen = now_ms()
     assert type(seen) is int
     assert int(before * 1_000) <= seen <= time.time() * 1_000
+
+
+def test_nothing_else_reads_a_clock_that_can_be_set() -> None:
+    """Schedules and deadlines take ``time.monotonic``, and times that are written come from ``BrokerClock``."""
+    reads = re.compile(r"import now_ms|base import clock|\btime\.time|datetime\.(now|today|utcnow)")
+    found = [path for path in sorted((ROOT / "streaming").rglob("*.py")) if reads.search(path.read_text())]
+    assert [str(path.relative_to(ROOT)) for path in found if path.name != "clock.py"] == sorted(READERS)

@@ -29,7 +29,7 @@ def test_the_order_of_the_fields() -> None:
         '"started_ms":0,"heartbeat_ms":5,"phase":"","caught_up_ms":null,"trigger_seconds":10,'
         '"lag":{"offsets":0,"partitions":{}},"batch":{"id":1,"seconds":0.5,"rows":2},"state_rows":0,'
         '"counters":{},"record_types":{},"restarts":0,"last_error":null,"rules":{"changes":0,"error":null},'
-        '"prober_restarts":0,"prober":{"round_ms":3,"rights":"ok","brokers":{"1":null},"groups":4}}'
+        '"prober_restarts":0,"prober":{"round_ms":3,"rights":"ok","brokers":{"1":null},"groups":4},"clock_off_ms":null}'
     )
 
 

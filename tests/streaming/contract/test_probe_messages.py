@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 
 import msgspec
 import pytest
 
 from groupreplay.streaming.contract.probe_messages import (
+    ClockReading,
     GroupAnswer,
     HeartbeatMessage,
     MemberAnswer,
@@ -35,10 +38,20 @@ ROUND = RoundSummary(
     partitions={0: (9, 7)},
     partition_count=50,
     groups=1,
+    leaders={0: 2},
 )
 BEAT = HeartbeatMessage(
-    cluster_id="c", era="e", job_id="j", run_id="r", at_ms=8, caught_up_ms=None, offsets={4: 1}
+    cluster_id="c",
+    era="e",
+    job_id="j",
+    run_id="r",
+    at_ms=8,
+    caught_up_ms=None,
+    offsets={4: 1},
+    high_watermarks={4: 3},
+    clock_off_ms=-7,
 )
+CLOCK = ClockReading(cluster_id="c", at_ms=9)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +88,7 @@ BEAT = HeartbeatMessage(
                 "partition_count": 50,
                 "groups": 1,
                 "job_id": None,
+                "leaders": {"0": 2},
             },
         ),
         (
@@ -94,10 +108,13 @@ BEAT = HeartbeatMessage(
                 "quarantined": 0,
                 "release": "",
                 "retries": False,
+                "high_watermarks": {"4": 3},
+                "clock_off_ms": -7,
             },
         ),
+        (CLOCK, b"\0", {"kind": "clock", "cluster_id": "c", "at_ms": 9}),
     ],
-    ids=["group", "round", "heartbeat"],
+    ids=["group", "round", "heartbeat", "clock"],
 )
 def test_the_wire_format(message: ProbeMessage, key: bytes, document: dict[str, object]) -> None:
     """Others read this topic, too: keys and fields are part of the contract."""
@@ -119,6 +136,24 @@ def test_a_group_with_very_many_members_fits() -> None:
     assert decoded.truncated
     assert decoded.members == many[: len(decoded.members)]
     assert len(decoded.members) > 100
+
+
+def numbers(value: object) -> Iterator[bytes]:
+    """A document once for each number and each numeric key in it, with a number there that is far too large."""
+    text = json.dumps(value)
+    for found in re.finditer(r'(?<=[ \["])-?\d+(?=[,"\]}])', text):
+        yield (text[: found.start()] + "9" * 30 + text[found.end() :]).encode()
+
+
+@pytest.mark.parametrize(
+    "message", [ANSWER, ROUND, BEAT, CLOCK], ids=["group", "round", "heartbeat", "clock"]
+)
+def test_no_number_is_too_large_for_what_follows(message: ProbeMessage) -> None:
+    """A row that cannot be packed would end the batch, and each batch after it."""
+    key, value = encode_message(message)
+    documents = list(numbers(msgspec.to_builtins(json.loads(value))))
+    assert len(documents) >= len(re.findall(rb":-?\d", value)) > 0
+    assert [decode_message(key, one) for one in documents] == [None] * len(documents)
 
 
 VALUE = encode_message(ANSWER)[1]

@@ -20,11 +20,12 @@ from groupreplay.codecs import (
 )
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.job.left_out import left_out
+from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, GroupRecord
 from groupreplay.streaming.engine import pack as pack_module
 from groupreplay.streaming.engine.key_columns import usable_key
 from groupreplay.streaming.engine.pack import pack
-from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group
+from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group, unpack_job
 from support.histories.builders import rhythm_of
 from support.histories.raw_records import Raw, batches, commit, commit_key, generation, log, random_log
 from support.job.packed import packed_by_key
@@ -222,7 +223,12 @@ def test_partitions_are_kept_apart() -> None:
     rows = log([commit("a"), commit("b"), generation("other")], partition=3, first_offset=10)
     rows += log([commit("a")], partition=5, first_offset=70)
     blobs = packed_by_key(rows)
-    assert {key: len(packed) for key, packed in blobs.items()} == {b"g:a": 2, b"g:b": 1, b"g:other": 1}
+    assert {key: len(packed) for key, packed in blobs.items()} == {
+        b"g:a": 2,
+        b"g:b": 1,
+        b"g:other": 1,
+        b"j:": 1,
+    }
     (observations,) = (unpack_group(blobs[b"g:b"]),)
     assert observations.seen_to == 12
     assert [(run.partition, run.first_offset) for run in unpack_group(blobs[b"g:a"]).items] == [
@@ -302,3 +308,11 @@ def test_run_rows_cannot_be_written() -> None:
     assert isinstance(run, CommitRun)
     with pytest.raises(ValueError, match="read-only"):
         run.rows["offset"] = np.int64(1)
+
+
+def test_the_last_record_of_each_partition() -> None:
+    """One row a chunk, with place and timestamp; whether that is wrong is decided where the heartbeats are known."""
+    key, value = commit()
+    rows = [Raw(7, 3, 1_000, key, value), Raw(7, 5, -4, b"junk", None), Raw(2, 9, 2**62, key, None)]
+    (packed,) = packed_by_key(rows)[b"j:"]
+    assert unpack_job([packed]) == [LogObservation((LogRecord(7, 5, -4), LogRecord(2, 9, 2**62)))]

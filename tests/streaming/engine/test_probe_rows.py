@@ -10,8 +10,14 @@ import pytest
 
 from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
 from groupreplay.state.snapshot.observations import Observations, Probe, ProbedMember
-from groupreplay.streaming.engine.pack import OUTPUT_SCHEMA
-from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
+from groupreplay.streaming.contract.probe_messages import ClockReading, ProbeMessage
+from groupreplay.streaming.engine.probe_rows import (
+    COUNTS,
+    INPUT_COLUMNS,
+    PROBES_SCHEMA,
+    ProbeFilter,
+    pack_probes,
+)
 from groupreplay.streaming.engine.wire import unpack_group, unpack_job
 from support.job.captures import CLUSTER_ID
 from support.job.probes import PROBES, asked, beat, probes_batch, summed_up
@@ -19,12 +25,21 @@ from support.job.probes import PROBES, asked, beat, probes_batch, summed_up
 FILTER = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID, job_id="j", run_id="r")
 
 
-def packed(*messages: Any, probe_filter: ProbeFilter = FILTER) -> list[tuple[bytes, bytes | None, Any]]:
+def packed(
+    *messages: Any, probe_filter: ProbeFilter = FILTER, append_ms: int | None = None
+) -> list[tuple[bytes, bytes | None, Any]]:
     """The rows for these messages, whose offsets begin with 0."""
-    batch = probes_batch(messages).select(list(INPUT_COLUMNS))
+    batch = probes_batch(messages, append_ms=append_ms).select(list(INPUT_COLUMNS))
     made = list(pack_probes([batch], probe_filter))
-    assert {rows.schema for rows in made} == {OUTPUT_SCHEMA}
+    assert {rows.schema for rows in made} == {PROBES_SCHEMA}
     return [(row["key"], row["packed"], row["caught_up"]) for rows in made for row in rows.to_pylist()]
+
+
+def left_out(*messages: Any, append_ms: int | None = None) -> dict[str, int]:
+    """The counts that Spark adds up."""
+    made = pack_probes([probes_batch(messages, append_ms=append_ms)], FILTER)
+    rows = [row for batch in made for row in batch.to_pylist()]
+    return {name: sum(row[name] or 0 for row in rows) for name in COUNTS}
 
 
 def test_an_answer_goes_to_its_group() -> None:
@@ -63,7 +78,7 @@ def test_a_heartbeat_of_this_run_is_the_watermark_too() -> None:
         (b"h:", None),
     ]
     assert unpack_job([rows[0][1] or b""]) == [
-        HeartbeatObservation(9, ObservationPlace(PROBES, 0, 0), 1_700_000_000_123, "r")
+        HeartbeatObservation(9, ObservationPlace(PROBES, 0, 0), 1_700_000_000_123, "r", era="e")
     ]
 
 
@@ -109,6 +124,55 @@ def test_what_cannot_be_read_is_counted_and_left_out(caplog: pytest.LogCaptureFi
     assert [record.getMessage() for record in caplog.records] == [
         "3 messages of topic group-probes were not written by groupreplay and were skipped"
     ]
+    assert left_out(*junk, asked("g", "Stable", at=1)) == {"probes_unreadable": 3, "probes_misdated": 0}
+    # Also when no other row has room for the counts.
+    assert left_out(*junk) == {"probes_unreadable": 3, "probes_misdated": 0}
+    assert [key for key, _, _ in packed(*junk)] == [b"h:"]
+
+
+YEAR_MS = 365 * 24 * 3_600_000
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    "ahead",
+    [
+        asked("g", "PreparingRebalance", at=NOW_MS + 60_001),
+        summed_up(at=NOW_MS + 60_001),
+        beat(at=NOW_MS + 60_001, caught_up=NOW_MS),
+        beat(at=NOW_MS, caught_up=NOW_MS + YEAR_MS),
+    ],
+    ids=["answer", "round", "heartbeat", "caught up"],
+)
+def test_a_message_from_the_future_is_counted_and_left_out(
+    ahead: ProbeMessage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody can have asked a broker later than the message was appended; one that is in time counts as before."""
+    in_time = asked("g", "Stable", at=NOW_MS + 60_000)
+    assert packed(ahead, in_time, append_ms=NOW_MS) == packed((b"", b""), in_time, append_ms=NOW_MS)
+    assert "1 messages of topic group-probes are dated more than a minute ahead" in caplog.text
+    assert left_out(ahead, append_ms=NOW_MS) == {"probes_unreadable": 0, "probes_misdated": 1}
+    # Where clients set the timestamps, nobody knows.
+    assert left_out(ahead) == {"probes_unreadable": 0, "probes_misdated": 0}
+
+
+def test_nothing_is_caught_up_later_than_it_was_written() -> None:
+    """Spark's watermark never goes back: a clock that is half a minute ahead must not raise it by as much."""
+    ((_, observation, _), (_, _, caught_up)) = packed(
+        beat(at=NOW_MS + 30_000, caught_up=NOW_MS + 30_000), append_ms=NOW_MS
+    )
+    assert caught_up == datetime.fromtimestamp(NOW_MS // 1_000, timezone.utc)
+    (seen,) = unpack_job([observation or b""])
+    assert seen == HeartbeatObservation(
+        NOW_MS + 30_000, ObservationPlace(PROBES, 0, 0), NOW_MS + 30_000, "r", append_ms=NOW_MS, era="e"
+    )
+
+
+def test_the_reading_of_a_clock_is_no_observation() -> None:
+    """It is written for its append time alone, by a machine whose clock may be off."""
+    reading = ClockReading(cluster_id=CLUSTER_ID, at_ms=NOW_MS + YEAR_MS)
+    assert packed(reading, append_ms=NOW_MS) == []
+    assert left_out(reading, append_ms=NOW_MS) == {"probes_unreadable": 0, "probes_misdated": 0}
 
 
 def test_rows_of_one_group_from_both_sources() -> None:

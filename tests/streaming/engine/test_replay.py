@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
@@ -193,6 +194,33 @@ def test_probes_take_their_place_between_the_records(tmp_path: Path) -> None:
     assert told(replayed(write_capture(tmp_path / "b.parquet", raw(BLOCKED))))[3:] == [
         ("05.000", "g", "rebalance.completed.v1")
     ]
+
+
+def test_clocks_of_coordinators_in_a_replay(tmp_path: Path) -> None:
+    """The heartbeats in the capture say when a record was written, and the event names the record."""
+    log = raw([generation(1, member("a", [0]), at=2_000), commit("t", 0, 5, at=3_000_000)])
+    ends = {partition: 1 + max(one.offset for one in log) for partition in {one.partition for one in log}}
+    beats = [replace(beat(at=at, caught_up=at), high_watermarks=ends) for at in (10_000, 20_000)]
+    round_ = replace(summed_up(at=9_000), leaders=dict.fromkeys(ends, 4))
+    path = write_capture(tmp_path / "a.parquet", log, probes=probes_batch([round_, *beats]))
+    (blind,) = [one for one in replayed(path) if one["type"] == "groupreplay.job.blind.v1"]
+    last = log[-1]
+    shown = {name: blind["data"][name] for name in ("what", "partitions", "brokers", "off_ms", "offset")}
+    assert shown == {
+        "what": "clock",
+        "partitions": [last.partition],
+        "brokers": [4],
+        "off_ms": 2_990_000,
+        "offset": last.offset,
+    }
+    assert (blind["data"]["cause"]["topic"], blind["time"]) == (
+        "__consumer_offsets",
+        "1970-01-01T00:00:20.000Z",
+    )
+    # Behind each record came the next ones: nothing is wrong when the log had ended before them.
+    short = [replace(one, high_watermarks=dict.fromkeys(ends, 0)) for one in beats]
+    path = write_capture(tmp_path / "b.parquet", log, probes=probes_batch([round_, *short]))
+    assert [one for one in replayed(path) if one["type"] == "groupreplay.job.blind.v1"] == []
 
 
 def test_as_many_probes_as_there_are(tmp_path: Path) -> None:

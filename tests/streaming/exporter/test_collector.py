@@ -101,6 +101,8 @@ def test_the_job() -> None:
             "OffsetCommit": 4,
             "GroupMetadata": 1,
         },
+        "groupreplay_probes_left_out_total": {"unreadable": 0, "misdated": 0},
+        "groupreplay_clock_off_seconds": {"": 1.5},
         "groupreplay_written_total": {"events": 0, "states": 0, "dead_letters": 0, "job": 0},
         "groupreplay_dead_letters_total": {"malformed": 0, "partial": 0, "skipped": 0},
         "groupreplay_unmissed_expired_total": {"": 0},
@@ -150,6 +152,25 @@ def test_a_heartbeat_is_fresh(silent_ms: int, timeout_seconds: float | None, fre
     """For three triggers of ten seconds, or as long as the flag sets."""
     seen = snapshot(heartbeat_ms=NOW - silent_ms)
     assert is_fresh(seen, NOW, Limits(timeout_seconds=timeout_seconds)) is fresh
+
+
+@pytest.mark.parametrize("off_ms", [-3_600_000, 0, 3_600_000])
+def test_the_clock_of_the_job_does_not_matter(off_ms: int) -> None:
+    """The broker has dated its document: a job is down when it writes nothing more, and only then."""
+    seen = TopicsSnapshot()
+    seen.take_job(JOB_KEY, job_document(NOW + off_ms), NOW)
+    assert [is_fresh(seen, NOW + age_ms, LIMITS) for age_ms in (30_000, 30_001)] == [True, False]
+    assert samples(seen, NOW + 4_000)["groupreplay_heartbeat_age_seconds"] == {"": 4}
+
+
+def test_two_clocks_are_one_series() -> None:
+    """The job's and a broker's may both be off; the same series twice would fail the whole scrape."""
+    seen = snapshot()
+    clock = {"condition": "job.blind", "severity": "ERROR", "what": "clock"}
+    seen.take_job(CONDITIONS_KEY, msgspec.json.encode({"conditions": [clock, clock]}))
+    page = [one for metric in measure(seen, NOW, LIMITS) for one in metric.samples]
+    found = [one.value for one in page if one.name == "groupreplay_condition"]
+    assert found == [1]
 
 
 def test_a_quick_job_may_miss_a_beat() -> None:

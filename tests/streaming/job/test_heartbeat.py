@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from groupreplay import __version__
+from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobReport
@@ -14,6 +17,7 @@ from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
 
 TOPICS = TopicNames()
+HOUR_MS = 3_600_000
 
 
 class Cluster:
@@ -21,18 +25,23 @@ class Cluster:
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000
+        #: What somebody has added to the clock of the machine.
+        self.set_by_ms = 0
         self.ends = {0: 5, 1: 0}
         self.finished: list[dict[str, Any]] = []
         self.published: list[tuple[str, bytes, dict[str, Any]]] = []
         self.broken = False
+        self.high: Mapping[int, int] | None = {1: 4, 0: 8}
         self.report = JobReport(IDENTITY)
         self.heartbeat = HeartbeatWriter(
             report=self.report,
             topics=TOPICS,
             ends=self._ends,
+            high_watermarks=self._high_watermarks,
             progress=lambda: list(self.finished),
             publish=self._publish,
-            clock=lambda: self.now_ms,
+            clock=BrokerClock(lambda: self.now_ms + self.set_by_ms, lambda: self.now_ms / 1_000),
+            seconds=lambda: self.now_ms / 1_000,
         )
 
     def _ends(self) -> Mapping[int, int]:
@@ -41,6 +50,11 @@ class Cluster:
         # The answer takes a while, in which records are written.
         self.now_ms += 7
         return dict(self.ends)
+
+    def _high_watermarks(self) -> Mapping[int, int]:
+        if self.high is None:
+            raise OSError("no broker")
+        return self.high
 
     def _publish(self, topic: str, key: bytes, value: bytes) -> None:
         if self.broken:
@@ -85,8 +99,30 @@ def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
             "quarantined": 0,
             "release": __version__,
             "retries": False,
+            "high_watermarks": {"0": 8, "1": 4},
+            "clock_off_ms": None,
         },
     )
+
+
+def test_a_heartbeat_is_written_without_high_watermarks() -> None:
+    """They only serve to check the brokers' clocks; the groups wait for the heartbeat."""
+    cluster = Cluster()
+    cluster.high = None
+    cluster.heartbeat.write_heartbeat()
+    ((_, _, written),) = cluster.published
+    assert (written["at_ms"], written["high_watermarks"]) == (1_000_000, {})
+
+
+def test_a_clock_that_is_off_is_corrected_and_told() -> None:
+    """All times are the brokers'; the heartbeat and the document say by how much the machine is ahead."""
+    cluster = Cluster()
+    cluster.set_by_ms = HOUR_MS
+    cluster.heartbeat.clock.note([AppendedMessage(1_000.0, 1_000.0, 1_000_000)])
+    cluster.finish(0, {0: 5, 1: 0})
+    (beat, document) = [value for _, _, value in cluster.published]
+    assert (beat["at_ms"], beat["caught_up_ms"], beat["clock_off_ms"]) == (1_000_007, 1_000_000, HOUR_MS)
+    assert (document["heartbeat_ms"], document["clock_off_ms"]) == (1_000_007, HOUR_MS)
 
 
 def test_nothing_is_claimed_before_the_first_batch() -> None:
@@ -120,6 +156,29 @@ def test_one_beat_a_trigger() -> None:
         cluster.heartbeat.tick()
         cluster.now_ms += 500
     assert cluster.beats() == [1_000_000, 1_009_042]
+
+
+def two_minutes(set_by_ms: int) -> tuple[list[tuple[str, int]], list[int]]:
+    """Topic and real time of every message, and the caught-up times, if somebody sets the clock after a minute."""
+    cluster = Cluster()
+    timeline: list[tuple[str, int]] = []
+    for number in range(240):
+        cluster.set_by_ms = set_by_ms if number >= 120 else 0
+        cluster.ends = {0: number, 1: 0}
+        cluster.finish(number // 20, {0: number // 20 * 20, 1: 0})
+        timeline += [(topic, cluster.now_ms) for topic, _, _ in cluster.published[len(timeline) :]]
+        cluster.now_ms += 500
+    return timeline, [one for one in cluster.beats() if one is not None]
+
+
+@pytest.mark.parametrize("set_by_ms", [-HOUR_MS, HOUR_MS, 365 * 24 * HOUR_MS])
+def test_a_clock_that_somebody_sets_changes_no_schedule(set_by_ms: int) -> None:
+    """Heartbeats and documents come when they would have come; only the times in them are those of the clock."""
+    timeline, caught_up = two_minutes(0)
+    set_timeline, set_caught_up = two_minutes(set_by_ms)
+    assert (len(timeline), set_timeline) == (24, timeline)
+    moved = [after - before for before, after in zip(caught_up, set_caught_up, strict=True)]
+    assert sorted(set(moved), key=abs) == [0, set_by_ms]
 
 
 def test_a_batch_that_ends_is_news() -> None:

@@ -8,7 +8,7 @@ import pytest
 from groupreplay import __version__
 from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.job.job_status import JobReport
-from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_READ
+from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
 from support.job.progress import IDENTITY, batch
 
 
@@ -39,12 +39,15 @@ def test_the_document_before_the_first_batch() -> None:
             "job": 0,
             "unmissed_expired": 0,
             "quarantined": 0,
+            "probes_unreadable": 0,
+            "probes_misdated": 0,
         },
         "record_types": {},
         "restarts": 0,
         "last_error": None,
         "prober_restarts": 0,
         "prober": None,
+        "clock_off_ms": None,
         "rules": {"changes": 0, "error": None},
     }
 
@@ -84,6 +87,7 @@ def test_every_batch_is_counted_once() -> None:
             "quarantined": 1,
         },
         OBSERVED_READ: {"OffsetCommit": 5, "GroupMetadata": 1, "unknown": None},
+        OBSERVED_PROBES: {"probes_unreadable": 2, "probes_misdated": None},
     }
     first, second = batch(3, {0: 5}, observedMetrics=observed), batch(4, {0: 9}, observedMetrics=observed)
     for seen in ([first], [first], [first, second], [second]):
@@ -98,6 +102,8 @@ def test_every_batch_is_counted_once() -> None:
         "job": 0,
         "unmissed_expired": 6,
         "quarantined": 2,
+        "probes_unreadable": 4,
+        "probes_misdated": 0,
     }
     assert document["record_types"] == {"GroupMetadata": 2, "OffsetCommit": 10}
     assert document["batch"] == {"id": 4, "seconds": 1.5, "rows": 5}

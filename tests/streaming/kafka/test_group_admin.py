@@ -93,19 +93,23 @@ def questions(admin: Admin) -> GroupAdmin:
 
 
 def metadata(**topics: int | None) -> SimpleNamespace:
-    """Brokers 1 and 2, and topics with so many partitions (None: an error)."""
+    """Brokers 1 and 2, and topics with so many partitions (None: an error), of which the first has no leader."""
     found = {
-        name: SimpleNamespace(error=None if count else object(), partitions=dict.fromkeys(range(count or 0)))
+        name: SimpleNamespace(
+            error=None if count else object(),
+            partitions={number: SimpleNamespace(leader=2 if number else -1) for number in range(count or 0)},
+        )
         for name, count in topics.items()
     }
     return SimpleNamespace(brokers={1: None, 2: None}, topics=found)
 
 
 def test_the_layout() -> None:
-    """Brokers and partitions; without a first commit there is no topic yet."""
+    """Brokers, partitions and their leaders; without a first commit there is no topic yet."""
     brokers = frozenset({1, 2})
     for topics, count in (({"__consumer_offsets": 50}, 50), ({"__consumer_offsets": None}, 0), ({}, 0)):
-        assert questions(Admin(metadata=metadata(**topics))).layout() == ClusterLayout(brokers, count)
+        layout = questions(Admin(metadata=metadata(**topics))).layout()
+        assert layout == ClusterLayout(brokers, count, dict.fromkeys(range(1, count), 2))
     with pytest.raises(GroupReplayError, match=r"timed out \(__consumer_offsets, h:1\)"):
         questions(Admin(metadata=SILENT)).layout()
 

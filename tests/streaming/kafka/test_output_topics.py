@@ -93,11 +93,33 @@ def test_topics_that_may_not_be_made_are_named(monkeypatch: pytest.MonkeyPatch) 
             ],
         ),
         ("job", 2, 1, {}, ["2 partitions, should have 1: the order of messages matters"]),
+        ("probes", 1, 1, {"message.timestamp.type": "LogAppendTime"}, []),
+        (
+            "probes",
+            1,
+            1,
+            {"message.timestamp.type": "CreateTime"},
+            [
+                "message.timestamp.type=CreateTime, should be LogAppendTime: nobody notices clocks that are off, "
+                "nor messages from the future"
+            ],
+        ),
+        (
+            "job",
+            1,
+            1,
+            {"message.timestamp.type": "CreateTime"},
+            [
+                "message.timestamp.type=CreateTime, should be LogAppendTime: the age of the job's heartbeat is that "
+                "of its machine's clock"
+            ],
+        ),
+        ("events", 1, 1, {"message.timestamp.type": "CreateTime"}, []),
     ],
 )
 def test_what_is_wrong_with_a_topic(
     kind: str, partitions: int, replicas: int, settings: dict[str, str] | None, what: list[str]
 ) -> None:
-    """Its clean-up, its largest message, replicas in sync, and order; hidden settings are no fault."""
+    """Its clean-up, who dates it, its largest message, replicas in sync, order; hidden settings are no fault."""
     topic = OutputTopic(kind=kind, name="t", partitions=partitions, replicas=replicas, settings=settings)
     assert [one.what for one in topic_problems(topic)] == what

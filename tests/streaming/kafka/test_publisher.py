@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    KafkaError,
+    KafkaException,
+)
 
+from groupreplay.streaming.base.broker_clock import AppendedMessage
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
@@ -24,6 +32,7 @@ class Producer:
         self.delivered: list[bytes] = []
         self.refuses: bytes | None = None
         self.is_away = False
+        self.stamped = (TIMESTAMP_CREATE_TIME, 7)
 
     def produce(self, topic: str, *, value: bytes, on_delivery: Callable[..., None], **rest: Any) -> None:
         assert (topic, rest) == ("t", {"key": b"k", "headers": [("h", b"1")]})
@@ -35,7 +44,7 @@ class Producer:
             value, on_delivery = self.waiting.pop(0)
             self.delivered.append(value)
             error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED) if value == self.refuses else None
-            on_delivery(error, None)
+            on_delivery(error, SimpleNamespace(timestamp=lambda: self.stamped))
 
 
 @pytest.fixture
@@ -46,9 +55,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Producer]:
     return producers
 
 
-def publish(publisher: Publisher, *values: bytes) -> None:
+def publish(publisher: Publisher, *values: bytes) -> list[AppendedMessage]:
     """Writes these values."""
-    publisher.publish("t", [(b"k", value) for value in values], [("h", b"1")])
+    return publisher.publish("t", [(b"k", value) for value in values], [("h", b"1")])
 
 
 def test_in_their_order_by_one_producer(made: list[Producer]) -> None:
@@ -71,6 +80,17 @@ def test_what_came_too_late_is_not_sent_later(made: list[Producer]) -> None:
     assert caught.value.exit_code is ExitCode.CONNECTION
     publish(publisher, b"3")
     assert [one.delivered for one in made] == [[b"1"], [b"3"]]
+
+
+def test_the_time_of_the_broker_comes_back(made: list[Producer]) -> None:
+    """With the moments between which it stamped the message; the time of a client says nothing about the broker."""
+    publisher = Publisher(CLUSTER)
+    assert publish(publisher, b"1") == []
+    made[0].stamped = (TIMESTAMP_LOG_APPEND_TIME, 9)
+    before = time.monotonic()
+    one, other = publish(publisher, b"2", b"3")
+    assert (one.append_ms, other.append_ms) == (9, 9)
+    assert before <= one.sent <= one.acknowledged <= other.acknowledged <= time.monotonic()
 
 
 def test_a_refusal_is_an_error(made: list[Producer]) -> None:

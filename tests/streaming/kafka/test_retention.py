@@ -19,7 +19,7 @@ from groupreplay.streaming.kafka.retention import (
 )
 from groupreplay.streaming.local.broker import EmbeddedBroker
 
-HOUR_MS = 3_600_000
+HOUR_SECONDS = 3_600.0
 REFUSED = KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
 
 
@@ -68,16 +68,16 @@ def test_a_capture_has_nobody_to_ask() -> None:
 
 def test_a_change_is_noticed_within_the_hour(caplog: pytest.LogCaptureFixture) -> None:
     """And told once; a broker that does not answer changes nothing."""
-    now = [0]
+    now = [0.0]
     broker = Broker(TOLD)
     watch = RetentionWatch(RetentionFlags(), lambda: broker, lambda: now[0])  # type: ignore[arg-type,return-value]
     broker.settings = {**TOLD, RETENTION: "9"}
     assert (watch.changed(), broker.asked) == (False, 1)
-    now[0] = HOUR_MS
+    now[0] = HOUR_SECONDS
     assert (watch.changed(), watch.known.retention_ms) == (True, 540_000)
     assert not watch.changed()
     broker.settings = REFUSED
-    now[0] = 2 * HOUR_MS
+    now[0] = 2 * HOUR_SECONDS
     assert (watch.changed(), watch.known.retention_ms) == (False, 540_000)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 

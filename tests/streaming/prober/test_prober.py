@@ -34,7 +34,7 @@ LOST, FORBIDDEN = Refusal(unauthorised=False), Refusal(unauthorised=True)
 class Cluster(GroupAdmin):
     """One broker, two partitions, and groups; a group without a state is described by nobody.
 
-    A millisecond passes with every look at the clock.
+    A millisecond passes with every look at the clock, which somebody may set.
     """
 
     states: dict[str, str | Refusal] = field(default_factory=dict)
@@ -42,16 +42,20 @@ class Cluster(GroupAdmin):
     is_up: bool = True
     error: str | None = None
     now_ms: int = 1_000
+    set_by_ms: int = 0
     described: list[list[str]] = field(default_factory=list)
 
     def clock(self) -> int:
         self.now_ms += 1
-        return self.now_ms
+        return self.now_ms + self.set_by_ms
+
+    def seconds(self) -> float:
+        return self.now_ms / 1_000
 
     def layout(self) -> ClusterLayout:
         if not self.is_up:
             raise GroupReplayError("cannot reach the cluster")
-        return ClusterLayout(frozenset({1}), 2)
+        return ClusterLayout(frozenset({1}), 2, {0: 1, 1: 1})
 
     def rebalancing(self, brokers: Collection[int]) -> GroupListing:
         assert set(brokers) == {1}
@@ -75,7 +79,14 @@ class Cluster(GroupAdmin):
 
 def prober(cluster: Cluster, *in_progress: str) -> Prober:
     """A prober of that cluster."""
-    return Prober(cluster, cluster_id=CLUSTER_ID, clock=cluster.clock, job_id="j", in_progress=in_progress)
+    return Prober(
+        cluster,
+        cluster_id=CLUSTER_ID,
+        clock=cluster.clock,
+        seconds=cluster.seconds,
+        job_id="j",
+        in_progress=in_progress,
+    )
 
 
 def states(taken: ProbeRound) -> dict[str, str]:
@@ -95,12 +106,16 @@ def test_a_round() -> None:
     assert taken.messages == [
         replace(asked("busy", PREPARING, at=1_102), unseen_ms=10_000),
         replace(asked("syncing", COMPLETING, at=1_102), unseen_ms=10_000),
-        replace(summary, groups=2, job_id="j"),
+        replace(summary, groups=2, job_id="j", leaders={0: 1, 1: 1}),
     ]
 
 
-def test_how_long_nobody_had_looked() -> None:
-    """An answer says how much earlier its rebalance may have begun: rounds may be late, or miss a broker."""
+@pytest.mark.parametrize("set_by_ms", [0, -3_600_000, 31_536_000_000])
+def test_how_long_nobody_had_looked(set_by_ms: int) -> None:
+    """An answer says how much earlier its rebalance may have begun: rounds may be late, or miss a broker.
+
+    A clock that somebody sets in between does not matter.
+    """
     cluster = Cluster({"g": PREPARING})
     asking = prober(cluster)
     told = []
@@ -110,6 +125,7 @@ def test_how_long_nobody_had_looked() -> None:
         taken = asking.take()
         asking.remember(taken)
         told += [one.unseen_ms for one in taken.answers]
+        cluster.set_by_ms = set_by_ms
     # A round asks about groups 101 ms after its start, and starts 1 ms late. The third knew of the group before.
     assert told == [10_000, 10_000, 30_000 + 203, 30_000 + 10_000 + 305]
 

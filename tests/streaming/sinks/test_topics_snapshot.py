@@ -85,6 +85,25 @@ def test_a_new_day_begins_at_nothing() -> None:
     assert (snapshot.today.number, snapshot.today.rebalances) == (2, {"h": 1})
 
 
+def test_a_day_that_has_not_begun_begins_no_count() -> None:
+    """A client dates the events: one message from next year must not end the counts of today."""
+    _, made = stable()
+    first, second = events(made)[:2]
+    snapshot = counted([first])
+    snapshot.take_event(events(made, "h")[0], 365 * DAY_MS, START)
+    snapshot.take_event(second, START, START)
+    assert snapshot.today.rebalances == {"g": 2}
+
+
+def test_a_clock_that_was_a_year_ahead_for_a_moment() -> None:
+    """When it is back the counts begin again, and do not wait for that year."""
+    _, made = stable()
+    snapshot = counted([])
+    snapshot.roll(365 * DAY_MS)
+    snapshot.roll(START)
+    assert counted(events(made)[:1], into=snapshot).today.rebalances == {"g": 1}
+
+
 def test_two_snapshots_of_one_day_count_the_same() -> None:
     """One that began weeks ago, and one that was started a moment ago and read from midnight on."""
     _, made = stable()

@@ -8,29 +8,38 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock, call
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from groupreplay.codecs import REGISTRY
+from groupreplay.state import Context
 from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.engine.advance import AdvanceResult
 from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.record_counts import as_counts, summed
-from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, OutputCells, _cells
+from groupreplay.streaming.spark import operator
+from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, OutputCells, _cells
 from groupreplay.streaming.spark.query import (
     COUNTED_SCHEMA,
     PACKED_SCHEMA,
+    PROBES_SCHEMA,
     RECORD_COUNTS,
     STATE_SCHEMA,
     caught_up_ms,
     counters,
+    left_out,
 )
 from support.histories.builders import CONTEXT, commit, no_offset, replay
 from support.histories.raw_records import batches, random_log
+from support.job.captures import CLUSTER_ID
+from support.job.probes import beat, probes_batch
 from support.job.spark_sessions import small_session
 
 if TYPE_CHECKING:
@@ -77,6 +86,20 @@ def test_records_by_type() -> None:
     expected = Counter(type_of(key) for _, _, _, key, _ in rows)
     assert as_counts(row.asDict()) == expected
     assert len(expected) > 2
+
+
+@pytest.mark.spark
+def test_messages_that_are_left_out() -> None:
+    """They are added up over the batches of a task; a task without any has no number."""
+    from pyspark.sql import Row
+
+    spark = small_session()
+    topic = ProbeFilter(topic="group-probes", cluster_id=CLUSTER_ID)
+    stranger, ahead = (b"g", b"{"), beat(at=T0 + 61_000, caught_up=None)
+    messages = [[stranger, ahead], [stranger, beat(at=T0, caught_up=None)], [stranger]]
+    packed = list(pack_probes([probes_batch(one, append_ms=T0) for one in messages], topic))
+    frame = spark.createDataFrame(pa.Table.from_batches(packed), PROBES_SCHEMA)
+    assert frame.agg(*left_out()).collect() == [Row(probes_unreadable=3, probes_misdated=1)]
 
 
 def type_of(key: bytes | None) -> str:
@@ -129,3 +152,21 @@ def test_every_key_receives_the_caught_up_time(tmp_path: Path) -> None:
         "g:2": f"int64 [{T0 - MINUTE}] {T0}",
     }
     assert [one["numInputRows"] for one in query.recentProgress][:3] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("off_ms", [0, 3_600_000, -3_600_000])
+def test_a_machine_whose_clock_is_off(monkeypatch: pytest.MonkeyPatch, off_ms: int) -> None:
+    """Deadlines and times of emission go by the corrected clock; the timer is as long as it would be otherwise."""
+    called = Mock(return_value=AdvanceResult(blob=b"new", changed=True, deadline_ms=T0 + 5_000, rows=[]))
+    monkeypatch.setattr(operator, "advance", called)
+    state = Mock(exists=False, hasTimedOut=False)
+    state.getCurrentProcessingTimeMs.return_value = T0 + off_ms
+    state.getCurrentWatermarkMs.return_value = T0 - 1_000
+    context = Context(cluster_id="c", clock_correction_ms=-off_ms)
+    assert (
+        operator.rows_of_call(b"g:g", [([b"p"], [-1])], state, Job(context=context, topics=TopicNames()))
+        == []
+    )
+    assert called.call_args.kwargs["now_ms"] == T0 - 1_000
+    assert called.call_args.kwargs["recorded_ms"] == T0
+    assert state.setTimeoutDuration.call_args_list == [call(6_000)]

@@ -32,9 +32,10 @@ def in_bytes(record: Record) -> tuple[bytes, bytes | None]:
     return encode_key(record.key), None if record.value is None else encode_value(record.value)
 
 
-def rows_batch(rows: Sequence[Raw], topic: str = OFFSETS_TOPIC) -> pa.RecordBatch:
-    """Records with the columns of a capture."""
-    cells = [(topic, one.partition, one.offset, one.timestamp_ms, 0, one.key, one.value) for one in rows]
+def rows_batch(rows: Sequence[Raw], topic: str = OFFSETS_TOPIC, *, appended: bool = False) -> pa.RecordBatch:
+    """Records with the columns of a capture; ``appended``: the timestamps are those of the broker."""
+    kind = int(appended)
+    cells = [(topic, one.partition, one.offset, one.timestamp_ms, kind, one.key, one.value) for one in rows]
     return pa.RecordBatch.from_pylist(
         [dict(zip(ROW_SCHEMA.names, row, strict=True)) for row in cells], ROW_SCHEMA
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from groupreplay.streaming.contract.probe_messages import (
+    ClockReading,
     GroupAnswer,
     HeartbeatMessage,
     MemberAnswer,
@@ -67,10 +68,21 @@ def beat(*, at: int, caught_up: int | None, run: str = "r", job: str = "j") -> H
 
 def moment(message: ProbeMessage) -> int:
     """When it was written."""
-    return message.at_ms if isinstance(message, HeartbeatMessage) else message.taken_ms
+    return message.at_ms if isinstance(message, HeartbeatMessage | ClockReading) else message.taken_ms
 
 
-def probes_batch(messages: Sequence[ProbeMessage | tuple[bytes | None, bytes | None]]) -> pa.RecordBatch:
-    """Messages, or raw keys and values, one after the other, with the columns of a capture."""
+def probes_batch(
+    messages: Sequence[ProbeMessage | tuple[bytes | None, bytes | None]],
+    *,
+    append_ms: int | None = None,
+    first_offset: int = 0,
+) -> pa.RecordBatch:
+    """Messages, or raw keys and values, one after the other, with the columns of a capture.
+
+    The broker has appended all of them at one time, or (None) the clients have set the timestamps.
+    """
     raw = [(0, *one) if isinstance(one, tuple) else (moment(one), *encode_message(one)) for one in messages]
-    return rows_batch([Raw(0, place, *one) for place, one in enumerate(raw)], PROBES)
+    rows = [Raw(0, place, *one) for place, one in enumerate(raw, first_offset)]
+    if append_ms is None:
+        return rows_batch(rows, PROBES)
+    return rows_batch([one._replace(timestamp_ms=append_ms) for one in rows], PROBES, appended=True)

@@ -99,4 +99,4 @@ def job_document(at_ms: int, **changes: Any) -> bytes:
     report.caught_up_ms = at_ms - 1_000
     summary = summed_up(at=at_ms - 2_000, brokers={1: None, 2: "timed out"}, partitions={}, count=None)
     report.last_round = msgspec.structs.replace(summary, cluster_id=CLUSTER, groups=1)
-    return msgspec.json.encode({**msgspec.to_builtins(report.document(at_ms)), **changes})
+    return msgspec.json.encode({**msgspec.to_builtins(report.document(at_ms, 1_500)), **changes})

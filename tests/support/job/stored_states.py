@@ -19,6 +19,7 @@ from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from support.histories.raw_records import Raw, batches
+from support.job.captures import rows_batch
 from support.job.probes import PROBES
 from support.paths import ROOT
 
@@ -67,5 +68,7 @@ def events(rows: Sequence[OutputRow]) -> list[Json]:
 
 def _packed(half: Json) -> Iterator[pa.RecordBatch]:
     log, probes = (convert(half[name], list[Raw]) for name in ("log", "probes"))
-    yield from pack_probes(batches(probes), ProbeFilter(topic=PROBES, cluster_id=CONTEXT.cluster_id))
+    yield from pack_probes(
+        [rows_batch(probes, PROBES)], ProbeFilter(topic=PROBES, cluster_id=CONTEXT.cluster_id)
+    )
     yield from pack(batches(log))

@@ -264,9 +264,10 @@ class _Writer:
             brokers={1: random.choice((None, "no answer")), 2: None},
             rights=random.choice(("ok", "missing", "unknown")),
             partitions={0: (random.choice((0, 5, 2**62)), random.choice((0, 5, 2**62)))},
-            partition_count=random.choice((None, 50, 0, -1)),
-            groups=random.choice((0, 1, -1)),
+            partition_count=random.choice((None, 50, 0, 10_000)),
+            groups=random.choice((0, 1)),
             job_id=random.choice((None, "j")),
+            leaders=random.choice(({}, {0: 1}, {0: -1, 49: 2**31 - 1})),
         )
 
     def _heartbeat(self, at_ms: int) -> HeartbeatMessage:
@@ -279,9 +280,11 @@ class _Writer:
             at_ms=at_ms,
             caught_up_ms=random.choice((None, at_ms)),
             offsets={0: 5},
-            unmissed_expired=random.choice((0, 5, -1)),
-            dead_letters=random.choice((0, 5, -1, 2**62)),
-            quarantined=random.choice((0, 1, -1, 2**62)),
+            unmissed_expired=random.choice((0, 5, 10**12)),
+            dead_letters=random.choice((0, 5, 10**12)),
+            quarantined=random.choice((0, 1, 10**12)),
+            high_watermarks={0: random.choice((0, 5, 2**63 - 1)), 49: 7} if random.random() < 0.7 else {},
+            clock_off_ms=random.choice((None, 0, 3_600_000, -4_102_444_800_000)),
         )
 
 

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Final
 
 import jsonschema
-import pyarrow as pa
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -18,7 +17,6 @@ from groupreplay.state import Context, Group
 from groupreplay.state.output.schemas import json_schemas
 from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.contract.output import Output, OutputRow
-from groupreplay.streaming.contract.probe_messages import ProbeMessage, encode_message
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
@@ -28,6 +26,7 @@ from groupreplay.streaming.exporter.collector import Limits, measure
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from groupreplay.streaming.text.event_text import line_of
 from support.histories.raw_records import batches
+from support.job.probes import probes_batch
 from support.job.sink_messages import job_document
 from support.tools.hostile import CLUSTER_ID, START_MS, Batch
 
@@ -55,7 +54,7 @@ class Survivor:
         for batch in history:
             packed: dict[bytes, list[bytes]] = {}
             tables = [
-                *pack_probes([_probe_rows(batch.probes, probe_offset)], PROBES),
+                *pack_probes([probes_batch(batch.probes, first_offset=probe_offset)], PROBES),
                 *pack(batches(batch.log)),
             ]
             probe_offset += len(batch.probes)
@@ -86,19 +85,6 @@ class Survivor:
             self.deadlines.pop(key, None)
         else:
             self.deadlines[key] = result.deadline_ms
-
-
-def _probe_rows(messages: Sequence[ProbeMessage], first: int) -> pa.RecordBatch:
-    pairs = [encode_message(one) for one in messages]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([0] * len(pairs), pa.int32()),
-            pa.array([first + place for place in range(len(pairs))], pa.int64()),
-            pa.array([key for key, _ in pairs], pa.binary()),
-            pa.array([value for _, value in pairs], pa.binary()),
-        ],
-        names=["partition", "offset", "key", "value"],
-    )
 
 
 def events(rows: Sequence[OutputRow]) -> list[bytes]:

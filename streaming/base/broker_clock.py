@@ -1,0 +1,108 @@
+"""The brokers' time, on a machine whose own clock may be wrong.
+
+A broker that stamps messages with its own time (``LogAppendTime``) shows that time to everybody who writes to it: a
+message was appended between the moments when it was sent and when it was acknowledged.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from groupreplay.streaming.base.clock import now_ms
+
+log = logging.getLogger(__name__)
+
+#: The clocks of machines with NTP differ by less. A smaller difference is not corrected: times must not change with
+#: the broker that happens to lead the topic.
+LEAST_CORRECTION_MS: Final = 5_000
+#: A difference above which a running query starts again with another correction.
+_MOVED_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedMessage:
+    """A message and its append time; ``sent`` and ``acknowledged`` are seconds of the monotonic clock."""
+
+    sent: float
+    acknowledged: float
+    append_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockMark:
+    """The correction at one moment, and this machine's clock minus its monotonic clock."""
+
+    correction_ms: int
+    clock_base_ms: float
+
+
+class BrokerClock:
+    """This machine's clock, corrected when the append times show that it is off. Thread-safe.
+
+    The brokers' time is kept relative to the monotonic clock: when somebody sets the clock of this machine, the
+    correction follows at once.
+    """
+
+    def __init__(
+        self, clock: Callable[[], int] = now_ms, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        #: The least and the greatest value of the brokers' time minus the monotonic clock; None: unknown.
+        self._bounds: tuple[float, float] | None = None
+
+    def note(self, appended: Iterable[AppendedMessage]) -> None:
+        """Learns from messages that were written. The latest one counts if it contradicts those before it."""
+        with self._lock:
+            for one in appended:
+                least = one.append_ms - 1_000 * one.acknowledged
+                most = one.append_ms - 1_000 * one.sent
+                if self._bounds is not None:
+                    both = max(least, self._bounds[0]), min(most, self._bounds[1])
+                    # A broker's clock was set, another broker leads the topic, or one of the clocks drifts.
+                    least, most = both if both[0] <= both[1] else (least, most)
+                self._bounds = least, most
+
+    @property
+    def off_ms(self) -> int | None:
+        """By how much this machine's clock is ahead of the brokers' (negative: behind); None: unknown."""
+        bounds = self._off_bounds()
+        return None if bounds is None else round(sum(bounds) / 2)
+
+    @property
+    def correction_ms(self) -> int:
+        """What must be added to this machine's clock to get the brokers' time; 0 while they may agree."""
+        bounds = self._off_bounds()
+        if bounds is None or (bounds[0] <= LEAST_CORRECTION_MS and bounds[1] >= -LEAST_CORRECTION_MS):
+            return 0
+        return -round(sum(bounds) / 2)
+
+    def _off_bounds(self) -> tuple[float, float] | None:
+        """How far this machine's clock is ahead at least and at most."""
+        with self._lock:
+            bounds = self._bounds
+        base_ms = self._base_ms()
+        return None if bounds is None else (base_ms - bounds[1], base_ms - bounds[0])
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, by the brokers' time."""
+        return self._clock() + self.correction_ms
+
+    def mark(self) -> ClockMark:
+        """The clock at this moment, for ``has_moved``."""
+        return ClockMark(self.correction_ms, self._base_ms())
+
+    def has_moved(self, since: ClockMark) -> bool:
+        """Whether this machine's clock was set, or the correction has changed, by more than a minute."""
+        now = self.mark()
+        moved_ms = (now.correction_ms - since.correction_ms, now.clock_base_ms - since.clock_base_ms)
+        return any(abs(one) > _MOVED_MS for one in moved_ms)
+
+    def _base_ms(self) -> float:
+        return self._clock() - 1_000 * self._seconds()
