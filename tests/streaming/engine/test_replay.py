@@ -223,10 +223,10 @@ def test_cut_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_capture(tmp_path / "a.parquet", rows())
     whole = replayed(path)
 
-    def one_by_one(batches: Any) -> Any:
+    def one_by_one(batches: Any, horizons: Any) -> Any:
         for batch in batches:
             for place in range(batch.num_rows):
-                yield from packed_rows(iter([batch.slice(place, 1)]))
+                yield from packed_rows(iter([batch.slice(place, 1)]), horizons)
 
     monkeypatch.setattr(replay_module, "packed_rows", one_by_one)
     assert replayed(path) == whole
