@@ -15,12 +15,13 @@ from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.probe_messages import HeartbeatMessage
 from groupreplay.streaming.engine import replay as replay_module
 from groupreplay.streaming.engine.pack import packed_rows
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.capture_file import read_captures
-from support.histories.builders import asked_for, commit, emptied, generation, gone, member
-from support.histories.raw_records import Raw
+from support.histories.builders import PARTITION, asked_for, commit, emptied, generation, gone, member
+from support.histories.raw_records import Raw, commit_key
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
 from support.job.probes import asked, beat, probes_batch, summed_up
 
@@ -193,6 +194,34 @@ def test_probes_take_their_place_between_the_records(tmp_path: Path) -> None:
     assert told(replayed(write_capture(tmp_path / "b.parquet", raw(BLOCKED))))[3:] == [
         ("05.000", "g", "rebalance.completed.v1")
     ]
+
+
+def test_a_wrong_time_does_not_end_the_log(tmp_path: Path) -> None:
+    """Deadlines are those of the time up to which the log is known, not of a record or a message from another age."""
+    far = [Raw(PARTITION, 900, at_ms, commit_key("g", "far"), None) for at_ms in (2**62, 2**45)]
+    log = [*raw(LIFE[:4]), far[0], far[1]._replace(offset=901)]
+    driver = Replay(CONTEXT)
+    list(driver.feed(read_captures([write_capture(tmp_path / "a.parquet", log)])))
+    assert driver.latest_ms == 4_000
+    ends = HeartbeatMessage(
+        cluster_id=CLUSTER_ID,
+        era=ERA,
+        job_id="j",
+        run_id="r",
+        at_ms=9_000,
+        caught_up_ms=8_000,
+        offsets={PARTITION: 999},
+    )
+    late = asked("g", "Stable", at=4_000_000_000_000)
+    ahead = log[-1]._replace(timestamp_ms=80_000_000)
+    path = write_capture(tmp_path / "b.parquet", [*log[:-1], ahead], probes=probes_batch([ends, late]))
+    driver = Replay(CONTEXT)
+    list(driver.feed(read_captures([path])))
+    assert driver.latest_ms == 8_000 + 86_400_000
+    path = write_capture(tmp_path / "c.parquet", [*log[:-1], ahead], probes=probes_batch([ends]))
+    driver = Replay(CONTEXT)
+    list(driver.feed(read_captures([path])))
+    assert driver.latest_ms == 9_000
 
 
 def test_as_many_probes_as_there_are(tmp_path: Path) -> None:
