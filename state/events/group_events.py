@@ -186,7 +186,7 @@ class StaticReplaced(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFact(Fact):
-    """A record of the offsets topic that could not be used."""
+    """A record of the offsets topic that could not be used, or not as it is."""
 
     topic: str
     partition: int
@@ -208,10 +208,14 @@ class RecordFact(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordMalformed(RecordFact):
-    """Bytes that do not follow their schema."""
+    """Bytes that do not follow their schema, or a time that cannot be."""
 
     NAME: ClassVar[str] = "record.malformed"
-    DOC: ClassVar[str] = "Bytes that do not follow their schema; the record is in the dead letters."
+    DOC: ClassVar[str] = (
+        "Bytes that do not follow their schema; the record is in the dead letters. Or a time that cannot be (more "
+        "than a day after the record had been read, after the year 2100, or below zero): `reason` begins with "
+        "`timestamp`, and the record was applied with another time."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,7 +145,8 @@ def settle(times: RecordTimes, applied: Flags, stream: Ints, stretches: Stretche
 
 def _goes_back(record_ms: Times) -> bool:
     """Whether any record of a partition is more than ``SETBACK_MS`` earlier than one before it."""
-    if not (record_ms[1:] < record_ms[:-1]).any():
+    # Nearly always one of the two is true; the exact answer costs more than both.
+    if record_ms.max() - record_ms.min() <= SETBACK_MS or not (record_ms[1:] < record_ms[:-1]).any():
         return False
     return bool((np.maximum.accumulate(record_ms) - record_ms).max() > SETBACK_MS)
 

@@ -232,6 +232,8 @@ def _measure_counters(sheet: Sheet, snapshot: TopicsSnapshot, job: JobDocument) 
     for counts in snapshot.bad_records.values():
         for one in counts:
             bad[one.kind] += one.records
+    # These were applied: they are no dead letters.
+    sheet.add(f"{PREFIX_JOB}wrong_timestamps_total", bad.pop("timestamp", 0), cluster=cluster)
     for kind, count in bad.items():
         sheet.add(f"{PREFIX_JOB}dead_letters_total", count, cluster=cluster, kind=kind)
     for event in EVENTS:

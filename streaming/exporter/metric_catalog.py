@@ -118,6 +118,10 @@ METERS: Final = (
         "kind",
     ),
     _of_job(
+        "wrong_timestamps_total",
+        "Records with a time that cannot be, ever. They were applied with another time, and are no dead letters.",
+    ),
+    _of_job(
         "unmissed_expired_total",
         "Expiries in groups that do not matter, since the start of the job's process.",
     ),

@@ -60,12 +60,12 @@ def lived(records: Sequence[Raw], end_ms: int) -> tuple[Group, list[Event]]:
 
 def held(group: Group) -> list[tuple[Any, ...]]:
     """The active conditions; those that begin only while others are active depend on what was when."""
-    names = ("condition", "member_id", "topic", "partition", "severity")
-    return [
-        tuple(one.get(name) for name in names)
+    names = ("condition", "instance_id", "client_host", "topic", "partition", "severity")
+    return sorted(
+        tuple(str(one.get(name)) for name in names)
         for one in group.describe()["conditions"]
         if one["condition"] not in ("partition.poison", "owner.silent")
-    ]
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from groupreplay.state import Context
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, encode_message
 from groupreplay.streaming.engine.advance import advance
+from groupreplay.streaming.engine.horizons import Horizons
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from support.histories.raw_records import batches
@@ -38,7 +39,7 @@ class Survivor:
             packed: dict[bytes, list[bytes]] = {}
             tables = [
                 *pack_probes([_probe_rows(batch.probes, probe_offset)], PROBES),
-                *pack(batches(batch.log)),
+                *pack(batches(batch.log), Horizons(batch.caught_up_ms)),
             ]
             probe_offset += len(batch.probes)
             for table in tables:
