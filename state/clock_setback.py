@@ -32,6 +32,7 @@ def set_back(snapshot: GroupSnapshot, offsets: Offsets, at_ms: int) -> None:
     Times of the prober stay: it has a clock of its own.
     """
     snapshot.log.clock_ms = snapshot.log.last_timestamp_ms = at_ms
+    snapshot.log.setbacks += 1
     snapshot.losses.lost = tuple(
         msgspec.structs.replace(one, at_ms=min(one.at_ms, at_ms)) for one in snapshot.losses.lost
     )

@@ -289,7 +289,8 @@ class Group:
         snapshot = self._snapshot
         # Not the last commit: commits are read in runs, and the batches decide where a run ends.
         place = (snapshot.log.partition, snapshot.group.record_offset)
-        return replace(self._report(*place, at_ms), topic=None, place=place)
+        report = self._report(*place, at_ms)
+        return replace(report, topic=None, place=place, setbacks=snapshot.log.setbacks)
 
     def _complete_operation(self) -> list[Event]:
         """Apply the open operation, whose end is known."""

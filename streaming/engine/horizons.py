@@ -15,8 +15,8 @@ from groupreplay.state.plausible_times import LATEST_MS, UNKNOWN_MS, Times, limi
 from groupreplay.streaming.contract.output import RESERVED
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 
-#: Of the heartbeats of one hour the last is kept: the limit is a day, and an hour more or less decides nothing.
-_BUCKET_MS: Final = 3_600_000
+#: Of the heartbeats of five minutes the last is kept: a year of them is a hundred thousand, for each partition.
+_BUCKET_MS: Final = 300_000
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class _Ends:
 class Horizons:
     """The caught-up time of each record of the log.
 
-    It is that of the first heartbeat whose end offset is behind the record, to the hour; ``otherwise_ms`` where there
-    is none. In the running job a record is read when it is about to be passed: there it is the time of the batch.
+    It is that of the first heartbeat whose end offset is behind the record, to five minutes; ``otherwise_ms`` where
+    there is none. In the running job a record is read when it is about to be passed: there it is the time of the batch.
     """
 
     otherwise_ms: int = UNKNOWN_MS

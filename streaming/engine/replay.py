@@ -23,6 +23,8 @@ from groupreplay.state import Context, Group
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.group_events import GroupQuarantined
 from groupreplay.state.output.envelope import event_type
+from groupreplay.state.plausible_times import UNKNOWN_MS
+from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance
@@ -108,16 +110,21 @@ class Replay:
     def _answers_before(self, key: bytes, records: bytes) -> list[bytes]:
         """The answers about a group up to the time of the last of these records.
 
-        Not all at once: of the answers that wait in a state, only the first and the last are kept.
+        Not all at once: of the answers that wait in a state, only the first and the last are kept. And not those after
+        the caught-up time, because a clock that is ahead must not be given the answers of a day.
         """
         answers = self._answers.get(key)
         if not answers:
             return []
-        last_ms = max(item.last_ms for item in unpack_group([records]).items)
+        last_ms = max(map(self._at_most_caught_up_ms, unpack_group([records]).items))
         before = list[bytes]()
         while answers and answers[0].taken_ms <= last_ms:
             before.append(answers.popleft().packed)
         return before
+
+    def _at_most_caught_up_ms(self, item: CommitRun | GroupRecord) -> int:
+        caught_up_ms = self._horizons.first_ms(item.partition, item.last_offset)
+        return min(item.last_ms, caught_up_ms) if caught_up_ms > UNKNOWN_MS else item.last_ms
 
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         kept = self._of_the_time(batch)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
 from groupreplay.state import Event, Group
+from groupreplay.state.output.envelope import event_id
 from groupreplay.state.policy.rules import Policy
 from support.histories.builders import CONTEXT, GROUP, Raw, observed
 from support.histories.strategies import WrittenLog, histories, logs
@@ -73,7 +74,7 @@ def held(group: Group) -> list[tuple[Any, ...]]:
 )
 @given(data=st.data())
 def test_two_hours_later_nothing_is_left(log_of: st.SearchStrategy[WrittenLog], data: st.DataObject) -> None:
-    """The same conditions hold, and the next deadline is nearly the same."""
+    """The same conditions hold, the next deadline is nearly the same, and no two events have one id."""
     log = data.draw(log_of)
     assume(len(log.ends) > 1)
     last = data.draw(st.integers(0, len(log.ends) - 2))
@@ -85,12 +86,13 @@ def test_two_hours_later_nothing_is_left(log_of: st.SearchStrategy[WrittenLog], 
     assume(records[end].at < jumped[end - 1].at - 60_000)
     end_ms = records[-1].at + 2 * HOUR + 60_000
     plain, _ = lived(records, end_ms)
-    back, _ = lived(jumped, end_ms)
+    back, events = lived(jumped, end_ms)
     assert held(back) == held(plain)
     due_ms, expected_ms = back.next_deadline_ms(), plain.next_deadline_ms()
     assert (due_ms is None) == (expected_ms is None)
     if due_ms is not None and expected_ms is not None:
         # The last evaluation may be that at the end of a window that was forgotten.
         assert abs(due_ms - expected_ms) <= records[end].at - records[begin].at + LONGEST_WINDOW
-    for one in back.describe()["conditions"]:
-        assert one["since_ms"] <= end_ms
+    assert all(one["since_ms"] <= end_ms for one in back.describe()["conditions"])
+    ids = [event_id(one, QUICK_CONTEXT) for one in events]
+    assert len({*ids}) == len(ids)

@@ -15,6 +15,7 @@ from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
 from groupreplay.state import Context, Event, Group
 from groupreplay.state.clock_setback import is_setback, set_back
 from groupreplay.state.events.group_events import GroupEmptied
+from groupreplay.state.output.envelope import event_id
 from groupreplay.state.snapshot.commit_intervals import RHYTHM, SPAN_MS
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey, Conditions
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
@@ -146,6 +147,8 @@ def test_what_is_earlier_stays() -> None:
     """A clock that goes back to a moment after everything that is remembered changes nothing."""
     snapshot, former = everything(), everything()
     set_back(snapshot, Offsets(), AHEAD_MS)
+    assert (snapshot.log.setbacks, former.log.setbacks) == (2, 1)
+    snapshot.log.setbacks = 1
     assert snapshot == former
 
 
@@ -242,3 +245,19 @@ def test_a_state_that_began_ahead() -> None:
     (since_ms,) = [fact.since_ms for fact in facts(events) if isinstance(fact, GroupEmptied)]
     assert since_ms == BACK_MS + MINUTE + DAY
     assert group.describe()["since_ms"] == BACK_MS + 2 * MINUTE
+
+
+def test_the_same_moment_comes_again() -> None:
+    """A condition that began while the clock was ahead begins once more at the same moment, under another id."""
+    context = replace(CONTEXT, retention_ms=7 * DAY)
+    hour = 60 * MINUTE
+    history = [
+        commit("t", 0, 1, at=BACK_MS),
+        shifted(commit("u", 0, 1, at=BACK_MS + 5 * DAY + 12 * hour), DAY),
+        commit("u", 0, 2, at=BACK_MS + 5 * DAY + 13 * hour),
+    ]
+    _, events = after(placed(history), 20 * hour, context)
+    told = [(event.time_ms - BACK_MS, getattr(event.fact, "status", None)) for event in events]
+    assert told == [(6 * DAY, "firing"), (5 * DAY + 13 * hour, "resolved"), (6 * DAY, "firing")]
+    ids = [event_id(event, context) for event in events]
+    assert ids[2] == f"{ids[0]}-1"

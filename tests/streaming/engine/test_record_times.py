@@ -178,11 +178,12 @@ def test_the_end_of_a_live_topic() -> None:
     assert times(noted(heartbeat(HOUR, {0: 10}), otherwise_ms=9 * HOUR), 0, 9, 10) == [HOUR, 9 * HOUR]
 
 
-def test_the_last_heartbeat_of_an_hour_stays() -> None:
+def test_the_last_heartbeat_of_five_minutes_stays() -> None:
     """The table is coarse: its size is that of the time, not of the number of heartbeats."""
-    horizons = noted(*(heartbeat(HOUR + place * 10_000, {0: place}) for place in range(700)))
-    assert times(horizons, 0, 0, 358, 359, 698, 699) == [7_190_000, 7_190_000, 10_590_000, 10_590_000, 0]
-    assert len(horizons._ends[0].offsets) == 2
+    horizons = noted(*(heartbeat(HOUR + place * 10_000, {0: place}) for place in range(70)))
+    first, second, last = 3_890_000, 4_190_000, 4_290_000
+    assert times(horizons, 0, 0, 28, 29, 58, 59, 68, 69) == [first, first, second, second, last, last, 0]
+    assert len(horizons._ends[0].offsets) == 3
 
 
 def test_what_goes_back_is_no_evidence() -> None:
