@@ -61,7 +61,7 @@ def lived(records: Sequence[Raw], end_ms: int) -> tuple[Group, list[Event]]:
 
 def held(group: Group) -> list[tuple[Any, ...]]:
     """The active conditions; those that begin only while others are active depend on what was when."""
-    names = ("condition", "instance_id", "client_host", "topic", "partition", "severity")
+    names = ("condition", "topic", "partition", "severity")
     return sorted(
         tuple(str(one.get(name)) for name in names)
         for one in group.describe()["conditions"]
