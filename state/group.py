@@ -13,6 +13,7 @@ from enum import IntEnum, auto
 from typing import Any, Final
 
 from groupreplay.codecs import GroupMetadataKey
+from groupreplay.state import clock_setback
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.conditions.registry import group_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
@@ -113,16 +114,31 @@ class Group:
         for item in sorted(items, key=lambda item: item.first_offset) if len(items) > 1 else items:
             self.applying = item
             self._evaluations_left += _MOST_EVALUATIONS_A_RECORD
-            if isinstance(item, CommitRun):
-                events += self._apply_run(item)
-            elif item.offset > self._snapshot.log.last_offset:
-                events += self._do_due(item.timestamp_ms)
-                events += self._apply_record(item)
+            if item.last_offset > self._snapshot.log.last_offset:
+                events += self._apply_item(item, observations.caught_up_ms)
         if self._snapshot.log.pending and observations.seen_to > self._snapshot.log.pending[-1].offset:
             events += self._complete_operation()
         events += self._expire(now_ms)
         probing.limit(self._snapshot.probes)
         return without_repeats(self._snapshot.repeats, events)
+
+    def _apply_item(self, item: CommitRun | GroupRecord, caught_up_ms: int) -> list[Event]:
+        log, events = self._snapshot.log, list[Event]()
+        if item.first_ms < 0:
+            item = item.dated(log.last_timestamp_ms if log.last_timestamp_ms >= 0 else max(0, caught_up_ms))
+        if clock_setback.is_setback(log, item.first_ms):
+            events += self._set_clock_back(item.first_ms)
+        events += self._do_due(item.first_ms)
+        return events + (self._apply_run(item) if isinstance(item, CommitRun) else self._apply_record(item))
+
+    def _set_clock_back(self, at_ms: int) -> list[Event]:
+        """Complete what is open at the time before, then forget that time."""
+        events = self._complete_operation()
+        if held := self._snapshot.losses.changes:
+            events += self._report_offset_changes(held[0].timestamp_ms + 1)
+        clock_setback.set_back(self._snapshot, self._offsets, at_ms)
+        self.changed = True
+        return events
 
     def expire(self, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
         """Do the work that is due by ``now_ms``; ``recorded_ms`` as for ``apply``."""
@@ -197,7 +213,7 @@ class Group:
         return events
 
     def _advance_clock(self, at_ms: int) -> None:
-        """Advance to this time; it never goes back, whatever a coordinator's clock did."""
+        """Advance to this time; a slightly earlier record does not set the clock back."""
         if at_ms > self._snapshot.log.clock_ms:
             self._snapshot.log.clock_ms = at_ms
             self.changed = True
@@ -218,9 +234,7 @@ class Group:
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
         extent = run.extent
-        if extent.last_offset <= self._snapshot.log.last_offset:
-            return []
-        events = self._do_due(extent.first_ms) + self._complete_operation()
+        events = self._complete_operation()
         report = self._report(run.partition, extent.first_offset, extent.first_ms)
         if self._snapshot.group.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._snapshot.group, report)
@@ -279,7 +293,8 @@ class Group:
         snapshot = self._snapshot
         # Not the last commit: commits are read in runs, and the batches decide where a run ends.
         place = (snapshot.log.partition, snapshot.group.record_offset)
-        return replace(self._report(*place, at_ms), topic=None, place=place)
+        report = self._report(*place, at_ms)
+        return replace(report, topic=None, place=place, setbacks=snapshot.log.setbacks)
 
     def _complete_operation(self) -> list[Event]:
         """Apply the open operation, whose end is known."""

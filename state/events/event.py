@@ -121,6 +121,7 @@ class Event:
     on settings. ``group_id`` is None for records whose key cannot be read and for the job itself. ``cause`` is None
     when only time has passed. ``place`` is the group's last record (partition, offset) before the event, where the
     cause is not a record of the log. ``severity`` None is that of the fact; ``labels`` are those of the policy.
+    ``setbacks`` counts how often the clock of the group's log went back before: the same moment comes again then.
     """
 
     fact: Fact
@@ -135,3 +136,4 @@ class Event:
     severity: Severity | None = None
     place: tuple[int, int] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    setbacks: int = 0

@@ -199,7 +199,7 @@ class StaticReplaced(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFact(Fact):
-    """A record of the offsets topic that could not be used."""
+    """A record of the offsets topic that could not be used, or not as it is."""
 
     topic: str
     partition: int
@@ -221,12 +221,14 @@ class RecordFact(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordMalformed(RecordFact):
-    """Bytes that do not follow their schema."""
+    """Bytes that do not follow their schema, or a time that cannot be."""
 
     NAME: ClassVar[str] = "record.malformed"
     DOC: ClassVar[str] = (
-        "Bytes that do not follow their schema: the record is in the dead letters. Or a value that cannot be, such as "
-        "an assigned partition below zero: it is left out, and `reason` says that all other values are applied."
+        "Bytes that do not follow their schema: the record is in the dead letters. Or a value that cannot be: it was "
+        "left out (an assigned partition below zero), or replaced (a time that is more than a day after the record had "
+        "been read, after the year 2100, or below zero; `reason` begins with `timestamp`), and the rest of the record "
+        "was applied."
     )
 
 

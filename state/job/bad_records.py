@@ -14,17 +14,21 @@ import msgspec
 
 from groupreplay.state.events.event import Cause, Event
 from groupreplay.state.events.group_events import RecordFact, RecordMalformed, RecordSkipped
+from groupreplay.state.plausible_times import UNKNOWN_MS
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.storage import SnapshotError
 
-#: ``partial``: a value in the record cannot be and is left out, all others are applied: the record is no dead letter.
-#: Records of a quarantined group could be read; they only share the form of a dead letter.
-Kind = Literal["malformed", "partial", "skipped", "quarantined"]
+#: ``partial`` and ``timestamp``: a value in the record cannot be and is left out, or a time that cannot be is replaced.
+#: The rest is applied: the record is counted and reported, and is no dead letter. Records of a quarantined group could
+#: be read; they only share the form of a dead letter.
+Kind = Literal["malformed", "partial", "skipped", "quarantined", "timestamp"]
+CORRECTED: Final[tuple[Kind, ...]] = ("partial", "timestamp")
 
 _FACTS: Final[dict[Kind, type[RecordFact]]] = {
     "malformed": RecordMalformed,
     "partial": RecordMalformed,
     "skipped": RecordSkipped,
+    "timestamp": RecordMalformed,
 }
 _INTERVAL_MS: Final = 60_000
 #: Key types are 16 bits wide, and whoever may write to the topic chooses them. Types beyond this many share
@@ -38,7 +42,8 @@ class BadRecord:
     """Where a record is and why it could not be used.
 
     ``group`` is None when the key itself cannot be read. ``byte_position`` counts from the start of the key
-    or the value, whichever is at fault.
+    or the value, whichever is at fault. ``read_ms``: where ``timestamp_ms`` cannot be, the time by which the record
+    had been read (0: not known). ``others``: further records that are counted with this one.
     """
 
     partition: int
@@ -51,6 +56,13 @@ class BadRecord:
     field: str | None
     byte_position: int | None
     reason: str
+    read_ms: int | None = None
+    others: int = 0
+
+    @property
+    def time_ms(self) -> int:
+        """When it happened, as far as that is known."""
+        return self.timestamp_ms if self.read_ms is None else self.read_ms
 
 
 class _Tally(msgspec.Struct, array_like=True):
@@ -118,20 +130,29 @@ class BadRecords:
         """Counts the new ones among the records, and returns the events that may be emitted."""
         events: list[Event] = []
         for record in self.fresh(records):
+            # A record can have a wrong time and a value that cannot be: the ids of both events differ.
+            ordinal = int(record.offset == self.applied_to)
             self.applied_to = record.offset
             self.changed = True
             tally = self._tally(record)
-            tally.total += 1
-            if record.timestamp_ms < self.context.emit_since_ms:
+            tally.total += 1 + record.others
+            if record.time_ms < self.context.emit_since_ms:
                 continue
-            # The distance, not the difference: one record with a wrong time must not suppress the others.
-            last = tally.last_event_ms
-            if last is not None and abs(record.timestamp_ms - last) < _INTERVAL_MS:
-                tally.suppressed += 1
+            if self._follows_closely(record, tally):
+                tally.suppressed += 1 + record.others
                 continue
-            events.append(_event(record, tally.suppressed))
-            tally.last_event_ms, tally.suppressed = record.timestamp_ms, 0
+            events.append(_event(record, tally.suppressed, ordinal))
+            tally.last_event_ms, tally.suppressed = record.time_ms, record.others
         return events
+
+    @staticmethod
+    def _follows_closely(record: BadRecord, tally: _Tally) -> bool:
+        """Whether the last event was less than the interval ago; of records without any time only the first counts."""
+        last = tally.last_event_ms
+        if last is None:
+            return False
+        # The distance, not the difference: one record with a wrong time must not suppress the others.
+        return record.read_ms == UNKNOWN_MS or abs(record.time_ms - last) < _INTERVAL_MS
 
     def counts(self) -> list[dict[str, object]]:
         """How many of each kind and key type there were, ever; null stands for keys that cannot be read."""
@@ -147,7 +168,7 @@ class BadRecords:
         return self._tallies.setdefault(key, _Tally(*key))
 
 
-def _event(record: BadRecord, suppressed: int) -> Event:
+def _event(record: BadRecord, suppressed: int, ordinal: int) -> Event:
     fact = _FACTS[record.kind](
         topic=OFFSETS_TOPIC,
         partition=record.partition,
@@ -162,11 +183,12 @@ def _event(record: BadRecord, suppressed: int) -> Event:
     return Event(
         fact=fact,
         group_id=record.group,
-        time_ms=record.timestamp_ms,
+        time_ms=record.time_ms,
         cause=Cause(
             topic=OFFSETS_TOPIC,
             partition=record.partition,
             offset=record.offset,
-            timestamp_ms=record.timestamp_ms,
+            timestamp_ms=record.time_ms,
         ),
+        ordinal=ordinal,
     )

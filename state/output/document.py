@@ -145,7 +145,6 @@ def _with_deadlines(group: GroupState, offsets: Offsets, context: Context) -> li
     at = dict(zip(names_, due.tolist(), strict=True))
     shown = []
     for offset in offsets:
-        del offset["expire_timestamp_ms"]
         deadline_ms = at[offset["topic"], offset["partition"]]
         shown.append({**offset, "expires_at_ms": None if deadline_ms == retention.NEVER else deadline_ms})
     return shown

@@ -62,7 +62,8 @@ def event_id(event: Event, context: Context) -> str:
     cause = event.cause
     if cause is None:
         # Only conditions begin or end when time passes; their id contains the group and the kind.
-        return f"{getattr(event.fact, 'condition_id', event.fact.NAME)}-{event.time_ms}"
+        again = f"-{event.setbacks}" if event.setbacks else ""
+        return f"{getattr(event.fact, 'condition_id', event.fact.NAME)}-{event.time_ms}{again}"
     return f"{cause.topic}-{context.era}-{cause.partition}-{cause.offset}-{event.fact.NAME}-{event.ordinal}"
 
 

@@ -32,7 +32,7 @@ class Context:
     ``release`` is the running release; a group that another one quarantined is tried again. ``retry_run`` (the id of
     this run, or None): groups that another run quarantined are tried again, too.
     ``probing``: a prober asks the brokers which groups rebalance. ``redaction``: what events and documents hide.
-    ``clock_correction_ms``: what must be added to this machine's clock to get the brokers' time.
+    ``clock_correction_ms`` is what must be added to the clock of the job's machine to get the brokers' time.
     """
 
     cluster_id: str

@@ -12,6 +12,7 @@ from groupreplay.codecs import GroupMetadataValue
 from groupreplay.state.events.event import Evidence, Fact, History
 from groupreplay.state.events.group_events import GroupCreated, GroupDeleted, GroupEmptied, RebalanceCompleted
 from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.plausible_times import written_ms
 from groupreplay.state.replay.generation_diff import (
     GenerationDiff,
     Moves,
@@ -34,7 +35,6 @@ from groupreplay.state.snapshot.partitions import each
 
 #: The coordinator writes generation 0 when a group is first asked for; the older one began with generation 1.
 _FIRST_GENERATIONS = (0, 1)
-_NO_TIMESTAMP = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,7 @@ class _Record:
     @property
     def written_ms(self) -> int | None:
         """The timestamp of the group's state in the record, None when the record has none."""
-        written_ms = self.value.current_state_timestamp_ms
-        return None if written_ms == _NO_TIMESTAMP else written_ms
+        return written_ms(self.value.current_state_timestamp_ms, self.report.timestamp_ms)
 
     @property
     def since_ms(self) -> int:

@@ -213,7 +213,7 @@ class ModernDiff:
                 trigger=open_rebalance.trigger,
                 sync_ms=None,
                 join_ms=None,
-                duration_ms=self.report.timestamp_ms - open_rebalance.started_ms,
+                duration_ms=max(0, self.report.timestamp_ms - open_rebalance.started_ms),
                 duration_upper_bound_ms=None,
                 partitions_moved=moved.moved if moved else None,
                 partitions_unassigned=moved.unassigned if moved else None,

@@ -16,7 +16,7 @@ class Report:
 
     ``topic`` is where the cause is recorded, at ``partition`` and ``offset``; None when only time has passed.
     ``place`` is that of the group's own last record where the cause is another one; ``rules`` are the policy of
-    the group.
+    the group. ``setbacks`` is that of the events.
     """
 
     group_id: str
@@ -27,6 +27,7 @@ class Report:
     topic: str | None = OFFSETS_TOPIC
     place: tuple[int, int] | None = None
     rules: Rules = field(default_factory=Rules)
+    setbacks: int = 0
     events: list[Event] = field(default_factory=list)
     _ordinal: int = 0
 
@@ -60,6 +61,7 @@ class Report:
                 severity=severity if cap is None else min(cap, severity),
                 place=self.place,
                 labels=self.rules.labels,
+                setbacks=self.setbacks,
             )
         )
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.members import group_topics
 
@@ -49,7 +50,7 @@ class Rule:
 
 
 #: The first that holds is applied. With every rule, the offsets of a subscribed topic stay, and an offset with its
-#: own expiry (a v1 record) expires then.
+#: own expiry (a v1 record) expires then; never, if that is after the year 2100.
 RULES: Final = (
     Rule("share group", lambda group: group.group_type is GroupType.SHARE, None),
     Rule("consumer group", lambda group: group.group_type is GroupType.CONSUMER, Base.COMMITTED),
@@ -100,7 +101,8 @@ def deadlines(group: GroupState, offsets: Offsets, retention_ms: int) -> Times:
     due: Times = np.minimum(np.maximum(since, -_LATEST), _LATEST) + min(retention_ms, _LATEST)
     places, expiries = offsets.own_expiries()
     if places:
-        due[places] = expiries
+        # An expiry in a later century is an old client's way to ask for none.
+        due[places] = [NEVER if expiry > LATEST_MS else expiry for expiry in expiries]
     subscribed = subscribed_topics(group)
     kept = [place for place, topic in enumerate(offsets.topics) if topic in subscribed] if subscribed else []
     if kept:

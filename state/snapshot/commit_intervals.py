@@ -123,6 +123,19 @@ def added(known: npt.NDArray[np.void], more: npt.NDArray[np.void]) -> npt.NDArra
     return total
 
 
+def ended_by(rhythm: npt.NDArray[np.void], at_ms: int) -> npt.NDArray[np.void]:
+    """The same gaps, with those of later spans in the span of this moment."""
+    later = rhythm["span"] > at_ms // SPAN_MS
+    if not later.any():
+        return rhythm
+    cut: npt.NDArray[np.void] = rhythm[later].copy()
+    cut["span"] = at_ms // SPAN_MS
+    kept: npt.NDArray[np.void] = rhythm[~later]
+    for row in cut:
+        kept = added(kept, row.reshape(1))
+    return kept
+
+
 class Usual(NamedTuple):
     """The number of gaps, the share of repeated offsets among them, and a limit below which most gaps are."""
 

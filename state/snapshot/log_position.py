@@ -21,7 +21,8 @@ class PendingRecord(msgspec.Struct, frozen=True, array_like=True):
 class LogPosition(msgspec.Struct, array_like=True):
     """The place in the log. ``last_offset`` is that of the last record applied or pending, -1 for none.
 
-    ``clock_ms`` is the latest time of the log up to which everything that was due has been done.
+    ``clock_ms`` is the latest time of the log up to which everything that was due has been done. ``setbacks`` counts
+    how often the clock of the log went back by more than a minute.
     """
 
     era: str = "0"
@@ -30,6 +31,7 @@ class LogPosition(msgspec.Struct, array_like=True):
     last_timestamp_ms: int = -1
     clock_ms: int = -1
     pending: list[PendingRecord] = []
+    setbacks: int = 0
 
 
 class ProbeQueue(msgspec.Struct, array_like=True):

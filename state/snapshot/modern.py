@@ -14,6 +14,7 @@ import msgspec
 
 from groupreplay.codecs import uuid_text
 from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, given_ms
+from groupreplay.state.plausible_times import NO_TIMESTAMP, written_ms
 from groupreplay.state.snapshot.partitions import to_ranges
 
 #: Epoch of a member that has left or was fenced, and of a static member that is away for a moment.
@@ -135,7 +136,9 @@ def _member_metadata(group: Modern, key: Any, value: Any, at_ms: int) -> None:
 
 def _target_epoch(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     group.target_epoch = LEFT if value is None else value.assignment_epoch
-    group.target_timestamp_ms = getattr(value, "assignment_timestamp_ms", 0) or None
+    group.target_timestamp_ms = written_ms(
+        getattr(value, "assignment_timestamp_ms", 0) or NO_TIMESTAMP, at_ms
+    )
 
 
 def _target(group: Modern, key: Any, value: Any, at_ms: int) -> None:

@@ -7,14 +7,15 @@ decrease, and the gaps between commits. A run ends before every other record of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from groupreplay.codecs import Key, Value
-from groupreplay.state.snapshot.commit_intervals import nothing
+from groupreplay.state.plausible_times import UNDATED_COMMIT_MS
+from groupreplay.state.snapshot.commit_intervals import SPAN_MS, nothing
 
 #: One row = all commits of one topic partition inside one run. ``topic`` is an index into the run's topics.
 #: ``expire_timestamp_ms`` and ``leader_epoch`` are -1 where the record has none; ``changed_ms`` is the commit
@@ -79,7 +80,10 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRecord:
-    """One record of the log that is not an offset commit with a value; ``value`` None is a tombstone."""
+    """One record of the log that is not an offset commit with a value; ``value`` None is a tombstone.
+
+    Its timestamp is ``NO_TIMESTAMP`` if the record has none, or one that cannot be (``state.plausible_times``).
+    """
 
     partition: int
     offset: int
@@ -93,9 +97,23 @@ class GroupRecord:
         return self.offset
 
     @property
+    def last_offset(self) -> int:
+        """The last log offset."""
+        return self.offset
+
+    @property
+    def first_ms(self) -> int:
+        """The first timestamp."""
+        return self.timestamp_ms
+
+    @property
     def last_ms(self) -> int:
         """The last timestamp."""
         return self.timestamp_ms
+
+    def dated(self, at_ms: int) -> GroupRecord:
+        """The same with a time, for a record without one."""
+        return replace(self, timestamp_ms=at_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +122,8 @@ class CommitRun:
 
     ``extent`` is that of the rows, which index ``topics`` and ``topic_ids`` (16 bytes; absent where the log has
     none); ``metadata`` has the rows whose last commit has a non-empty metadata string; ``rhythm`` counts the gaps
-    between commits of the same topic partition inside the run.
+    between commits of the same topic partition inside the run. Either all timestamps of a run are ``NO_TIMESTAMP``, or
+    none is.
     """
 
     partition: int
@@ -122,9 +141,31 @@ class CommitRun:
         return self.extent.first_offset
 
     @property
+    def last_offset(self) -> int:
+        """The last log offset."""
+        return self.extent.last_offset
+
+    @property
+    def first_ms(self) -> int:
+        """Timestamp of the first commit."""
+        return self.extent.first_ms
+
+    @property
     def last_ms(self) -> int:
         """Timestamp of the last commit."""
         return self.extent.last_ms
+
+    def dated(self, at_ms: int) -> CommitRun:
+        """The same with a time, for a run without one; commits that have a time of their own keep it."""
+        rows, decreases, rhythm = self.rows.copy(), self.decreases.copy(), self.rhythm.copy()
+        for name in ("timestamp_ms", "first_timestamp_ms"):
+            rows[name] = at_ms
+        for name in ("commit_timestamp_ms", "first_commit_timestamp_ms", "changed_ms"):
+            rows[name][rows[name] == UNDATED_COMMIT_MS] = at_ms
+        decreases["timestamp_ms"] = at_ms
+        rhythm["span"] = at_ms // SPAN_MS
+        extent = msgspec.structs.replace(self.extent, first_ms=at_ms, last_ms=at_ms)
+        return replace(self, rows=rows, decreases=decreases, rhythm=rhythm, extent=extent)
 
 
 class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
@@ -160,9 +201,11 @@ class Observations:
     """The input of one call for a group.
 
     ``seen_to`` is the last offset that was read from the group's partition, of any group: a record behind the
-    group's last one proves that the group's last operation is complete.
+    group's last one proves that the group's last operation is complete. ``caught_up_ms`` is a time by which the first
+    item was written, for a group that has no time yet (0: not known).
     """
 
     items: Sequence[GroupRecord | CommitRun] = ()
     seen_to: int = -1
     probes: Sequence[Probe] = ()
+    caught_up_ms: int = 0

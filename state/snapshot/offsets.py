@@ -14,7 +14,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from groupreplay.state.snapshot.commit_intervals import RHYTHM, added, counted_together, gaps_ms, nothing
+from groupreplay.state.snapshot.commit_intervals import (
+    RHYTHM,
+    added,
+    counted_together,
+    ended_by,
+    gaps_ms,
+    nothing,
+)
 from groupreplay.state.snapshot.observations import CommitRun
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
@@ -209,6 +216,13 @@ class Offsets:
         """The keys of topic partitions whose topic is in the table."""
         index = {topic: place for place, topic in enumerate(self.topics)}
         return [(index[topic] << 32) | partition for topic, partition in wanted if topic in index]
+
+    def set_back(self, at_ms: int) -> None:
+        """Cut every time after this moment to it: the clock that wrote it is back."""
+        self._oldest_ms = None
+        for times_ms in (self.rows["commit_timestamp_ms"], self.moved["since_ms"]):
+            np.minimum(times_ms, at_ms, out=times_ms)
+        self.rhythm = ended_by(self.rhythm, at_ms)
 
     def remove(self, removed: Iterable[tuple[str, int]]) -> None:
         """Remove topic partitions; unknown ones are ignored (compaction may have removed the value of a tombstone)."""

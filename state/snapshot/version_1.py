@@ -116,6 +116,6 @@ def active_conditions(firing: dict[str, TextKeyCondition]) -> dict[ConditionKey,
 
 
 def _part(kind: type[_Part], flat: _FlatSnapshot, **others: Any) -> _Part:
-    """A part of today's snapshot from the fields of the same names."""
-    same = {name: getattr(flat, name) for name in kind.__struct_fields__ if name not in others}
-    return kind(**same, **others)
+    """A part of today's snapshot from the fields of the same names; newer fields have their defaults."""
+    known = [name for name in kind.__struct_fields__ if name not in others and hasattr(flat, name)]
+    return kind(**{name: getattr(flat, name) for name in known}, **others)

@@ -94,7 +94,10 @@ class JobConditions(msgspec.Struct, frozen=True):
 
 
 class KindCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Number of records of one kind and key type that could not be used; None: the key cannot be read."""
+    """Number of records of one kind and key type that could not be used; None: the key cannot be read.
+
+    Those of the kind ``timestamp`` were used, with another time.
+    """
 
     kind: str
     key_type: int | None = None

@@ -151,7 +151,7 @@ def _advance_bad_records(
     new = [one for one in unpack_bad_records(packed) if one.record.offset > bad.applied_to]
     events = bad.apply([one.record for one in new])
     rows = [event_row(event, context, recorded_ms) for event in events]
-    rows += [dead_letter_row(one, context) for one in new if one.record.kind != "partial"]
+    rows += [dead_letter_row(one, context) for one in new if one.is_dead_letter]
     if new:
         rows.append(bad_records_row(partition, bad.counts(), context))
     return AdvanceResult(blob=bad.snapshot() if bad.changed else blob, changed=bad.changed, rows=rows)

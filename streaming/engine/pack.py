@@ -7,8 +7,8 @@ batch again for ever.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,15 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupreplay.codecs import Key, Malformed, OffsetCommitValue, Skipped, Value, decode_value
+from groupreplay.state import plausible_times
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.job.left_out import LeftOut, left_out
+from groupreplay.state.plausible_times import NO_TIMESTAMP
+from groupreplay.streaming.engine import record_times
 from groupreplay.streaming.engine.allocator import keep_freed_memory
-from groupreplay.streaming.engine.binary_columns import BinaryColumn, Ints, numbers
+from groupreplay.streaming.engine.binary_columns import BinaryColumn, Flags, Ints, numbers
 from groupreplay.streaming.engine.clock_rows import add_clock_row
 from groupreplay.streaming.engine.commit_columns import CommitColumns, decode_regular
 from groupreplay.streaming.engine.fold import ChunkRows, fold
+from groupreplay.streaming.engine.horizons import Horizons
 from groupreplay.streaming.engine.key_columns import KeyColumns, decode_keys
 from groupreplay.streaming.engine.record_counts import count_types
+from groupreplay.streaming.engine.record_times import RecordTimes, Stretches
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     GROUP_TAG,
@@ -51,6 +56,8 @@ _CHUNK_BYTES: Final = 64 << 20
 #: How many bytes of a key and of a value a dead letter carries. Fewer for skipped records: they are not broken, and a
 #: newer broker may write many of them.
 KEPT_BYTES: Final = {"malformed": 64 << 10, "quarantined": 64 << 10, "skipped": 1 << 10}
+#: Kafka's names of the times inside records, by key type; all others are the time of a target assignment.
+_INSIDE: Final = {0: "commitTimestamp", 1: "commitTimestamp", 2: "currentStateTimestamp"}
 
 
 class PackedRows(NamedTuple):
@@ -61,13 +68,13 @@ class PackedRows(NamedTuple):
     counts: list[int]
 
 
-def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack(batches: Iterable[pa.RecordBatch], horizons: Horizons | None = None) -> Iterator[pa.RecordBatch]:
     """Packs records into rows of COUNTED_SCHEMA: one per group, Kafka partition and chunk.
 
     The batches have INPUT_COLUMNS (int32, int64, int64, binary, binary). Rows that cannot be used go to the
-    key ``x:`` + partition.
+    key ``x:`` + partition. ``horizons`` are the caught-up times beside the records, None where there are none.
     """
-    for keys, packed, counts in packed_rows(batches):
+    for keys, packed, counts in packed_rows(batches, horizons):
         columns = [
             pa.array(keys, pa.binary()),
             pa.array(packed, pa.binary()),
@@ -77,11 +84,11 @@ def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(columns, schema=COUNTED_SCHEMA)
 
 
-def packed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[PackedRows]:
+def packed_rows(batches: Iterable[pa.RecordBatch], horizons: Horizons | None = None) -> Iterator[PackedRows]:
     """The same as plain lists, for callers that do not use Arrow."""
     keep_freed_memory()
     for table in _chunks(batches):
-        yield _packed_rows(_Chunk.of(table))
+        yield _packed_rows(_Chunk.of(table), horizons or Horizons())
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -160,34 +167,30 @@ def _one_array(column: pa.ChunkedArray) -> pa.LargeBinaryArray:
     return pa.concat_arrays(column.cast(pa.large_binary()).chunks)
 
 
-def _packed_rows(chunk: _Chunk) -> PackedRows:
+def _packed_rows(chunk: _Chunk, horizons: Horizons) -> PackedRows:
     is_offset_commit = chunk.keys.is_offset_commit[chunk.key_index]
     commits = decode_regular(chunk.values, is_offset_commit & ~chunk.values.is_null)
-    records, bad = _other_rows(chunk, commits)
+    records, unusable, partial = _other_rows(chunk, commits)
     streams, stream = _streams(chunk)
     cuts = np.zeros(len(stream), bool)
     cuts[list(records)] = True
+    applied = commits.is_commit | cuts
+    stretches = Stretches(chunk.partition, chunk.offset, _ends(chunk.partition))
+    times = record_times.check(chunk.timestamp_ms, commits.commit_timestamp_ms, stretches, horizons)
+    bad = _bad_records(chunk, unusable, partial, times, applied)
+    times = record_times.settle(times, applied, stream, stretches)
+    if times.cuts is not None:
+        cuts |= times.cuts
+        commits = replace(commits, commit_timestamp_ms=times.inside_ms)
     items: defaultdict[int, list[tuple[int, PackedItem]]] = defaultdict(list)
-    for row, record in records.items():
-        items[int(stream[row])].append((record.offset, record))
-    rows = ChunkRows(chunk.offset, chunk.timestamp_ms, stream, chunk.keys.slot[chunk.key_index], cuts)
+    for row, (raw_key, raw_value) in records.items():
+        offset = int(chunk.offset[row])
+        record = PackedRecord(offset, int(times.record_ms[row]), raw_key, raw_value)
+        items[int(stream[row])].append((offset, record))
+    rows = ChunkRows(chunk.offset, times.record_ms, stream, chunk.keys.slot[chunk.key_index], cuts)
     for run in fold(commits, rows, chunk.keys):
         items[run.stream].append((run.packed.extent.first_offset, run.packed))
-
-    ends = _ends(chunk.partition)
-    seen_to = dict(zip(chunk.partition[ends].tolist(), chunk.offset[ends].tolist(), strict=True))
-    keys: list[bytes] = []
-    packed: list[bytes] = []
-    for of_stream, pairs in items.items():
-        group, partition = streams[of_stream]
-        pairs.sort(key=lambda pair: pair[0])
-        keys.append(GROUP_TAG + chunk.keys.groups[group].encode())
-        packed.append(to_wire(PackedGroup(partition, seen_to[partition], [item for _, item in pairs])))
-    for partition, bad_records in bad.items():
-        keys.append(BAD_RECORDS_TAG + str(partition).encode())
-        packed.append(to_wire(bad_records))
-    add_clock_row(keys, packed, chunk.partition[ends], chunk.offset[ends], chunk.timestamp_ms[ends])
-    return PackedRows(keys, packed, count_types(chunk.keys.raw, chunk.key_index))
+    return _tagged(chunk, streams, items, bad, horizons)
 
 
 def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
@@ -207,74 +210,120 @@ def _streams(chunk: _Chunk) -> tuple[list[tuple[int, int]], Ints]:
     return [divmod(name, width) for name in named.tolist()], np.where(group < 0, -1, stream)[place]
 
 
+def _tagged(
+    chunk: _Chunk,
+    streams: Sequence[tuple[int, int]],
+    items: Mapping[int, list[tuple[int, PackedItem]]],
+    bad: Mapping[int, list[BadRecordBytes]],
+    horizons: Horizons,
+) -> PackedRows:
+    ends = _ends(chunk.partition)
+    seen_to = dict(zip(chunk.partition[ends].tolist(), chunk.offset[ends].tolist(), strict=True))
+    keys: list[bytes] = []
+    packed: list[bytes] = []
+    for of_stream, pairs in items.items():
+        group, partition = streams[of_stream]
+        pairs.sort(key=lambda pair: pair[0])
+        first_offset, first = pairs[0]
+        # Only for a group that has no time yet.
+        caught_up_ms = horizons.first_ms(partition, first_offset) if first.first_ms < 0 else 0
+        keys.append(GROUP_TAG + chunk.keys.groups[group].encode())
+        packed.append(
+            to_wire(PackedGroup(partition, seen_to[partition], [item for _, item in pairs], caught_up_ms))
+        )
+    for partition, bad_records in bad.items():
+        keys.append(BAD_RECORDS_TAG + str(partition).encode())
+        packed.append(to_wire(bad_records))
+    add_clock_row(keys, packed, chunk.partition[ends], chunk.offset[ends], chunk.timestamp_ms[ends])
+    return PackedRows(keys, packed, count_types(chunk.keys.raw, chunk.key_index))
+
+
+class _Unusable(NamedTuple):
+    """A record that could not be decoded."""
+
+    row: int
+    group: str | None
+    outcome: Skipped | Malformed
+
+
+class _Partial(NamedTuple):
+    """A record that is applied without some of its values."""
+
+    row: int
+    key: Key
+    version: int
+    without: LeftOut
+
+
 def _other_rows(
     chunk: _Chunk, commits: CommitColumns
-) -> tuple[dict[int, PackedRecord], dict[int, list[BadRecordBytes]]]:
-    """(records by row, bad records by partition) of the rows that are not regular commits.
+) -> tuple[dict[int, tuple[bytes, bytes | None]], list[_Unusable], list[_Partial]]:
+    """(key and value by row, unusable and partial records) of the rows that are not regular commits.
 
-    Commits that the scalar decoder can read are added to ``commits``.
+    Commits that the scalar decoder can read are added to ``commits``, and the times inside other records.
     """
-    records: dict[int, PackedRecord] = {}
-    bad: defaultdict[int, list[BadRecordBytes]] = defaultdict(list)
+    records: dict[int, tuple[bytes, bytes | None]] = {}
+    unusable: list[_Unusable] = []
+    partial: list[_Partial] = []
     for row in np.flatnonzero(~commits.is_commit).tolist():
         place = int(chunk.key_index[row])
-        offset, timestamp_ms = int(chunk.offset[row]), int(chunk.timestamp_ms[row])
         raw_key, raw_value = chunk.keys.raw.at(place), chunk.values.at(row)
         if raw_key is not None and raw_value is None and place not in chunk.keys.odd:
             # The tombstone of a commit; there are many when offsets expire.
-            records[row] = PackedRecord(offset, timestamp_ms, raw_key, None)
+            records[row] = raw_key, None
             continue
         key = chunk.keys.key(place)
         group, outcome = (
             (None, key) if isinstance(key, Skipped | Malformed) else (key.group, decode_value(key, raw_value))
         )
         if isinstance(outcome, Skipped | Malformed):
-            partition = int(chunk.partition[row])
-            at = partition, offset, timestamp_ms
-            bad[partition].append(_bad_record(at, group, outcome, raw_key, raw_value))
+            unusable.append(_Unusable(row, group, outcome))
         elif isinstance(outcome, OffsetCommitValue):
             commits.put(row, outcome)
         else:
             assert raw_key is not None
             assert not isinstance(key, Skipped | Malformed)
-            records[row] = PackedRecord(offset, timestamp_ms, raw_key, raw_value)
-            if outcome is not None and (part := left_out(outcome)) is not None:
-                at = int(chunk.partition[row]), offset, timestamp_ms
-                bad[at[0]].append(_partial_record(at, key, outcome, part))
-    return records, bad
+            records[row] = raw_key, raw_value
+            commits.commit_timestamp_ms[row] = _inside_ms(outcome)
+            if outcome is not None and (without := left_out(outcome)) is not None:
+                partial.append(_Partial(row, key, outcome.version, without))
+    return records, unusable, partial
 
 
-def _partial_record(at: tuple[int, int, int], key: Key, value: Value, part: LeftOut) -> BadRecordBytes:
-    """The report of a record that is applied without some of its values."""
-    partition, offset, timestamp_ms = at
-    record = BadRecord(
-        partition=partition,
-        offset=offset,
-        timestamp_ms=timestamp_ms,
-        group=key.group,
-        kind="partial",
-        key_type=key.KEY_TYPE,
-        version=value.version,
-        field=part.field,
-        byte_position=None,
-        reason=f"{part.what}; all other values are applied",
-    )
-    return BadRecordBytes.of(record, None, None, 0)
+def _inside_ms(value: Value | None) -> int:
+    """The time inside a group's record; 0 for none."""
+    at_ms: int = getattr(value, "current_state_timestamp_ms", getattr(value, "assignment_timestamp_ms", 0))
+    return 0 if at_ms == NO_TIMESTAMP else at_ms
+
+
+def _bad_records(
+    chunk: _Chunk,
+    unusable: Iterable[_Unusable],
+    partial: Iterable[_Partial],
+    times: RecordTimes,
+    applied: Flags,
+) -> dict[int, list[BadRecordBytes]]:
+    """By partition: the unusable records, and those of which a value or a time cannot be."""
+    bad: defaultdict[int, list[BadRecordBytes]] = defaultdict(list)
+    for row, group, outcome in unusable:
+        record = _bad_record(chunk, row, group, outcome, times)
+        key, value = chunk.keys.raw.at(int(chunk.key_index[row])), chunk.values.at(row)
+        bad[record.partition].append(BadRecordBytes.of(record, key, value, KEPT_BYTES[record.kind]))
+    corrected = [_undated_record(chunk, *one, times) for one in times.undated(applied, chunk.partition)]
+    for record in (*corrected, *(_partial_record(chunk, one, times) for one in partial)):
+        # It is applied: there is no dead letter that needs its bytes.
+        bad[record.partition].append(BadRecordBytes.of(record, None, None, 0))
+    return bad
 
 
 def _bad_record(
-    at: tuple[int, int, int],
-    group: str | None,
-    outcome: Skipped | Malformed,
-    key: bytes | None,
-    value: bytes | None,
-) -> BadRecordBytes:
-    partition, offset, timestamp_ms = at
+    chunk: _Chunk, row: int, group: str | None, outcome: Skipped | Malformed, times: RecordTimes
+) -> BadRecord:
     malformed = outcome if isinstance(outcome, Malformed) else None
-    record = BadRecord(
-        partition=partition,
-        offset=offset,
-        timestamp_ms=timestamp_ms,
+    return BadRecord(
+        partition=int(chunk.partition[row]),
+        offset=int(chunk.offset[row]),
+        timestamp_ms=int(chunk.timestamp_ms[row]),
         group=group,
         kind="malformed" if malformed else "skipped",
         key_type=outcome.key_type,
@@ -282,5 +331,52 @@ def _bad_record(
         field=malformed.field if malformed else None,
         byte_position=malformed.at if malformed else None,
         reason=outcome.reason,
+        read_ms=times.read_ms(row),
     )
-    return BadRecordBytes.of(record, key, value, KEPT_BYTES[record.kind])
+
+
+def _partial_record(chunk: _Chunk, one: _Partial, times: RecordTimes) -> BadRecord:
+    return BadRecord(
+        partition=int(chunk.partition[one.row]),
+        offset=int(chunk.offset[one.row]),
+        timestamp_ms=int(chunk.timestamp_ms[one.row]),
+        group=one.key.group,
+        kind="partial",
+        key_type=one.key.KEY_TYPE,
+        version=one.version,
+        field=one.without.field,
+        byte_position=None,
+        reason=f"{one.without.what}; all other values are applied",
+        read_ms=times.read_ms(one.row),
+    )
+
+
+def _undated_record(chunk: _Chunk, row: int, others: int, times: RecordTimes) -> BadRecord:
+    """A record that is applied with another time than its own."""
+    key = chunk.keys.key(int(chunk.key_index[row]))
+    assert not isinstance(key, Skipped | Malformed)
+    caught_up_ms = int(times.caught_up_ms[row])
+    record_ms, inside_ms = int(chunk.timestamp_ms[row]), int(times.inside_ms[row])
+    if times.bad_record[row]:
+        field, at_ms, instead = "timestamp", record_ms, "the time of the group's record before it"
+    else:
+        field, at_ms, instead = (
+            _INSIDE.get(key.KEY_TYPE, "assignmentTimestamp"),
+            inside_ms,
+            "its record's time",
+        )
+    why = plausible_times.implausible(at_ms, caught_up_ms)
+    return BadRecord(
+        partition=int(chunk.partition[row]),
+        offset=int(chunk.offset[row]),
+        timestamp_ms=record_ms,
+        group=key.group,
+        kind="timestamp",
+        key_type=key.KEY_TYPE,
+        version=None,
+        field=field,
+        byte_position=None,
+        reason=f"timestamp {at_ms} {why}; the record was applied with {instead}",
+        read_ms=times.read_ms(row),
+        others=others,
+    )

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import IO, Final, NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,9 +23,13 @@ from groupreplay.state import Context, Group
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.group_events import GroupQuarantined
 from groupreplay.state.output.envelope import event_type
+from groupreplay.state.plausible_times import UNKNOWN_MS
+from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance
+from groupreplay.streaming.engine.binary_columns import numbers
+from groupreplay.streaming.engine.horizons import Horizons
 from groupreplay.streaming.engine.pack import INPUT_COLUMNS as RECORD_COLUMNS
 from groupreplay.streaming.engine.pack import packed_rows
 from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
@@ -34,6 +39,7 @@ from groupreplay.streaming.kafka.topic_reader import Rows
 _SPILL_BYTES: Final = 64 * 1024 * 1024
 _QUARANTINED: Final = event_type(GroupQuarantined.NAME)
 _SEPARATOR: Final = b"\0"
+_PLACED: Final = ("partition", "offset", "timestamp")
 
 
 class Replay:
@@ -59,6 +65,7 @@ class Replay:
         self._until_ms = until_ms
         self._only = None if groups is None else {GROUP_TAG + group.encode() for group in groups}
         self.latest_ms = 0 if now_ms is None else now_ms
+        self._horizons = Horizons(self.latest_ms)
         self._blobs: dict[bytes, bytes] = {}
         self._deadlines: dict[bytes, int] = {}
         self._answers: dict[bytes, deque[_Answer]] = {}
@@ -66,14 +73,16 @@ class Replay:
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """All messages that the job would write for these rows. The end of the rows is the end of the log."""
         probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
-        answers = pack_probes(map(self._messages, rows.probes), probe_filter)
+        # All heartbeats are known before the first record is packed.
+        messages = self._horizons.reading(rows.probes, rows.cluster_id, rows.era)
+        answers = pack_probes(map(self._messages, messages), probe_filter)
         for key, blob in self._wanted((one["key"].to_pylist(), one["packed"].to_pylist()) for one in answers):
             if key.startswith(GROUP_TAG):
                 (probe,) = unpack_group([blob]).probes
                 self._answers.setdefault(key, deque()).append(_Answer(probe.taken_ms, blob))
             else:
                 yield from self._advance(key, [blob], now_ms=0)
-        records = packed_rows(map(self._columns, rows.batches))
+        records = packed_rows(map(self._columns, rows.batches), self._horizons)
         for key, blob in self._wanted((one.keys, one.packed) for one in records):
             yield from self._advance(key, [*self._answers_before(key, blob), blob], now_ms=0)
         now_ms = self.latest_ms + 1
@@ -101,31 +110,44 @@ class Replay:
     def _answers_before(self, key: bytes, records: bytes) -> list[bytes]:
         """The answers about a group up to the time of the last of these records.
 
-        Not all at once: of the answers that wait in a state, only the first and the last are kept.
+        Not all at once: of the answers that wait in a state, only the first and the last are kept. And not those after
+        the caught-up time, because a clock that is ahead must not be given the answers of a day.
         """
         answers = self._answers.get(key)
         if not answers:
             return []
-        last_ms = max(item.last_ms for item in unpack_group([records]).items)
+        last_ms = max(map(self._at_most_caught_up_ms, unpack_group([records]).items))
         before = list[bytes]()
         while answers and answers[0].taken_ms <= last_ms:
             before.append(answers.popleft().packed)
         return before
 
+    def _at_most_caught_up_ms(self, item: CommitRun | GroupRecord) -> int:
+        caught_up_ms = self._horizons.first_ms(item.partition, item.last_offset)
+        return min(item.last_ms, caught_up_ms) if caught_up_ms > UNKNOWN_MS else item.last_ms
+
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        kept = self._of_the_time(batch).select(["partition", "offset", "timestamp", "key", "value"])
-        return kept.rename_columns(list(RECORD_COLUMNS))
+        kept = self._of_the_time(batch)
+        if (pc.max(kept.column("timestamp")).as_py() or 0) > self.latest_ms:
+            partition, offset, times_ms = (numbers(kept.column(name)) for name in _PLACED)
+            for number in np.unique(partition).tolist():
+                mine = partition == number
+                latest_ms = self._horizons.latest_ms(number, offset[mine], times_ms[mine])
+                self.latest_ms = max(self.latest_ms, latest_ms)
+        return kept.select([*_PLACED, "key", "value"]).rename_columns(list(RECORD_COLUMNS))
 
     def _messages(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return self._of_the_time(batch).select(list(INPUT_COLUMNS))
+        kept = self._of_the_time(batch)
+        latest_ms = pc.max(kept.column("timestamp")).as_py() or 0
+        # A message has no caught-up time of its own.
+        self.latest_ms = max(self.latest_ms, min(latest_ms, self._horizons.last_limit_ms()))
+        return kept.select(list(INPUT_COLUMNS))
 
     def _of_the_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows up to the end of the log; updates ``latest_ms``."""
-        if self._until_ms is not None:
-            batch = batch.filter(pc.less_equal(batch.column("timestamp"), self._until_ms))
-        latest = pc.max(batch.column("timestamp")).as_py()
-        self.latest_ms = max(self.latest_ms, latest or 0)
-        return batch
+        """The rows up to the end of the log."""
+        if self._until_ms is None:
+            return batch
+        return batch.filter(pc.less_equal(batch.column("timestamp"), self._until_ms))
 
     def _advance(self, key: bytes, packed: list[bytes], *, now_ms: int) -> Iterator[OutputRow]:
         result = advance(

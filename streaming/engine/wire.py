@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
-from groupreplay.state.job.bad_records import BadRecord
+from groupreplay.state.job.bad_records import CORRECTED, BadRecord
 from groupreplay.state.job.observations import JobObservation, LogObservation
 from groupreplay.state.snapshot.commit_intervals import RHYTHM
 from groupreplay.state.snapshot.observations import (
@@ -45,6 +45,11 @@ class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
     topic_ids: dict[int, bytes]
     rhythm: bytes = b""
 
+    @property
+    def first_ms(self) -> int:
+        """The time of the first commit."""
+        return self.extent.first_ms
+
 
 class PackedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
     """A record that is not a commit with a value, with the bytes of the log."""
@@ -54,6 +59,11 @@ class PackedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1
     key: bytes
     value: bytes | None
 
+    @property
+    def first_ms(self) -> int:
+        """Its time."""
+        return self.timestamp_ms
+
 
 PackedItem: TypeAlias = PackedRun | PackedRecord
 
@@ -61,12 +71,14 @@ PackedItem: TypeAlias = PackedRun | PackedRecord
 class PackedGroup(msgspec.Struct, array_like=True, frozen=True, tag=0):
     """The records of one group in one chunk of one Kafka partition, in log order.
 
-    ``seen_to``: the last offset of that partition in the chunk, of any group.
+    ``seen_to``: the last offset of that partition in the chunk, of any group. ``caught_up_ms``: the caught-up time of
+    the first item, if the chunk has no time for it (``state.plausible_times``).
     """
 
     partition: int
     seen_to: int
     items: list[PackedItem]
+    caught_up_ms: int = 0
 
 
 class PackedProbe(msgspec.Struct, array_like=True, frozen=True, tag=1):
@@ -88,6 +100,11 @@ class BadRecordBytes(msgspec.Struct, array_like=True, frozen=True):
     value: bytes | None
     value_length: int | None
     value_sha256: str | None
+
+    @property
+    def is_dead_letter(self) -> bool:
+        """Whether it was not applied."""
+        return self.record.kind not in CORRECTED
 
     @classmethod
     def of(cls, record: BadRecord, key: bytes | None, value: bytes | None, kept: int) -> BadRecordBytes:
@@ -126,7 +143,12 @@ def unpack_group(packed: Iterable[bytes]) -> Observations:
     for group in groups:
         seen_to[group.partition] = max(group.seen_to, seen_to.get(group.partition, -1))
     # A group stays in one partition. In a log that contradicts this, the smaller offset is the safe one.
-    return Observations(items=items, seen_to=min(seen_to.values(), default=-1), probes=probes)
+    return Observations(
+        items=items,
+        seen_to=min(seen_to.values(), default=-1),
+        probes=probes,
+        caught_up_ms=max((group.caught_up_ms for group in groups), default=0),
+    )
 
 
 def packed_groups(packed: Iterable[bytes]) -> list[PackedGroup]:

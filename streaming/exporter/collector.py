@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from groupreplay import __version__
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.job.bad_records import CORRECTED
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.streaming.contract.job_document import JobDocument
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES
@@ -29,7 +30,7 @@ PHASES: Final = ("starting", "catching_up", "caught_up")
 #: The name of ``rebalance.stuck`` when it lasts longer than the protocol allows.
 WEDGED: Final = "rebalance.wedged"
 #: Kinds of records that cannot be used (``state.bad_records``).
-_BAD_KINDS: Final = ("malformed", "partial", "skipped")
+_BAD_KINDS: Final = ("malformed", "skipped")
 #: The least age at which a heartbeat is late, whatever the trigger: scrapes are not more frequent.
 _LEAST_TIMEOUT_SECONDS: Final = 10.0
 _LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
@@ -236,17 +237,22 @@ def _measure_counters(sheet: Sheet, snapshot: TopicsSnapshot, job: JobDocument) 
         sheet.add(f"{PREFIX_JOB}probes_left_out_total", count, cluster=cluster, reason=reason)
     for topic in ("events", "states", "dead_letters", "job"):
         sheet.add(f"{PREFIX_JOB}written_total", job.counters.get(topic, 0), cluster=cluster, topic=topic)
-    bad = Counter(dict.fromkeys(_BAD_KINDS, 0))
-    for counts in snapshot.bad_records.values():
-        for one in counts:
-            bad[one.kind] += one.records
-    for kind, count in bad.items():
-        sheet.add(f"{PREFIX_JOB}dead_letters_total", count, cluster=cluster, kind=kind)
+    _measure_bad_records(sheet, snapshot, cluster)
     for event in EVENTS:
         severity = event.SEVERITY.name if issubclass(event, Condition) else "INFO"
         sheet.add(f"{PREFIX_JOB}events_total", 0, cluster=cluster, event=event.NAME, severity=severity)
     for (name, severity), count in snapshot.today.events.items():
         sheet.add(f"{PREFIX_JOB}events_total", count, cluster=cluster, event=name, severity=severity)
+
+
+def _measure_bad_records(sheet: Sheet, snapshot: TopicsSnapshot, cluster: str) -> None:
+    bad = Counter[str](dict.fromkeys((*_BAD_KINDS, *CORRECTED), 0))
+    for counts in snapshot.bad_records.values():
+        for one in counts:
+            bad[one.kind] += one.records
+    for kind, count in bad.items():
+        name = "corrected_records_total" if kind in CORRECTED else "dead_letters_total"
+        sheet.add(PREFIX_JOB + name, count, cluster=cluster, kind=kind)
 
 
 def _cluster(snapshot: TopicsSnapshot) -> str:

@@ -118,8 +118,13 @@ METERS: Final = (
     _of_job("written_total", "Messages written since the start of the job's process, by topic.", "topic"),
     _of_job(
         "dead_letters_total",
-        "Records that could not be used, ever: malformed, of an unknown type or version, or applied without values "
-        "that cannot be (`partial`).",
+        "Records that could not be used, ever: malformed, or of an unknown type or version.",
+        "kind",
+    ),
+    _of_job(
+        "corrected_records_total",
+        "Records that were applied without values that cannot be (`partial`) or with another time than theirs "
+        "(`timestamp`), ever. They are no dead letters.",
         "kind",
     ),
     _of_job(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
+from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.inspection.active_conditions import conditions_text
 from groupreplay.streaming.inspection.groups import Description, time_cell
 from groupreplay.streaming.kafka.clients import TopicIdentity
@@ -84,6 +85,13 @@ def _worker(line: DescribeLine) -> str | None:
     return " ".join([worker["url"], f"offset {worker['config_offset']}", *parts])
 
 
+def _expiry(offset: Description) -> str | None:
+    """When it expires; ``never`` if the client that committed it has asked for that."""
+    if offset.get("expires_at_ms") is None and (offset.get("expire_timestamp_ms") or 0) > LATEST_MS:
+        return "never"
+    return time_cell(offset.get("expires_at_ms"))
+
+
 def _group(name: str, heading: str, *, verbose: bool | None = None) -> Column:
     return Column(heading, lambda line: line.group[name], verbose)
 
@@ -111,7 +119,7 @@ _TARGET: Final = Column("TARGET-ASSIGNMENT", lambda line: _partitions(line.membe
 _MEMBER_STATE: Final = _member("state", "MEMBER-STATE", verbose=True)
 _PARTITION: Final = (_GROUP, _offset("topic", "TOPIC"), _offset("partition", "PARTITION"))
 _LEADER_EPOCH: Final = _offset("leader_epoch", "LEADER-EPOCH", verbose=True)
-_EXPIRES: Final = Column("EXPIRES", lambda line: time_cell(line.offset.get("expires_at_ms")))
+_EXPIRES: Final = Column("EXPIRES", lambda line: _expiry(line.offset))
 _IF_LOST: Final = (
     _offset("earliest_replays", "EARLIEST-REPLAYS", verbose=True),
     _offset("latest_skips", "LATEST-SKIPS", verbose=True),

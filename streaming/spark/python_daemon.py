@@ -15,8 +15,10 @@ import pandas as pd  # noqa: F401
 import pyarrow.compute  # noqa: F401
 from pyspark.daemon import manager
 
-from groupreplay.streaming.engine import pack  # noqa: F401
-from groupreplay.streaming.spark import group_worker
+from groupreplay.streaming.spark import (
+    group_worker,
+    log_task,  # noqa: F401
+)
 
 
 def main() -> None:

@@ -11,9 +11,9 @@ from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import COUNTS, ProbeFilter, pack_probes
 from groupreplay.streaming.engine.record_counts import summed
+from groupreplay.streaming.spark.log_task import pack_log
 from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, step
 from groupreplay.streaming.spark.source import TopicPlan, log_records, probe_records
 
@@ -56,7 +56,7 @@ def output_rows(
         log_records(spark, log, max_offsets_per_trigger)
         # Fifty tasks would start Python fifty times; here each task packs several partitions in turn.
         .coalesce(spark.sparkContext.defaultParallelism)
-        .mapInArrow(pack, COUNTED_SCHEMA)
+        .mapInArrow(partial(pack_log, clock_correction_ms=job.context.clock_correction_ms), COUNTED_SCHEMA)
         .observe(OBSERVED_READ, *summed(RECORD_COUNTS))
         .drop(RECORD_COUNTS)
         .unionByName(

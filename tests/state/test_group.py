@@ -196,6 +196,25 @@ def test_a_group_of_a_newer_kind_is_not_taken_for_a_simple_one() -> None:
     check(group.describe(), type="consumer", simple=False, state="Empty")
 
 
+@pytest.mark.parametrize(("known", "expected_ms"), [(True, 1_000), (False, 70_000)])
+def test_records_without_a_time(known: bool, expected_ms: int) -> None:
+    """They have the time of the record before them; the first of a group has the time by which it was read."""
+    wrong = [
+        commit("t", 0, 5, at=-1, commit_at=-2),
+        generation(1, member("a", [0]), at=-1, since=2**60),
+        commit("t", 0, 6, at=-1, commit_at=3_000),
+    ]
+    before = [asked_for(at=1_000)] if known else []
+    group = Group(GROUP, CONTEXT)
+    for raw in placed([*before, *wrong], step=1):
+        group.apply(replace(observed([raw]), caught_up_ms=70_000), 0)
+        group = Group.from_snapshot(GROUP, CONTEXT, group.snapshot())
+    assert group.take_document() is not None
+    shown = group.describe()
+    assert (shown["since_ms"], shown["offsets"][0]["commit_timestamp_ms"]) == (expected_ms, 3_000)
+    assert group._snapshot.log.clock_ms == group._snapshot.log.last_timestamp_ms == expected_ms
+
+
 def test_a_record_centuries_ahead_does_not_hold_up_the_call() -> None:
     """Deadlines of the time between are evaluated a bounded number of times, then once at its end."""
     group = Group("g", replace(CONTEXT, retention_ms=86_400_000))

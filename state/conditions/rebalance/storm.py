@@ -103,7 +103,8 @@ class RebalanceStormDetector(GroupDetector):
         if not all(self._too_many(marks, view.now_ms - number * self.window_ms) for number in windows):
             return False
         span_ms = self.windows * self.window_ms
-        rounds = span_ms // view.snapshot.probes.interval_ms if view.context.probing else 0
+        # An interval of 0 is what anybody may write to the probes topic.
+        rounds = span_ms // max(1, view.snapshot.probes.interval_ms) if view.context.probing else 0
         habits = view.snapshot.slot_history
         if rounds and habits and 2 * unsettled(habits, view.now_ms - span_ms) > rounds:
             return True

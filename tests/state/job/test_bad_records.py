@@ -100,3 +100,26 @@ def test_an_unreadable_snapshot_is_refused() -> None:
     """A state of another release is an error that names the version, never an empty state."""
     with pytest.raises(SnapshotError, match="version 9"):
         BadRecords.from_snapshot(3, CONTEXT, b"\x09rest")
+
+
+def test_a_timestamp_that_cannot_be() -> None:
+    """It is counted apart, with those that it stands for; the event has the time by which it was read."""
+    records = BadRecords(3, CONTEXT)
+    wrong = {"timestamp_ms": 2**60, "kind": "timestamp", "field": "timestamp"}
+    first, second = (bad(at, **wrong, read_ms=at * 50_000, others=9) for at in (1, 2))
+    third = bad(3, **wrong, read_ms=150_000)
+    events = records.apply([first, second, third])
+    assert said(events) == [(RecordMalformed, 1, 0), (RecordMalformed, 3, 19)]
+    assert [(event.time_ms, event.cause and event.cause.timestamp_ms) for event in events] == [
+        (50_000, 50_000),
+        (150_000, 150_000),
+    ]
+    assert records.counts() == [{"kind": "timestamp", "key_type": 1, "records": 21}]
+
+
+def test_records_without_any_time_are_said_once() -> None:
+    """Without a heartbeat beside it a record with a wrong time has none: alternating ones must not be said each."""
+    records = BadRecords(3, CONTEXT)
+    undated = [bad(at, 2**60, kind="malformed", read_ms=0) for at in (1, 3, 5)]
+    dated = [bad(at, 10_000_000 + at) for at in (0, 2, 4)]
+    assert said(records.apply([*undated, *dated])) == [(RecordMalformed, 0, 0)]

@@ -55,6 +55,14 @@ def second_join(at: int = 5_000) -> list:  # type: ignore[type-arg]
     ]
 
 
+def test_a_duration_is_not_below_zero() -> None:
+    """The clock of the coordinator went back by less than a minute, which sets no clock back."""
+    history = [*first_join(), *second_join()]
+    last = [replace(one, at=one.at - 30_000) if one.at == 5_500 else one for one in history]
+    later = [replace(one, at=one.at + 60_000) for one in last]
+    check([one for one in facts(replay(later)[1]) if hasattr(one, "duration_ms")][-1], duration_ms=0)
+
+
 def test_a_second_join_takes_as_long_as_it_takes() -> None:
     """Started when the epoch rose, completed when the last member is reconciled; one partition moved."""
     _, events = replay([*first_join(), *second_join()])

@@ -138,9 +138,38 @@ def test_as_the_coordinator_decides(
         assert decided == ([False, False] if deadline is None else [False, True])
 
 
-@pytest.mark.parametrize(("since", "expected"), [(1_000, 1_500), (-1, 550)])
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (4_102_444_800_000, 4_102_444_800_000),
+        (4_102_444_800_001, None),
+        (2**62, None),
+        (2**63 - 1, None),
+        (-1, 550),
+        (-2, 550),
+        (-(2**63), 550),
+    ],
+)
+def test_an_expiry_of_its_own_far_ahead(own: int, expected: int | None) -> None:
+    """After the year 2100 it means never; below zero there is none."""
+    raw = builders.commit("t", 0, 5, at=50, version=1, expire_timestamp_ms=own)
+    offsets = Offsets()
+    for run in builders.observed(builders.placed([raw])).items:
+        offsets.apply(run)  # type: ignore[arg-type]
+    assert due(GroupState(), offsets) == {("t", 0): expected}
+
+
+@pytest.mark.parametrize("retention_ms", [2**62, 2**63 - 1, 10**30])
+def test_a_retention_beyond_all_bounds(retention_ms: int) -> None:
+    """Sums do not overflow: the deadline is in another age."""
+    offsets = table({("t", 0): (2_000, -1)})
+    (at_ms,) = retention.deadlines(GroupState(), offsets, retention_ms).tolist()
+    assert retention.first_deadline(GroupState(), offsets, retention_ms) == at_ms == 2_000 + 2**60
+
+
+@pytest.mark.parametrize(("since", "expected"), [(1_000, 1_500), (-1, 550), (-9, 550), (2**60, 1_510)])
 def test_an_empty_group_whose_record_tells_since_when(since: int, expected: int) -> None:
-    """Records of versions 0 and 1 do not: then each offset's own commit counts."""
+    """Records of versions 0 and 1 do not: then each offset's own commit counts. It is not later than the record."""
     snapshot = GroupSnapshot()
     value = builders.generation(2, at=1_010, since=since).value
     apply_value(snapshot, value, Offsets(), _silent())

@@ -283,6 +283,19 @@ def test_bad_records_become_dead_letters_events_and_counters() -> None:
     assert (again.rows, again.changed, again.blob) == ([], False, result.blob)
 
 
+def test_a_record_with_a_wrong_time_is_no_dead_letter() -> None:
+    """It was applied: it is an event and counted."""
+    blobs = packed_by_key(log([commit("g", commit_timestamp_ms=2**60), commit("g", commit_timestamp_ms=-9)]))
+    result = advance(b"x:0", None, blobs[b"x:0"], now_ms=0, recorded_ms=1, context=CONTEXT)
+    assert [row.output for row in result.rows] == [Output.EVENTS, Output.JOB]
+    counted = json.loads(result.rows[-1].value or b"")["bad_records"]
+    assert counted == [{"kind": "timestamp", "key_type": 1, "records": 2}]
+    group = advance(b"g:g", None, blobs[b"g:g"], now_ms=0, recorded_ms=1, context=CONTEXT)
+    assert group.blob is not None
+    (offset,) = Group.from_snapshot("g", CONTEXT, group.blob).describe()["offsets"]
+    assert (offset["commit_timestamp_ms"], offset["log_offset"]) == (1_000, 1)
+
+
 def test_recorded_time_is_the_clock_or_the_event() -> None:
     """``run`` records the time of emission, ``replay`` the time of the event, to print the same output twice."""
     blobs = packed([generation("g")])[b"g:g"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,12 @@ from groupreplay.state.job.left_out import left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, GroupRecord
 from groupreplay.streaming.engine import pack as pack_module
-from groupreplay.streaming.engine.key_columns import usable_key
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group, unpack_job
 from support.histories.builders import rhythm_of
 from support.histories.raw_records import Raw, batches, commit, commit_key, generation, log, random_log
 from support.job.packed import packed_by_key
+from support.tools.plain_times import dated_records, limit_of
 
 
 def plain(item: GroupRecord | CommitRun) -> Any:
@@ -52,13 +53,11 @@ def plain(item: GroupRecord | CommitRun) -> Any:
     }
 
 
-def folded_slowly(rows: list[Raw]) -> tuple[dict[str, list[Any]], list[BadRecord]]:
+def folded_slowly(rows: list[Raw], caught_up_ms: int = 0) -> tuple[dict[str, list[Any]], list[BadRecord]]:
     """(observations by group, bad records) as ``pack`` must give them for one chunk of one partition."""
     groups: defaultdict[str, list[Any]] = defaultdict(list)
-    bad = []
-    for raw in rows:
-        key = usable_key(raw.key)
-        value = key if isinstance(key, Skipped | Malformed) else decode_value(key, raw.value)
+    dated, bad = dated_records(rows, caught_up_ms)
+    for raw, key, value, cut in dated:
         if isinstance(value, Skipped | Malformed):
             malformed = isinstance(value, Malformed)
             bad.append(
@@ -73,6 +72,7 @@ def folded_slowly(rows: list[Raw]) -> tuple[dict[str, list[Any]], list[BadRecord
                     field=value.field if malformed else None,
                     byte_position=value.at if malformed else None,
                     reason=value.reason,
+                    read_ms=None if 0 <= raw.timestamp_ms <= limit_of(caught_up_ms) else caught_up_ms,
                 )
             )
             continue
@@ -104,7 +104,7 @@ def folded_slowly(rows: list[Raw]) -> tuple[dict[str, list[Any]], list[BadRecord
                 )
             )
             continue
-        if not items or isinstance(items[-1], GroupRecord):
+        if not items or isinstance(items[-1], GroupRecord) or cut:
             parts: dict[str, Any] = {"rows": {}, "decreases": [], "topic_ids": {}, "gaps": [], "repeats": []}
             items.append({"partition": raw.partition, **parts})
         add_commit(items[-1], raw, key, value)
@@ -113,7 +113,7 @@ def folded_slowly(rows: list[Raw]) -> tuple[dict[str, list[Any]], list[BadRecord
             if isinstance(item, dict):
                 item["rows"] = list(item["rows"].values())
                 item["rhythm"] = rhythm_of(item.pop("gaps"), item.pop("repeats")).tobytes()
-    return dict(groups), bad
+    return dict(groups), sorted(bad, key=lambda one: one.offset)
 
 
 def add_commit(run: dict[str, Any], raw: Raw, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
@@ -182,6 +182,20 @@ def test_pack_equals_the_scalar_fold(seed: int) -> None:
     agree(random_log(seed, 2_000, partition=seed % 3))
 
 
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("caught_up_ms", [0, 2_000_000_000_000])
+def test_pack_equals_the_scalar_fold_whatever_the_times(seed: int, caught_up_ms: int) -> None:
+    """Records without a time, with times that cannot be, and with times that go back and forth."""
+    random = Random(seed)
+    share = random.choice((0.01, 0.3, 0.9))
+    wild = (-(2**63), -2, -1, -1, 0, 500_000, 2_000_050_000_000, 2_000_100_000_000, 2**42, 2**62, 2**63 - 1)
+    rows = [
+        one._replace(timestamp_ms=random.choice(wild) if random.random() < share else one.timestamp_ms)
+        for one in random_log(seed, 400, partition=seed % 3)
+    ]
+    agree(rows, caught_up_ms)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1_000, 1_040))
 def test_pack_equals_the_scalar_fold_of_a_million_records(seed: int) -> None:
@@ -189,10 +203,10 @@ def test_pack_equals_the_scalar_fold_of_a_million_records(seed: int) -> None:
     agree(random_log(seed, 25_000, partition=seed % 3))
 
 
-def agree(rows: list[Raw]) -> None:
+def agree(rows: list[Raw], caught_up_ms: int = 0) -> None:
     """What ``pack`` makes of the rows of one partition is what the scalar decoder and a plain fold make."""
-    groups, bad = unpacked(packed_by_key(rows))
-    expected_groups, expected_bad = folded_slowly(rows)
+    groups, bad = unpacked(packed_by_key(rows, caught_up_ms=caught_up_ms))
+    expected_groups, expected_bad = folded_slowly(rows, caught_up_ms)
     assert groups == expected_groups
     assert bad == expected_bad
 
@@ -207,7 +221,7 @@ def test_random_records_reach_every_path() -> None:
     assert any(run["topic_ids"] for run in runs)
     assert any(isinstance(item, GroupRecord) and item.value is None for item in items)
     assert any(isinstance(item, GroupRecord) and item.value is not None for item in items)
-    assert {one.kind for one in bad} == {"malformed", "skipped"}
+    assert {one.kind for one in bad} == {"malformed", "skipped", "timestamp"}
     assert any(one.group is None for one in bad)
     assert any(one.group is not None for one in bad)
 

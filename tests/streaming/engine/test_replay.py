@@ -16,12 +16,13 @@ from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.probe_messages import HeartbeatMessage
 from groupreplay.streaming.engine import replay as replay_module
 from groupreplay.streaming.engine.pack import packed_rows
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.capture_file import read_captures
-from support.histories.builders import asked_for, commit, emptied, generation, gone, member
-from support.histories.raw_records import Raw
+from support.histories.builders import PARTITION, asked_for, commit, emptied, generation, gone, member
+from support.histories.raw_records import Raw, commit_key
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
 from support.job.probes import asked, beat, probes_batch, summed_up
 
@@ -223,6 +224,34 @@ def test_clocks_of_coordinators_in_a_replay(tmp_path: Path) -> None:
     assert [one for one in replayed(path) if one["type"] == "groupreplay.job.blind.v1"] == []
 
 
+def test_a_wrong_time_does_not_end_the_log(tmp_path: Path) -> None:
+    """Deadlines are those of the time up to which the log is known, not of a record or a message from another age."""
+    far = [Raw(PARTITION, 900, at_ms, commit_key("g", "far"), None) for at_ms in (2**62, 2**45)]
+    log = [*raw(LIFE[:4]), far[0], far[1]._replace(offset=901)]
+    driver = Replay(CONTEXT)
+    list(driver.feed(read_captures([write_capture(tmp_path / "a.parquet", log)])))
+    assert driver.latest_ms == 4_000
+    ends = HeartbeatMessage(
+        cluster_id=CLUSTER_ID,
+        era=ERA,
+        job_id="j",
+        run_id="r",
+        at_ms=9_000,
+        caught_up_ms=8_000,
+        offsets={PARTITION: 999},
+    )
+    late = asked("g", "Stable", at=4_000_000_000_000)
+    ahead = log[-1]._replace(timestamp_ms=80_000_000)
+    path = write_capture(tmp_path / "b.parquet", [*log[:-1], ahead], probes=probes_batch([ends, late]))
+    driver = Replay(CONTEXT)
+    list(driver.feed(read_captures([path])))
+    assert driver.latest_ms == 8_000 + 86_400_000
+    path = write_capture(tmp_path / "c.parquet", [*log[:-1], ahead], probes=probes_batch([ends]))
+    driver = Replay(CONTEXT)
+    list(driver.feed(read_captures([path])))
+    assert driver.latest_ms == 9_000
+
+
 def test_as_many_probes_as_there_are(tmp_path: Path) -> None:
     """A state holds some hundred that wait; a replay gives it each at its time, however long the capture is."""
     rounds = range(500)
@@ -251,10 +280,10 @@ def test_cut_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_capture(tmp_path / "a.parquet", rows())
     whole = replayed(path)
 
-    def one_by_one(batches: Any) -> Any:
+    def one_by_one(batches: Any, horizons: Any) -> Any:
         for batch in batches:
             for place in range(batch.num_rows):
-                yield from packed_rows(iter([batch.slice(place, 1)]))
+                yield from packed_rows(iter([batch.slice(place, 1)]), horizons)
 
     monkeypatch.setattr(replay_module, "packed_rows", one_by_one)
     assert replayed(path) == whole

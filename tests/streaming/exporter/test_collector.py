@@ -104,7 +104,8 @@ def test_the_job() -> None:
         "groupreplay_probes_left_out_total": {"unreadable": 0, "misdated": 0},
         "groupreplay_clock_off_seconds": {"": 1.5},
         "groupreplay_written_total": {"events": 0, "states": 0, "dead_letters": 0, "job": 0},
-        "groupreplay_dead_letters_total": {"malformed": 0, "partial": 0, "skipped": 0},
+        "groupreplay_dead_letters_total": {"malformed": 0, "skipped": 0},
+        "groupreplay_corrected_records_total": {"partial": 0, "timestamp": 0},
         "groupreplay_unmissed_expired_total": {"": 0},
         "groupreplay_quarantined_total": {"": 0},
         "groupreplay_state_rows": {"": 7},
@@ -266,12 +267,18 @@ def test_conditions_of_the_job() -> None:
 
 
 def test_records_that_could_not_be_used() -> None:
-    """Added up over the partitions, by kind."""
+    """Added up over the partitions, by kind; those with a wrong time were used and are no dead letters."""
     seen = snapshot()
     for partition, records in ((1, 4), (2, 5)):
-        tally = {"bad_records": [{"kind": "malformed", "key_type": None, "records": records}]}
+        counts = [
+            {"kind": "malformed", "key_type": None, "records": records},
+            {"kind": "timestamp", "key_type": 1, "records": 100 * records},
+        ]
+        tally = {"bad_records": counts}
         seen.take_job(f"\0__consumer_offsets-{partition}".encode(), msgspec.json.encode(tally))
-    assert samples(seen)["groupreplay_dead_letters_total"] == {"malformed": 9, "partial": 0, "skipped": 0}
+    measured = samples(seen)
+    assert measured["groupreplay_dead_letters_total"] == {"malformed": 9, "skipped": 0}
+    assert measured["groupreplay_corrected_records_total"] == {"partial": 0, "timestamp": 900}
 
 
 @pytest.mark.parametrize("state", [*STATES, "SomethingNew"])

@@ -209,6 +209,17 @@ def test_offsets_view(tmp_path: Path) -> None:
     assert [row["LEADER-EPOCH"] for row in long] == [3, None, None, None]
 
 
+def test_an_offset_that_was_committed_for_ever(tmp_path: Path) -> None:
+    """A client of an old protocol may ask for an expiry in another age; one that has expired is told by its time."""
+    history = [
+        commit("t", number, 1, at=AT, version=1, expire_timestamp_ms=own)
+        for number, own in enumerate((2**62, AT + 7, -1))
+    ]
+    groups = found(tmp_path, *history)
+    cells = [row["EXPIRES"] for row in shown(groups, DescribeView.OFFSETS) if row["GROUP"] == "g"]
+    assert cells == ["never", TIME.replace(".000Z", ".007Z"), WEEK_LATER]
+
+
 def test_kinds_side_by_side(tmp_path: Path) -> None:
     """One table for each of Kafka's tools; in one table every row has its cells under its own headings."""
     classic = stable(tmp_path)[:1]

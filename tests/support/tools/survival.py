@@ -18,6 +18,7 @@ from groupreplay.state.output.schemas import json_schemas
 from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.advance import advance
+from groupreplay.streaming.engine.horizons import Horizons
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.replay import Filter, events_in_order
@@ -55,7 +56,7 @@ class Survivor:
             packed: dict[bytes, list[bytes]] = {}
             tables = [
                 *pack_probes([probes_batch(batch.probes, first_offset=probe_offset)], PROBES),
-                *pack(batches(batch.log)),
+                *pack(batches(batch.log), Horizons(batch.caught_up_ms)),
             ]
             probe_offset += len(batch.probes)
             for table in tables:

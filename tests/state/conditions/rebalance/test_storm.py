@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import msgspec
 import pytest
 
 from groupreplay.state import Severity
@@ -103,5 +104,15 @@ def test_a_storm_in_which_probes_find_the_group_rebalancing() -> None:
     assert [event.severity for event in storms] == [Severity.WARN, Severity.ERROR, Severity.ERROR]
     few = [one for one in probes if one.taken_ms % 30_000 == 10_000]
     _, events = told(history, few, START + 5 * HOUR, PROBING)
+    storms = [event for event in events if event.fact.NAME == "rebalance.storm"]
+    assert [event.severity for event in storms] == [Severity.WARN, Severity.WARN]
+
+
+def test_a_prober_without_an_interval() -> None:
+    """Whoever may write to the probes topic may say that it asks every 0 ms."""
+    history = storm_for(40, commits=True)
+    seen = rounds(START + HOUR + 60_000, START + HOUR + 40 * MINUTE, "PreparingRebalance", "a", "b")
+    probes = [msgspec.structs.replace(one, interval_ms=0) for one in seen]
+    _, events = told(history, probes, START + 5 * HOUR, PROBING)
     storms = [event for event in events if event.fact.NAME == "rebalance.storm"]
     assert [event.severity for event in storms] == [Severity.WARN, Severity.WARN]
