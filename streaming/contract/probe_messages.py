@@ -11,11 +11,19 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from groupreplay.streaming.contract.message_decoder import MessageDecoder
 from groupreplay.streaming.contract.output import RESERVED
 
 #: A time beyond the year 2100 would let every deadline pass.
 Moment: TypeAlias = Annotated[int, Meta(ge=0, le=4_102_444_800_000)]
-Offset: TypeAlias = Annotated[int, Meta(ge=0)]
+Offset: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+#: Kafka's 32-bit numbers: ids of brokers, numbers of partitions.
+Number: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+#: Partitions of the offsets topic: the job looks at each of them, so a forged number must not be absurd.
+PartitionCount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000)]
+#: Larger ones would leave no room to add them up: the state holds 64 bits.
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+Duration: TypeAlias = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Rights: TypeAlias = Literal["ok", "missing", "unknown"]
 
 _LIMIT_BYTES: Final = 64 * 1024
@@ -42,13 +50,13 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     group_id: str
     taken_ms: Moment
     state: str
-    broker: int | None
+    broker: Number | None
     protocol_type: str | None
     protocol: str | None
     members: tuple[MemberAnswer, ...] = ()
     truncated: bool = False
-    interval_ms: int = 10_000
-    unseen_ms: int | None = None
+    interval_ms: Duration = 10_000
+    unseen_ms: Duration | None = None
 
 
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="round"):
@@ -61,11 +69,11 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
 
     cluster_id: str
     taken_ms: Moment
-    brokers: dict[int, str | None]
+    brokers: dict[Number, str | None]
     rights: Rights
-    partitions: dict[int, tuple[Offset, Offset]]
-    partition_count: int | None
-    groups: int
+    partitions: dict[Number, tuple[Offset, Offset]]
+    partition_count: PartitionCount | None
+    groups: Number
     job_id: str | None = None
 
 
@@ -84,17 +92,17 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     run_id: str
     at_ms: Moment
     caught_up_ms: Moment | None
-    offsets: dict[int, Offset]
-    unmissed_expired: int = 0
-    dead_letters: int = 0
-    quarantined: int = 0
+    offsets: dict[Number, Offset]
+    unmissed_expired: Count = 0
+    dead_letters: Count = 0
+    quarantined: Count = 0
     release: str = ""
     retries: bool = False
 
 
 ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage
 
-_decoder: Final = msgspec.json.Decoder(ProbeMessage)
+_decoder: Final = MessageDecoder[ProbeMessage](ProbeMessage)
 
 
 def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
@@ -110,11 +118,8 @@ def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
 
 def decode_message(key: bytes | None, value: bytes | None) -> ProbeMessage | None:
     """The inverse of ``encode_message``; None for messages of other programs."""
-    if key is None or value is None:
-        return None
-    try:
-        message = _decoder.decode(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    message = None if key is None else _decoder.decode(value)
+    if message is None:
         return None
     if isinstance(message, GroupAnswer):
         return message if key == message.group_id.encode("utf-8", "replace") else None
