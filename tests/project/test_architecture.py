@@ -69,7 +69,6 @@ DECODED_ELSEWHERE = {
     "streaming/engine/advance.py bytes.decode": "ids that `pack` has decoded",
     "streaming/engine/json_messages.py msgspec.convert": "counts of this process",
     "streaming/engine/quarantine.py bytes.decode": "ids that `pack` has decoded",
-    "streaming/engine/quarantine.py msgspec.msgpack.Decoder": "the state of this job",
     "streaming/engine/replay.py bytes.decode": "ids that `pack` has decoded",
     "streaming/engine/replay.py msgspec.json.Decoder": "events that this process has encoded or EventTopic checked",
     "streaming/engine/wire.py msgspec.msgpack.Decoder": "rows that `pack` has made",

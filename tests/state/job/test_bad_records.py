@@ -100,3 +100,19 @@ def test_an_unreadable_snapshot_is_refused() -> None:
     """A state of another release is an error that names the version, never an empty state."""
     with pytest.raises(SnapshotError, match="version 9"):
         BadRecords.from_snapshot(3, CONTEXT, b"\x09rest")
+
+
+def test_version_1_is_read() -> None:
+    """It has the same fields behind the version alone."""
+    records = BadRecords(3, CONTEXT)
+    records.apply([bad(0)])
+    blob = records.snapshot()
+    assert blob[:2] == b"\x03\x01"
+    assert BadRecords.from_snapshot(3, CONTEXT, b"\x01" + blob[2:]).snapshot() == blob
+
+
+@pytest.mark.parametrize("blob", [b"\x01\xff", b"\x03\x01\xff", b"\x03\x02\x90"])
+def test_a_damaged_snapshot_is_refused(blob: bytes) -> None:
+    """It is no reason to quarantine the key: the job ends with 5."""
+    with pytest.raises(SnapshotError):
+        BadRecords.from_snapshot(3, CONTEXT, blob)
