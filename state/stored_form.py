@@ -57,7 +57,7 @@ class StoredForm(Generic[_Stored]):
         """
         version, body = blob[0] if blob else None, memoryview(blob)[1:]
         try:
-            if version in self._older:
+            if version is not None and version in self._older:
                 return self._older[version](body)
             if version == self.version and body:
                 least, body = body[0], body[1:]

@@ -104,7 +104,7 @@ def set_aside(
     fact = GroupQuarantined(
         what=_what(key),
         error=note.error,
-        place=place,
+        raised_in=place,
         partition=partition,
         offset=offset,
         records=len(letters),

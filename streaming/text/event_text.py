@@ -182,10 +182,8 @@ def _quarantined(data: Data) -> str:
     offset = (
         "" if data.get("offset") is None else f" at partition {data.get('partition')} offset {data['offset']}"
     )
-    return (
-        f"{safe_text(str(data.get('error')))} in {safe_text(str(data.get('place')))}{offset}; nothing more is reported "
-        "about it until it is tried again (docs/operations.md)"
-    )
+    error, place = (safe_text(str(data.get(name))) for name in ("error", "raised_in"))
+    return f"{error} in {place}{offset}; nothing more is reported about it until it is tried again (docs/operations.md)"
 
 
 def _unknown_event(data: Data) -> str:

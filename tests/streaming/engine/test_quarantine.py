@@ -69,7 +69,7 @@ def test_the_group_is_set_aside() -> None:
     result = call(b"g:g", None, keys[b"g:g"])
     (event,) = bodies(result.rows, Output.EVENTS)
     data = event["data"]
-    assert re.fullmatch(r"state/group\.py:\d+ apply", data["place"])
+    assert re.fullmatch(r"state/group\.py:\d+ apply", data["raised_in"])
     shown = ("group_id", "what", "error", "partition", "offset", "records", "release", "history")
     assert {name: data[name] for name in shown} == {
         "group_id": "g",
