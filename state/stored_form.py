@@ -1,4 +1,6 @@
-"""The first bytes of everything that is stored: the version of its form, and which release may read it.
+"""The form of everything that is stored: its first bytes, and how long a text in it may be.
+
+The first bytes are the version of the form, and which release may read it.
 
 A positional array does not show that it has more fields than its reader knows: msgpack's readers ignore them, and would
 write the state back without them. So the second byte is the least *reader* that may read the state, a number that a
@@ -8,13 +10,29 @@ release raises whenever it adds something that must not get lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Final, Generic, TypeVar
 
 import msgspec
 
+#: Characters of a text that is longer in the log: metadata of an offset, names in the history of a slot.
+MOST_CHARACTERS: Final = 256
+_DIGEST_BYTES: Final = 8
+
 _Stored = TypeVar("_Stored")
 #: Damaged bytes: besides msgspec's own errors, text that is not UTF-8, and nesting deeper than Python's stack.
 _DAMAGE: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
+
+
+def bounded_text(text: str) -> str:
+    """A text as it is stored: cut to MOST_CHARACTERS, with an ellipsis and a hash of all of it at the end.
+
+    Clients choose it, and a group has many. With the hash, two texts that differ are never stored as the same one.
+    """
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{text[: MOST_CHARACTERS - 1 - len(digest)]}…{digest}"
 
 
 class SnapshotError(ValueError):

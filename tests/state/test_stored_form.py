@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from groupreplay.state.stored_form import SnapshotError, StoredForm
+from groupreplay.state.stored_form import SnapshotError, StoredForm, bounded_text
 
 
 class Number(msgspec.Struct, array_like=True):
@@ -74,3 +74,30 @@ def test_damaged_bytes(blob: bytes, what: str) -> None:
     """Missing bytes, other types, invalid UTF-8, deep nesting and bytes behind the end are one error."""
     with pytest.raises(SnapshotError, match=what):
         FORM.read(blob)
+
+
+@pytest.mark.parametrize("text", ["", "x", "x" * 256, "\U0001f600" * 256, "\ud800" * 256])
+def test_a_text_of_bounded_length_is_stored_as_it_is(text: str) -> None:
+    """Up to 256 characters, whatever they are."""
+    assert bounded_text(text) == text
+
+
+@pytest.mark.parametrize("char", ["x", "é", "\U0001f600", "\ud800"])
+def test_a_long_text_is_cut(char: str) -> None:
+    """To 256 characters, of which the end shows that something is missing; no character is cut in two."""
+    cut = bounded_text(char * 4_096)
+    assert (len(cut), cut[:239], cut[239]) == (256, char * 239, "…")
+    assert bounded_text(cut) == cut
+
+
+def test_different_texts_stay_different() -> None:
+    """Also those that differ only behind the cut, or where one looks as if it had been cut."""
+    texts = [
+        "x" * 4_096,
+        "x" * 4_095 + "y",
+        "x" * 4_095,
+        "x" * 256,
+        "x" * 257,
+        bounded_text("x" * 4_096) + "x",
+    ]
+    assert len({bounded_text(text) for text in texts}) == len(texts)
