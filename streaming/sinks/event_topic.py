@@ -5,6 +5,7 @@ Readers use assigned partitions only. A reader that joined a group would appear 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -93,16 +94,19 @@ class Repeats:
 
     def __init__(self) -> None:
         # Python's hash of a text has 64 bits and a key of this process: nobody can choose two ids with the same one.
-        self._seen: dict[int, None] = {}
+        self._seen: set[int] = set()
+        # A dict would keep the order, but finding its first entry takes longer with every one that was removed.
+        self._order: deque[int] = deque()
 
     def has(self, event_id: str) -> bool:
         """Whether this id was asked for before; remembers it."""
         hashed = hash(event_id)
         if hashed in self._seen:
             return True
-        self._seen[hashed] = None
-        if len(self._seen) > _REMEMBERED:
-            del self._seen[next(iter(self._seen))]
+        self._seen.add(hashed)
+        self._order.append(hashed)
+        if len(self._order) > _REMEMBERED:
+            self._seen.remove(self._order.popleft())
         return False
 
 

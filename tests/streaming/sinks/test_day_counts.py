@@ -7,6 +7,7 @@ import pytest
 
 from groupreplay.streaming.sinks import day_counts
 from groupreplay.streaming.sinks.day_counts import EVENTS, CountedEvent, Day, bound
+from groupreplay.streaming.sinks.event_topic import Repeats
 from support.job.sink_messages import counted, events, expired, stable, stuck
 
 
@@ -43,6 +44,15 @@ def test_a_crowd_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(5 <= size <= 10 for size in sizes), sizes
     assert today.forgotten == 300 - sum(sizes[:3])
     assert today.events["rebalance.completed", "INFO"] == 100
+
+
+def test_repeats_are_remembered_for_a_while() -> None:
+    """The latest 200 000 ids; an id costs the same, however many were forgotten before."""
+    repeats = Repeats()
+    assert not any(repeats.has(str(number)) for number in range(600_000))
+    assert repeats.has("599999")
+    assert repeats.has("400000")
+    assert not repeats.has("399999")
 
 
 def test_a_crowd_of_names() -> None:
