@@ -17,4 +17,4 @@ from groupreplay.state.snapshot.observations import (
     GroupRecord,
     Observations,
 )
-from groupreplay.state.snapshot.storage import SnapshotError
+from groupreplay.state.stored_form import SnapshotError

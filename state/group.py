@@ -337,6 +337,7 @@ class Group:
             self._context.policy.runbook,
             self._rules.severity_cap,
             self._rules.labels.get("runbook"),
+            self._context.redaction,
         )
 
     def _emit_updates(self, updates: Sequence[ConditionUpdate], report: Report) -> list[Event]:

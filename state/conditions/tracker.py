@@ -16,6 +16,7 @@ from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.detection import Detection
 from groupreplay.state.conditions.registry import KINDS
 from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
 
 #: Far more than any real group has; a hostile one must not fill the state.
@@ -37,10 +38,18 @@ def group_hash(group_id: str | None) -> str:
     return hashlib.sha256((group_id or "").encode()).hexdigest()[:16]
 
 
-def condition_id(group_id: str | None, found: Detection) -> str:
-    """Group hash, name, start and subject: the same from firing to resolved."""
-    subject = f"-{hashlib.sha256(found.subject.encode()).hexdigest()[:8]}" if found.subject else ""
-    return f"{group_hash(group_id)}-{found.kind.NAME}-{found.since_ms}{subject}"
+def condition_id(group_id: str | None, found: Detection, redaction: Redaction | None = None) -> str:
+    """Group hash, name, start and subject: the same from firing to resolved.
+
+    A subject may be the name of a member, so its hash is keyed when names are hidden.
+    """
+    if redaction is None:
+        subject = hashlib.sha256(found.subject.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    else:
+        subject = redaction.digest(found.subject, 4)
+    return f"{group_hash(group_id)}-{found.kind.NAME}-{found.since_ms}" + (
+        f"-{subject}" if found.subject else ""
+    )
 
 
 def runbook_section(name: str) -> str:
@@ -53,6 +62,7 @@ class ConditionTracker:
     """The conditions of one group, or of the job: ``active`` are those that were reported, by ``Detection.key``.
 
     ``runbook`` is the page with a section for each condition, ``own_runbook`` one page that the group has for all.
+    A condition keeps the id under which it was reported first, also when ``redaction`` has changed since.
     """
 
     group_id: str | None
@@ -60,6 +70,7 @@ class ConditionTracker:
     runbook: str
     severity_cap: Severity | None = None
     own_runbook: str | None = None
+    redaction: Redaction | None = None
 
     def update(
         self, detections: Sequence[Detection], evaluated: Collection[str], now_ms: int
@@ -102,7 +113,7 @@ class ConditionTracker:
     def _condition(self, found: Detection, known: ActiveCondition | None) -> Condition:
         condition = found.kind(
             status="firing",
-            condition_id=condition_id(self.group_id, found),
+            condition_id=condition_id(self.group_id, found, self.redaction),
             since_ms=found.since_ms,
             threshold_ms=found.threshold_ms,
             runbook=self.own_runbook or f"{self.runbook}#{runbook_section(found.kind.NAME)}",

@@ -10,6 +10,11 @@ _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 LIMIT = 256
 
 
+def is_safe(text: str) -> bool:
+    """Whether the text has no unsafe character; what ``safe_text`` returns has none."""
+    return text.isprintable() or not any(unicodedata.category(char) in _UNSAFE for char in text)
+
+
 def safe_text(text: str, limit: int | None = LIMIT) -> str:
     r"""The text with unsafe characters written as ``\u{1b}``, cut at ``limit`` characters with an ellipsis.
 

@@ -253,7 +253,7 @@ class GroupQuarantined(Fact):
     )
     what: Annotated[QuarantinedState, Meta(description="Whose state was set aside.")]
     error: Annotated[str, Meta(description="The class of the exception; never text of a record.")]
-    place: Annotated[str, Meta(description="Module, line and function that raised it.")]
+    raised_in: Annotated[str, Meta(description="Module, line and function that raised it.")]
     partition: Annotated[
         int | None, Meta(description="Partition of the record being applied; null: unknown.")
     ]

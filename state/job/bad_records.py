@@ -16,7 +16,7 @@ from groupreplay.state.events.event import Cause, Event
 from groupreplay.state.events.group_events import RecordFact, RecordMalformed, RecordSkipped
 from groupreplay.state.plausible_times import UNKNOWN_MS
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
-from groupreplay.state.snapshot.storage import SnapshotError
+from groupreplay.state.stored_form import StoredForm
 
 #: ``partial`` and ``timestamp``: a value in the record cannot be and is left out, or a time that cannot be is replaced.
 #: The rest is applied: the record is counted and reported, and is no dead letter. Records of a quarantined group could
@@ -34,7 +34,6 @@ _INTERVAL_MS: Final = 60_000
 #: Key types are 16 bits wide, and whoever may write to the topic chooses them. Types beyond this many share
 #: one tally.
 _TALLIES: Final = 64
-_SNAPSHOT_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +78,15 @@ class _Snapshot(msgspec.Struct, array_like=True):
     tallies: list[_Tally]
 
 
-_encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(_Snapshot)
+#: A field that is added to either struct raises ``reader``, unless an earlier release may lose it.
+FORM: Final = StoredForm[_Snapshot](
+    "bad records",
+    version=3,
+    reader=1,
+    kind=_Snapshot,
+    # The same fields, without the byte for the reader.
+    older={1: msgspec.msgpack.Decoder(_Snapshot).decode},
+)
 
 
 @dataclass(slots=True)
@@ -101,23 +107,17 @@ class BadRecords:
         """The inverse of ``snapshot``.
 
         Raises:
-            SnapshotError: the snapshot was written by another release.
+            SnapshotError: the snapshot was written by another release, or is damaged.
         """
-        if blob[:1] != bytes([_SNAPSHOT_VERSION]):
-            found = blob[0] if blob else None
-            raise SnapshotError(
-                f"bad records version {found}, this release reads version {_SNAPSHOT_VERSION}"
-            )
-        snapshot = _decoder.decode(blob[1:])
+        snapshot = FORM.read(blob)
         tallies = {(tally.kind, tally.key_type): tally for tally in snapshot.tallies}
         # A recreated topic counts its offsets from zero again.
         applied_to = snapshot.applied_to if snapshot.era == context.era else -1
         return cls(partition, context, applied_to, False, tallies)
 
     def snapshot(self) -> bytes:
-        """The state as bytes: a version and a msgpack body."""
-        body = _Snapshot(self.context.era, self.applied_to, list(self._tallies.values()))
-        return bytes([_SNAPSHOT_VERSION]) + _encoder.encode(body)
+        """The state as bytes."""
+        return FORM.write(_Snapshot(self.context.era, self.applied_to, list(self._tallies.values())))
 
     def fresh(self, records: Sequence[BadRecord]) -> list[BadRecord]:
         """The records not counted yet, in the order of the log."""

@@ -15,9 +15,8 @@ from groupreplay.state.job.observations import JobObservation, RoundObservation
 from groupreplay.state.job.quarantines import Quarantines
 from groupreplay.state.snapshot import version_1
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
-from groupreplay.state.snapshot.storage import SnapshotError
+from groupreplay.state.stored_form import StoredForm
 
-_VERSION: Final = 2
 #: A clock that is corrected by less is not one that was ahead.
 _STEP_BACK_MS: Final = 60_000
 
@@ -127,27 +126,7 @@ class JobState(msgspec.Struct, array_like=True):
             self.other_count_since_ms = None if same_count else self.other_count_since_ms or seen.taken_ms
 
 
-_encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(JobState)
-
-
-def write(state: JobState) -> bytes:
-    """A version byte and a msgpack body."""
-    return bytes([_VERSION]) + _encoder.encode(state)
-
-
-def read(blob: bytes) -> JobState:
-    """The inverse of ``write``, for version 1, too. Raises SnapshotError for other versions."""
-    version = blob[0] if blob else None
-    if version not in (_VERSION, version_1.VERSION):
-        found = "nothing" if version is None else version
-        raise SnapshotError(
-            f"job state version {found}, this release reads versions {version_1.VERSION} and {_VERSION}"
-        )
-    return _decoder.decode(blob[1:]) if version == _VERSION else _read_version_1(blob[1:])
-
-
-def _read_version_1(body: bytes) -> JobState:
+def _read_version_1(body: memoryview) -> JobState:
     """Version 1 differs in the keys of the active conditions; its first releases wrote fewer fields."""
     fields: list[Any] = msgspec.msgpack.decode(body, strict=False)
     place = JobState.__struct_fields__.index("active")
@@ -161,6 +140,30 @@ def _read_version_1(body: bytes) -> JobState:
 
 def _by(now_ms: int, since_ms: int | None) -> int | None:
     return now_ms if since_ms is not None and since_ms > now_ms + _STEP_BACK_MS else since_ms
+
+
+#: A field that is added to any struct of the state raises ``reader``, unless an earlier release may lose it.
+FORM: Final = StoredForm[JobState](
+    "job state",
+    version=3,
+    reader=1,
+    kind=JobState,
+    older={
+        version_1.VERSION: _read_version_1,
+        # The same fields, without the byte for the reader.
+        2: msgspec.msgpack.Decoder(JobState).decode,
+    },
+)
+
+
+def write(state: JobState) -> bytes:
+    """The present version."""
+    return FORM.write(state)
+
+
+def read(blob: bytes) -> JobState:
+    """The inverse of ``write``, for older versions, too. Raises SnapshotError for others and for damaged bytes."""
+    return FORM.read(blob)
 
 
 def _silences(former: dict[int, Silence], silent: Sequence[int], now_ms: int) -> dict[int, Silence]:

@@ -1,6 +1,7 @@
 """Redaction: names of machines and programs are replaced by a keyed hash in events, documents and Kafka's own JSON.
 
-The state is never redacted, because records and answers of brokers are matched by these names.
+What is made of such a name, like the id of a condition, is keyed, too: there are few hosts, so that all hashes without
+a secret can be tried out. The state is never redacted: records and answers of brokers are matched by these names.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ _PLACES: Final = frozenset({"place", "places"})
 FIELDS: Final[Mapping[str, frozenset[str]]] = {
     # Bytes and texts of the clients may contain hosts, too: those of Connect and Streams do.
     "hosts": frozenset(
-        {"client_host", "old_host", "new_host", "url", "clientHost", "host", "subscription", "metadata"}
+        {
+            *("client_host", "old_host", "new_host", "url", "clientHost", "host"),
+            *("subscription", "assignment", "metadata", "userData"),
+        }
     )
     | _PLACES,
     "client-id": frozenset({"client_id", "clientId"}) | _PLACES | _MEMBER_IDS,
@@ -60,8 +64,18 @@ class Redaction:
         """A hash instead of a text; an empty one stays empty."""
         if not text:
             return text
-        key = blake2b(self.key, digest_size=32).digest()
-        return MARK + blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).hexdigest()
+        return (
+            MARK + blake2b(text.encode("utf-8", "surrogatepass"), key=self._secret, digest_size=8).hexdigest()
+        )
+
+    def digest(self, data: str | bytes, size: int) -> str:
+        """So many bytes that identify a text or bytes, in hexadecimal; without the key they cannot be tried out."""
+        raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        return blake2b(raw, key=self._secret, digest_size=size, person=b"digest").hexdigest()
+
+    @property
+    def _secret(self) -> bytes:
+        return blake2b(self.key, digest_size=32).digest()
 
     def of(self, document: dict[str, Any]) -> dict[str, Any]:
         """A document with every hidden field hashed, at any depth."""

@@ -22,6 +22,8 @@ from groupreplay.state.snapshot.observations import Probe
 
 #: Waiting probes that are kept between two calls; a rebalance that is probed for an hour has fewer.
 _MOST_WAITING: Final = 400
+#: Characters of ids and hosts in them: an answer has up to 64 KiB of these.
+_MOST_CHARACTERS: Final = 2**20
 #: Generation 0 counts as the beginning of the probed rebalance only for this long: later another member may have
 #: joined.
 _FIRST_JOIN_MS: Final = 60_000
@@ -41,6 +43,17 @@ def limit(queue: ProbeQueue) -> None:
         # The first probe shows when a rebalance began, the last ones show its present state.
         *others, first = _without_repeats(queue.waiting)
         queue.waiting = [*others[:_MOST_WAITING], first]
+    size = sum(map(_characters, queue.waiting))
+    while size > _MOST_CHARACTERS and len(queue.waiting) > 2:
+        # The latest comes first: the earliest after the first probe.
+        size -= _characters(queue.waiting.pop(-2))
+
+
+def _characters(probe: Probe) -> int:
+    return sum(
+        len(one.member_id) + len(one.instance_id or "") + len(one.client_id) + len(one.client_host)
+        for one in probe.members
+    )
 
 
 def _without_repeats(probes: Sequence[Probe]) -> list[Probe]:

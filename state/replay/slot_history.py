@@ -22,6 +22,7 @@ from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.modern import ModernMember
 from groupreplay.state.snapshot.slot_history import Mark, Slot, SlotHistory, Takeover
+from groupreplay.state.stored_form import bounded_text
 
 if TYPE_CHECKING:
     from groupreplay.state.replay.report import Report
@@ -178,7 +179,14 @@ class _Lesson:
         """(name, slot with this holder, the slot as it was); the slot that changed last is the last one."""
         name = self._name(member)
         former = self.history.slots.pop(name, None)
-        holder = (member.member_id, member.client_id, member.client_host, member.instance_id)
+        # Bounded, because a slot outlives the record of its holder.
+        instance_id = None if member.instance_id is None else bounded_text(member.instance_id)
+        holder = (
+            bounded_text(member.member_id),
+            bounded_text(member.client_id),
+            bounded_text(member.client_host),
+            instance_id,
+        )
         slot = Slot(*holder) if former is None else former
         before = None if former is None else msgspec.structs.replace(former)
         slot.member_id, slot.client_id, slot.client_host, slot.instance_id = holder
@@ -188,7 +196,7 @@ class _Lesson:
     def _join(self, member: Member) -> str:
         """A slot has a holder; it returned when another member id had left it before."""
         name, slot, before = self._slot(member)
-        if before is not None and before.left_ms is not None and before.member_id != member.member_id:
+        if before is not None and before.left_ms is not None and before.member_id != slot.member_id:
             slot.returned_ms += (self.at_ms,)
         slot.left_ms = None
         return name
@@ -219,8 +227,11 @@ class _Lesson:
         name, slot, before = self._slot(new)
         if new.instance_id is not None:
             # The first takeover of a slot counts as one by the same client id.
-            client_id = new.client_id if before is None else before.client_id
-            places = _place(client_id, old.client_host), _place(new.client_id, new.client_host)
+            client_id = slot.client_id if before is None else before.client_id
+            places = (
+                _place(client_id, bounded_text(old.client_host)),
+                _place(slot.client_id, slot.client_host),
+            )
             slot.takeovers += (Takeover(self.at_ms, *places),)
         slot.returned_ms += (self.at_ms,)
         slot.left_ms = None

@@ -23,6 +23,7 @@ from groupreplay.state.snapshot.commit_intervals import (
     nothing,
 )
 from groupreplay.state.snapshot.observations import CommitRun
+from groupreplay.state.stored_form import SnapshotError
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
 COMMITTED = np.dtype(
@@ -319,9 +320,17 @@ class Offsets:
 
     @classmethod
     def from_snapshot(cls, snapshot: OffsetsSnapshot) -> Offsets:
-        """The table of a snapshot."""
-        rows = np.frombuffer(snapshot.rows, COMMITTED).copy()
-        moved = np.frombuffer(snapshot.moved, MOVED).copy()
+        """The table of a snapshot.
+
+        Raises:
+            SnapshotError: a column has a length that no number of rows has.
+        """
+        try:
+            rows = np.frombuffer(snapshot.rows, COMMITTED).copy()
+            moved = np.frombuffer(snapshot.moved, MOVED).copy()
+            rhythm = np.frombuffer(snapshot.rhythm, RHYTHM)
+        except ValueError as error:
+            raise SnapshotError(f"snapshot with a damaged table of offsets: {error}") from error
         if len(moved) != len(rows):
             # An older release did not keep it: it begins with the last commit.
             moved = np.zeros(len(rows), MOVED)
@@ -333,5 +342,5 @@ class Offsets:
             snapshot.expire_timestamps_ms,
             snapshot.topic_ids,
             moved,
-            np.frombuffer(snapshot.rhythm, RHYTHM),
+            rhythm,
         )

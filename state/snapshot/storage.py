@@ -1,4 +1,4 @@
-"""Snapshots as bytes: a byte for the version, then msgpack."""
+"""Snapshots of groups as bytes (``stored_form``), and records as they are kept while their operation is open."""
 
 from __future__ import annotations
 
@@ -11,35 +11,30 @@ from groupreplay.state.snapshot import version_1
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.log_position import PendingRecord
 from groupreplay.state.snapshot.observations import GroupRecord
+from groupreplay.state.stored_form import SnapshotError, StoredForm
 
-VERSION: Final = 2
-
-_DECODER: Final = msgspec.msgpack.Decoder(GroupSnapshot)
-_ENCODER: Final = msgspec.msgpack.Encoder()
-
-
-class SnapshotError(ValueError):
-    """A snapshot that this release cannot read; names the version found and the versions it reads."""
+#: A field that is added to any struct of the snapshot raises ``reader``, unless an earlier release may lose it.
+FORM: Final = StoredForm[GroupSnapshot](
+    "snapshot",
+    version=3,
+    reader=1,
+    kind=GroupSnapshot,
+    older={
+        version_1.VERSION: version_1.read,
+        # The same fields, without the byte for the reader.
+        2: msgspec.msgpack.Decoder(GroupSnapshot).decode,
+    },
+)
 
 
 def write(snapshot: GroupSnapshot) -> bytes:
     """The present version."""
-    return bytes([VERSION]) + _ENCODER.encode(snapshot)
+    return FORM.write(snapshot)
 
 
 def read(blob: bytes) -> GroupSnapshot:
     """The inverse of ``write``, for older versions, too. Raises SnapshotError for others and for damaged bytes."""
-    version = blob[0] if blob else None
-    if version not in (VERSION, version_1.VERSION):
-        found = "nothing" if version is None else version
-        raise SnapshotError(
-            f"snapshot version {found}, this release reads versions {version_1.VERSION} and {VERSION}"
-        )
-    body = memoryview(blob)[1:]
-    try:
-        return _DECODER.decode(body) if version == VERSION else version_1.read(body)
-    except msgspec.DecodeError as error:
-        raise SnapshotError(f"snapshot of version {version} is damaged: {error}") from error
+    return FORM.read(blob)
 
 
 def pend(record: GroupRecord) -> PendingRecord:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from groupreplay.streaming.contract.message_decoder import Integer
 from groupreplay.streaming.contract.output import RESERVED
 
 #: Key of ``JobDocument``.
@@ -26,32 +27,32 @@ def bad_records_key(topic: str, partition: int) -> bytes:
 class Lag(msgspec.Struct, frozen=True):
     """Offsets between the last finished batch and the end of the log: the sum, and by partition."""
 
-    offsets: int = 0
-    partitions: dict[str, int] = {}
+    offsets: Integer = 0
+    partitions: dict[str, Integer] = {}
 
 
 class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
     """The job's last finished batch."""
 
-    id: int = -1
+    id: Integer = -1
     seconds: float
-    rows: int
+    rows: Integer
 
 
 class RulesStatus(msgspec.Struct, frozen=True):
     """How often the job took changed rules, and why it refused the present file (None: it did not)."""
 
-    changes: int = 0
+    changes: Integer = 0
     error: str | None = None
 
 
 class LastProbe(msgspec.Struct, frozen=True, kw_only=True):
     """The prober's last round; ``brokers``: by id, null or why the broker gave no answer."""
 
-    round_ms: int
+    round_ms: Integer
     rights: str
     brokers: dict[str, str | None] = {}
-    groups: int
+    groups: Integer
 
 
 class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,23 +68,23 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str = ""
     run_id: str = ""
     version: str = ""
-    first_start_ms: int = 0
-    started_ms: int = 0
-    heartbeat_ms: int
+    first_start_ms: Integer = 0
+    started_ms: Integer = 0
+    heartbeat_ms: Integer
     phase: str = ""
-    caught_up_ms: int | None = None
+    caught_up_ms: Integer | None = None
     trigger_seconds: float
     lag: Lag = Lag()
     batch: LastBatch | None = None
-    state_rows: int = 0
-    counters: dict[str, int] = {}
-    record_types: dict[str, int] = {}
-    restarts: int = 0
+    state_rows: Integer = 0
+    counters: dict[str, Integer] = {}
+    record_types: dict[str, Integer] = {}
+    restarts: Integer = 0
     last_error: str | None = None
     rules: RulesStatus = RulesStatus()
-    prober_restarts: int = 0
+    prober_restarts: Integer = 0
     prober: LastProbe | None = None
-    clock_off_ms: int | None = None
+    clock_off_ms: Integer | None = None
 
 
 class JobConditions(msgspec.Struct, frozen=True):
@@ -100,13 +101,13 @@ class KindCount(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: str
-    key_type: int | None = None
-    records: int
+    key_type: Integer | None = None
+    records: Integer
 
 
 class BadRecordCounts(msgspec.Struct, frozen=True):
     """The records of one partition of the offsets topic that could not be used, ever."""
 
     cluster_id: str = ""
-    partition: int = -1
+    partition: Integer = -1
     bad_records: list[KindCount] = []

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from groupreplay.streaming.contract.message_decoder import MessageDecoder
 from groupreplay.streaming.contract.output import RESERVED
 
 #: A time beyond the year 2100 would let every deadline pass.
@@ -112,7 +113,7 @@ class ClockReading(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
 
 ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage | ClockReading
 
-_decoder: Final = msgspec.json.Decoder(ProbeMessage)
+_decoder: Final = MessageDecoder[ProbeMessage](ProbeMessage)
 
 
 def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
@@ -128,11 +129,8 @@ def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
 
 def decode_message(key: bytes | None, value: bytes | None) -> ProbeMessage | None:
     """The inverse of ``encode_message``; None for messages of other programs."""
-    if key is None or value is None:
-        return None
-    try:
-        message = _decoder.decode(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    message = None if key is None else _decoder.decode(value)
+    if message is None:
         return None
     if isinstance(message, GroupAnswer):
         return message if key == message.group_id.encode("utf-8", "replace") else None

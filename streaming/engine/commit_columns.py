@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupreplay.codecs import ZERO_UUID, OffsetCommitValue
+from groupreplay.state.stored_form import bounded_text
 from groupreplay.streaming.engine.binary_columns import BinaryColumn, Flags, Ints, is_ascii, structures
 
 _OFFSET: Final = [("version", ">i2"), ("offset", ">i8")]
@@ -70,11 +71,12 @@ class CommitColumns:
     odd: dict[int, OffsetCommitValue] = field(default_factory=dict, kw_only=True)
 
     def metadata(self, row: int) -> str:
-        """The metadata string of the commit at ``row``."""
+        """The metadata string of the commit at ``row``, of bounded length."""
         if row in self.odd:
-            return self.odd[row].metadata
+            return bounded_text(self.odd[row].metadata)
         start = self.metadata_at[row]
-        return self.values.data[start : start + self.metadata_length[row]].tobytes().decode("ascii")
+        whole = self.values.data[start : start + self.metadata_length[row]].tobytes()
+        return bounded_text(whole.decode("ascii"))
 
     def topic_id(self, row: int) -> bytes:
         """The topic id of the commit at ``row``; zeros where there is none."""

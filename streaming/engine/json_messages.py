@@ -69,8 +69,18 @@ def dead_letter_row(bad: BadRecordBytes, context: Context) -> OutputRow:
     """A record that could not be used.
 
     The key is ``topic-partition-offset``, so that a repeat has the key of the first message. ``*_base64`` hold the
-    first bytes, at most 64 KiB; ``*_length`` and ``*_sha256`` describe all bytes.
+    first bytes, at most 64 KiB; ``*_length`` and ``*_sha256`` describe all bytes. A redaction hides the bytes, in which
+    client ids and hosts may stand anywhere, and keys the hashes.
     """
+    redaction = context.redaction
+    if redaction is not None:
+        bad = msgspec.structs.replace(
+            bad,
+            key=None,
+            value=None,
+            key_sha256=bad.key_sha256 and redaction.digest(bad.key_sha256, 32),
+            value_sha256=bad.value_sha256 and redaction.digest(bad.value_sha256, 32),
+        )
     # msgspec writes bytes as base64.
     return _letter_row(
         bad.record,

@@ -20,6 +20,7 @@ from groupreplay.state.events.group_events import GroupQuarantined, QuarantinedS
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
+from groupreplay.state.stored_form import StoredForm
 from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.engine.json_messages import commits_letter_row, dead_letter_row, event_row
 from groupreplay.streaming.engine.pack import KEPT_BYTES
@@ -36,7 +37,6 @@ from groupreplay.streaming.engine.wire import (
 log = logging.getLogger(__name__)
 
 _PACKAGE: Final = "groupreplay"
-_MARK: Final = b"\xff"
 _REASON: Final = "the group is quarantined: "
 
 
@@ -67,18 +67,22 @@ class Quarantined(msgspec.Struct, array_like=True):
                 self.last_offset = max(self.last_offset, last)
 
 
-_encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(Quarantined)
+#: A field that is added to the note raises ``reader``, unless an earlier release may lose it.
+FORM: Final = StoredForm[Quarantined]("quarantine note", version=0xFF, reader=1, kind=Quarantined, older={})
 
 
 def read(blob: bytes | None) -> Quarantined | None:
-    """The note of a quarantined key; None for every other state."""
-    return _decoder.decode(blob[1:]) if blob is not None and blob[:1] == _MARK else None
+    """The note of a quarantined key; None for every other state.
+
+    Raises:
+        SnapshotError: a later release wrote it, or it is damaged.
+    """
+    return FORM.read(blob) if blob is not None and blob[:1] == bytes([FORM.version]) else None
 
 
 def write(note: Quarantined) -> bytes:
     """The inverse of ``read``."""
-    return _MARK + _encoder.encode(note)
+    return FORM.write(note)
 
 
 def set_aside(
@@ -100,7 +104,7 @@ def set_aside(
     fact = GroupQuarantined(
         what=_what(key),
         error=note.error,
-        place=place,
+        raised_in=place,
         partition=partition,
         offset=offset,
         records=len(letters),

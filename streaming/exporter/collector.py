@@ -5,11 +5,11 @@ The time is an argument: this module reads no clock.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
 from groupreplay import __version__
@@ -20,7 +20,8 @@ from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.streaming.contract.job_document import JobDocument
 from groupreplay.streaming.engine.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
-from groupreplay.streaming.sinks.topics_snapshot import GroupDocument, Holding, TopicsSnapshot
+from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -37,23 +38,28 @@ _LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 _OWN_LABELS: Final = frozenset({"cluster", "consumergroup", "condition", "severity", "job", "instance"})
 
 
+#: Types and states of groups, far more than Kafka has; groups of further ones are counted as ``other``.
+_MOST_KINDS: Final = 200
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """``max_groups`` have gauges. Without a heartbeat for ``timeout_seconds`` the job is down; None: 3 triggers."""
+    """``max_groups`` have series. Without a heartbeat for ``timeout_seconds`` the job is down; None: 3 triggers."""
 
     max_groups: int = 5_000
     timeout_seconds: float | None = None
 
 
-def group_label(group_id: str) -> str:
-    """The id itself, so that series can be joined with those of other exporters.
+@dataclass(frozen=True, slots=True)
+class ShownGroups:
+    """The labels of the groups that have series in one scrape, the most important first.
 
-    An id that is empty, very long or has control characters is made safe, with a hash of the whole id at its end.
+    ``left_out`` is the number of the others, ``ill`` that of those among them that have an active condition.
     """
-    shown = safe_text(group_id)
-    if shown == group_id and shown:
-        return shown
-    return f"{shown}#{hashlib.sha256(group_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+    labels: Sequence[str]
+    left_out: int
+    ill: int
 
 
 def heartbeat_age(snapshot: TopicsSnapshot, now_ms: int) -> float:
@@ -82,76 +88,125 @@ def measure(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits) -> lis
         snapshot.roll(now_ms)
         sheet.add("groupreplay_exporter_unreadable_total", snapshot.unreadable)
         _measure_groups(sheet, snapshot, now_ms, limits)
-        _measure_conditions(sheet, snapshot)
+        _measure_job_conditions(sheet, snapshot)
         if snapshot.job is not None:
             _measure_job(sheet, snapshot, snapshot.job, now_ms, limits)
     return list(sheet.metrics())
 
 
-def shown_groups(snapshot: TopicsSnapshot, max_groups: int) -> list[GroupDocument]:
-    """The groups that get gauges: those with a condition first, then those with members, then by id."""
+def shown_groups(snapshot: TopicsSnapshot, max_groups: int) -> ShownGroups:
+    """The groups that have series, the same for all metrics; by id where they are equally important.
 
-    def rank(group: GroupDocument) -> tuple[bool, bool, str]:
-        return not group.conditions, not group.member_count, group.group_id
+    First groups with an active ERROR; then those with a WARN and those that lost offsets today; then other conditions,
+    also those that are over; then groups with members; then those that rebalanced today; then the rest.
+    """
+    buckets: list[list[str]] = [[] for _ in range(6)]
+    today = snapshot.today
+    counted = {**dict.fromkeys(today.rebalances, 4), **dict.fromkeys(today.fired, 2)}
+    counted.update(dict.fromkeys(today.expired, 1))
+    for group in snapshot.groups.values():
+        buckets[min(_rank(group), counted.pop(group.label, 5))].append(group.label)
+    # What is left are groups that are deleted by now: a counter must not go back.
+    for label, rank in counted.items():
+        buckets[rank].append(label)
+    chosen: list[str] = []
+    for bucket in buckets:
+        room = max_groups - len(chosen)
+        chosen += sorted(bucket) if len(bucket) <= room else nsmallest(room, bucket)
+    total = sum(map(len, buckets))
+    if total == len(chosen):
+        return ShownGroups(chosen, 0, 0)
+    ill = sum(bool(group.conditions) for group in snapshot.groups.values())
+    shown_ill = sum(bool(label in snapshot.groups and snapshot.groups[label].conditions) for label in chosen)
+    return ShownGroups(chosen, total - len(chosen), ill - shown_ill)
 
-    return sorted(snapshot.groups.values(), key=rank)[:max_groups]
+
+def _rank(group: KnownGroup) -> int:
+    if group.conditions:
+        return {"ERROR": 0, "WARN": 1}.get(group.worst or "", 2)
+    return 3 if group.member_count else 5
 
 
 def _measure_groups(sheet: Sheet, snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> None:
-    clusters = {group.group_id: group.cluster_id for group in snapshot.groups.values()}
     shown = shown_groups(snapshot, limits.max_groups)
-    sheet.add("groupreplay_exporter_groups_left_out", len(snapshot.groups) - len(shown))
-    for group in shown:
-        _measure_group(sheet, snapshot, group, now_ms)
+    sheet.add("groupreplay_exporter_groups_left_out", shown.left_out)
+    sheet.add("groupreplay_exporter_conditions_left_out", shown.ill)
+    sheet.add("groupreplay_exporter_counters_forgotten_total", snapshot.today.forgotten)
     counts = (
         (f"{PREFIX_GROUP}rebalances_total", snapshot.today.rebalances),
         (f"{PREFIX_GROUP}offsets_expired_total", snapshot.today.expired),
     )
-    # Also for groups that are deleted by now or beyond the limit: a counter never goes back.
-    for name, counted in counts:
-        for group_id, count in counted.items():
-            cluster = clusters.get(group_id) or _cluster(snapshot)
-            sheet.add(name, count, cluster=cluster, consumergroup=group_label(group_id))
+    for label in shown.labels:
+        group = snapshot.groups.get(label)
+        cluster = _cluster(snapshot) if group is None else group.cluster_id
+        for name, counted in counts:
+            # From 0 on: increase() needs a value before the first event.
+            if group is not None or label in counted:
+                sheet.add(name, counted.get(label, 0), cluster=cluster, consumergroup=label)
+        if group is not None:
+            _measure_group(sheet, snapshot, group, now_ms)
+        _measure_conditions(sheet, snapshot, label, cluster, group)
+    _measure_census(sheet, snapshot)
+
+
+def _measure_census(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
     census = Counter((one.cluster_id, one.type, one.state) for one in snapshot.groups.values())
-    for (cluster, type_, state), count in census.items():
+    kinds = census.most_common()
+    for (cluster, type_, state), count in kinds[:_MOST_KINDS]:
         sheet.add("groupreplay_groups", count, cluster=cluster, type=type_, state=state)
+    if rest := sum(count for _, count in kinds[_MOST_KINDS:]):
+        sheet.add("groupreplay_groups", rest, cluster=_cluster(snapshot), type="other", state="other")
 
 
-def _measure_group(sheet: Sheet, snapshot: TopicsSnapshot, group: GroupDocument, now_ms: int) -> None:
-    labels = {"cluster": group.cluster_id, "consumergroup": group_label(group.group_id)}
+def _measure_group(sheet: Sheet, snapshot: TopicsSnapshot, group: KnownGroup, now_ms: int) -> None:
+    labels = {"cluster": group.cluster_id, "consumergroup": group.label}
     sheet.add(f"{PREFIX_GROUP}group_state", STATES.get(group.state, 0), **labels)
     sheet.add(f"{PREFIX_GROUP}members", group.member_count, **labels)
-    generation = group.generation if group.group_epoch is None else group.group_epoch
-    if generation is not None:
-        sheet.add(f"{PREFIX_GROUP}generation_total", generation, **labels)
-    # From 0 on: increase() needs a value before the first event.
-    sheet.add(f"{PREFIX_GROUP}rebalances_total", 0, **labels)
-    sheet.add(f"{PREFIX_GROUP}offsets_expired_total", 0, **labels)
+    if group.generation is not None:
+        sheet.add(f"{PREFIX_GROUP}generation_total", group.generation, **labels)
     running = group.state in _IN_PROGRESS and group.since_ms is not None
     since_ms = group.since_ms if running and group.since_ms is not None else now_ms
     sheet.add(f"{PREFIX_GROUP}rebalance_in_progress_seconds", max(0, now_ms - since_ms) / 1000, **labels)
-    completed_ms = snapshot.rebalanced_ms.get(group.group_id)
+    completed_ms = snapshot.rebalanced_ms.get(group.label)
     if completed_ms is None and group.state == "Stable":
         completed_ms = group.since_ms
     if completed_ms is not None:
         sheet.add(f"{PREFIX_GROUP}rebalance_last_timestamp_seconds", completed_ms / 1000, **labels)
-    if group.offsets.next_expiry_ms is not None:
-        sheet.add(
-            f"{PREFIX_GROUP}offsets_expire_timestamp_seconds", group.offsets.next_expiry_ms / 1000, **labels
-        )
+    if group.next_expiry_ms is not None:
+        sheet.add(f"{PREFIX_GROUP}offsets_expire_timestamp_seconds", group.next_expiry_ms / 1000, **labels)
 
 
-def _measure_conditions(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
-    clusters, held = {}, set()
-    for group in snapshot.groups.values():
-        clusters[group.group_id] = group.cluster_id
+def _measure_conditions(
+    sheet: Sheet, snapshot: TopicsSnapshot, label: str, cluster: str, group: KnownGroup | None
+) -> None:
+    """The conditions of one group: 1 for those that hold, 0 for those that fired since midnight and are over."""
+    held = set()
+    if group is not None:
         for holding in group.conditions:
-            held.add((group.group_id, holding.condition, holding.severity))
-            _condition(sheet, 1, group.cluster_id, group.group_id, holding, group.labels)
-    for (group_id, holding), labels in snapshot.today.fired.items():
+            held.add((holding.condition, holding.severity))
+            _condition(sheet, 1, cluster, label, holding, group.labels)
+    for holding, labels in snapshot.today.fired.get(label, {}).items():
         # Its labels may differ from those of the document, when rules have changed.
-        if (group_id, holding.condition, holding.severity) not in held:
-            _condition(sheet, 0, clusters.get(group_id) or _cluster(snapshot), group_id, holding, labels)
+        if (holding.condition, holding.severity) not in held:
+            _condition(sheet, 0, cluster, label, holding, labels)
+
+
+def _condition(
+    sheet: Sheet, value: int, cluster: str, label: str, holding: Holding, policy: Mapping[str, str]
+) -> None:
+    names: Sequence[str] = (holding.condition, WEDGED) if holding.wedged else (holding.condition,)
+    for name in names:
+        labels = {
+            "cluster": cluster,
+            "consumergroup": label,
+            "condition": name,
+            "severity": holding.severity,
+            **policy_labels(policy),
+        }
+        sheet.add(f"{PREFIX_GROUP}condition", value, **labels)
+
+
+def _measure_job_conditions(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
     # Of one kind several may hold, such as the clocks of the job and of a broker: each series only once.
     for holding in dict.fromkeys(snapshot.job_conditions):
         sheet.add(
@@ -162,21 +217,6 @@ def _measure_conditions(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
             severity=holding.severity,
             what=holding.what or "",
         )
-
-
-def _condition(
-    sheet: Sheet, value: int, cluster: str, group_id: str, holding: Holding, policy: Mapping[str, str]
-) -> None:
-    names: Sequence[str] = (holding.condition, WEDGED) if holding.wedged else (holding.condition,)
-    for name in names:
-        labels = {
-            "cluster": cluster,
-            "consumergroup": group_label(group_id),
-            "condition": name,
-            "severity": holding.severity,
-            **policy_labels(policy),
-        }
-        sheet.add(f"{PREFIX_GROUP}condition", value, **labels)
 
 
 def policy_labels(labels: Mapping[str, str]) -> dict[str, str]:

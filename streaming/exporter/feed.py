@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import consume
-from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, TopicsSnapshot
+from groupreplay.streaming.sinks.day_counts import DAY_MS
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:
     from confluent_kafka import Message, TopicPartition
@@ -115,13 +116,17 @@ class SinkFeed:
         from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
         topic, key, value = message.topic(), message.key() or b"", message.value()
-        if topic == self._topics.states:
-            snapshot.take_state(key, value)
-        elif topic == self._topics.job:
-            kind, written_ms = message.timestamp()
-            snapshot.take_job(key, value, written_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None)
-        else:
-            snapshot.take_event(value, message.timestamp()[1], self._clock())
+        try:
+            if topic == self._topics.states:
+                snapshot.take_state(key, value)
+            elif topic == self._topics.job:
+                kind, written_ms = message.timestamp()
+                snapshot.take_job(key, value, written_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None)
+            else:
+                snapshot.take_event(value, message.timestamp()[1], self._clock())
+        except Exception:  # one message must not make the feed start over, for ever
+            snapshot.unreadable += 1
+            log.warning("a message of %s is not used", topic, exc_info=True)
 
     def _partitions(self) -> list[tuple[str, int]]:
         topics = (self._topics.states, self._topics.job, self._topics.events)

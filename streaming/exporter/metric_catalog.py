@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from groupreplay.state.display.safe_text import LIMIT, is_safe, safe_text
+
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
@@ -155,7 +157,14 @@ METERS: Final = (
     _of_job("prober_restarts_total", "How often the prober's process was restarted."),
     _of_program("build_info", "Versions of the job and the exporter.", "component", "version"),
     _of_program("exporter_ready", "1 when the topics were read to their ends once."),
-    _of_program("exporter_groups_left_out", "Groups beyond --max-groups, which have no gauges."),
+    _of_program("exporter_groups_left_out", "Groups beyond --max-groups, which have no series."),
+    _of_program(
+        "exporter_conditions_left_out", "Groups with an active condition among those that have no series."
+    ),
+    _of_program(
+        "exporter_counters_forgotten_total",
+        "Groups whose counts were dropped since midnight UTC, because too many groups had events.",
+    ),
     _of_program("exporter_unreadable_total", "Messages in the topics that the job has not written."),
 )
 _METERS: Final = {meter.name: meter for meter in METERS}
@@ -168,8 +177,12 @@ class Sheet:
         self._blind = blind
         self._samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {one.name: {} for one in METERS}
 
-    def add(self, name: str, value: float, **labels: str) -> None:
+    def add(self, name: str, value: float, /, **labels: str) -> None:
         """Adds a sample; NaN for a gauge while the job sends no heartbeats."""
+        labels = {
+            one: text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
+            for one, text in labels.items()
+        }
         if self._blind and _METERS[name].kind is Kind.GAUGE:
             value = math.nan
         samples, key = self._samples[name], tuple(labels.items())
@@ -187,6 +200,11 @@ class Sheet:
                 metric.add_sample(meter.name, dict(labels), value)
             if metric.samples:
                 yield metric
+
+
+def _label(text: str) -> str:
+    # One that is safe already may be the label of a group, which ends in a hash that must not be cut off.
+    return text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
 
 
 def metrics_table() -> str:

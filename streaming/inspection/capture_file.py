@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+from groupreplay.streaming.contract.message_decoder import MessageDecoder
 from groupreplay.streaming.kafka.topic_reader import (
     BATCH_ROWS,
     ROW_SCHEMA,
@@ -35,9 +36,12 @@ ERA: Final = b"groupreplay.topic_id"
 #: Key in the file's metadata, which is written last: topic id (text) -> name, as JSON.
 TOPIC_NAMES: Final = b"groupreplay.topic_names"
 
+_names: Final = MessageDecoder[dict[str, str]](dict[str, str])
 _UNKNOWN_CLUSTER: Final = "unknown"
 _FLUSH_ROWS: Final = 100_000
 _FLUSH_BYTES: Final = 64 * 1024 * 1024
+#: Every partition up to the last one is looked for; no topic of offsets has more.
+_MOST_PARTITION: Final = 100_000
 _OPTIONAL: Final = {"topic", "timestampType"}
 
 
@@ -110,6 +114,16 @@ def _writing(path: Path) -> Iterator[None]:
         raise unusable(f"cannot write the capture, {_reason(error)}", path, fix) from None
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Damaged bytes raise whatever Arrow makes of them: errors of its own, names of columns that are no UTF-8."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, UnicodeDecodeError, KeyError, OverflowError) as error:
+        text = str(error).split("\n", 1)[0]
+        raise _unreadable(f"the capture is damaged ({text})", path, "write it again") from None
+
+
 def _reason(error: OSError) -> str:
     # Arrow replaces the system's message by its own text, which repeats the path.
     return os.strerror(error.errno) if error.errno else str(error)
@@ -151,8 +165,12 @@ def read_captures(
     files = [_open(path) for path in _files(paths)]
     cluster_id = _agreed(files, CLUSTER_ID, "clusters") or _UNKNOWN_CLUSTER
     era = _agreed(files, ERA, "offsets topics (topic ids)") or "0"
-    pieces = [piece for path, file in files for piece in _pieces(path, file)]
-    topic_names = {topic: name for _, file in files for topic, name in _topic_names(file).items()}
+    pieces = list[_Piece]()
+    topic_names = dict[str, str]()
+    for path, file in files:
+        with _reading(path):
+            pieces += _pieces(path, file)
+            topic_names |= _topic_names(file)
     log_pieces = [piece for piece in pieces if _may_hold(piece, OFFSETS_TOPIC)]
     probe_pieces = [piece for piece in pieces if _may_hold(piece, probes_topic)]
     return Rows(
@@ -188,9 +206,15 @@ def _open(path: Path) -> tuple[Path, pq.ParquetFile]:
     except OSError as error:
         fix = "check the path and its permissions"
         raise _unreadable(f"cannot open the capture, {_reason(error)}", path, fix) from None
-    except pa.ArrowInvalid:
+    except (pa.ArrowException, UnicodeDecodeError):
         fix = "it is incomplete or has another format; write it again: groupreplay capture -o FILE"
         raise _unreadable("the file is not a complete Parquet file", path, fix) from None
+    with _reading(path):
+        _need_columns(path, file)
+    return path, file
+
+
+def _need_columns(path: Path, file: pq.ParquetFile) -> None:
     for field in ROW_SCHEMA:
         if field.name not in file.schema_arrow.names:
             if field.name in _OPTIONAL:
@@ -201,7 +225,6 @@ def _open(path: Path) -> tuple[Path, pq.ParquetFile]:
         if not _fits(kind, field.type):
             fix = f"it must be {field.type}"
             raise _unreadable(f"the column {field.name} has the type {kind}", path, fix)
-    return path, file
 
 
 def _fits(kind: pa.DataType, wanted: pa.DataType) -> bool:
@@ -230,12 +253,7 @@ def _agreed(files: Sequence[tuple[Path, pq.ParquetFile]], key: bytes, what: str)
 
 def _topic_names(file: pq.ParquetFile) -> dict[str, str]:
     """The topic names in the file; empty in captures of other writers, or if they cannot be decoded."""
-    try:
-        return msgspec.json.decode(
-            (file.metadata.metadata or {}).get(TOPIC_NAMES, b"{}"), type=dict[str, str]
-        )
-    except msgspec.DecodeError:
-        return {}
+    return _names.decode((file.metadata.metadata or {}).get(TOPIC_NAMES)) or {}
 
 
 def _pieces(path: Path, file: pq.ParquetFile) -> Iterator[_Piece]:
@@ -271,10 +289,14 @@ def _in_log_order(
     total = sum(piece.rows for piece in pieces)
     done = 0
     last = max((piece.partitions[1] for piece in pieces), default=-1)
+    if last > _MOST_PARTITION:
+        where = next(piece.path for piece in pieces if piece.partitions[1] == last)
+        raise _unreadable(f"the capture names the partition {last}", where, "write it again")
     for number in sorted(set(partitions)) if partitions else range(last + 1):
         held = [piece for piece in pieces if piece.partitions[0] <= number <= piece.partitions[1]]
         for stretch in _stretches(held):
-            table = _ordered(stretch, topic, number)
+            with _reading(stretch[0].path):
+                table = _ordered(stretch, topic, number)
             yield from table.to_batches(max_chunksize=BATCH_ROWS)
             done += table.num_rows
             progress(done, total)
@@ -314,11 +336,8 @@ def _read_row_group(
     file: pq.ParquetFile, path: Path, index: int, columns: Sequence[str] | None = None
 ) -> pa.Table:
     wanted = columns or [name for name in ROW_SCHEMA.names if name in file.schema_arrow.names]
-    try:
+    with _reading(path):
         return file.read_row_group(index, columns=list(wanted))
-    except (OSError, pa.ArrowInvalid) as error:
-        text = str(error).split("\n", 1)[0]
-        raise _unreadable(f"the capture is damaged ({text})", path, "write it again") from None
 
 
 def _conform(table: pa.Table) -> pa.Table:

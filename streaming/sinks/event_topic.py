@@ -5,17 +5,18 @@ Readers use assigned partitions only. A reader that joined a group would appear 
 
 from __future__ import annotations
 
-import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.message_decoder import OBJECTS, Integer, MessageDecoder
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 from groupreplay.streaming.engine.replay import EventHead, Filter, events_in_order
@@ -38,14 +39,36 @@ class _EventSubject(msgspec.Struct):
 
 
 class _EventFields(EventHead):
-    """The fields of a CloudEvent that decide whether it is shown."""
+    """The fields of a CloudEvent that decide whether it is shown. Times and sequences are sorted as lines of text."""
 
+    time: Annotated[str, msgspec.Meta(pattern=r"^[0-9TZ:.+-]+$")]
+    sequence: Annotated[str, msgspec.Meta(pattern=r"^[0-9-]+$")]
     id: str
-    severitynumber: int
+    severitynumber: Integer
     data: _EventSubject
 
 
-_decoder: Final = msgspec.json.Decoder(_EventFields)
+class _MemberHead(msgspec.Struct):
+    instance_id: str | None = None
+    client_id: str | None = None
+
+
+class _DocumentHead(msgspec.Struct):
+    """The fields of a document that the demo shows."""
+
+    state: str = "?"
+    member_count: Integer = 0
+    group_id: str = ""
+    members: list[_MemberHead] = []
+
+
+class _EventId(msgspec.Struct):
+    id: str
+
+
+_events: Final = MessageDecoder[_EventFields](_EventFields)
+_ids: Final = MessageDecoder[_EventId](_EventId)
+_documents: Final = MessageDecoder[_DocumentHead](_DocumentHead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +90,23 @@ class Wanted:
 
 
 class Repeats:
-    """The ids of the latest events, to recognise an event that is written again."""
+    """Hashes of the ids of the latest events, to recognise an event that is written again."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, None] = {}
+        # Python's hash of a text has 64 bits and a key of this process: nobody can choose two ids with the same one.
+        self._seen: set[int] = set()
+        # A dict would keep the order, but finding its first entry takes longer with every one that was removed.
+        self._order: deque[int] = deque()
 
     def has(self, event_id: str) -> bool:
         """Whether this id was asked for before; remembers it."""
-        if event_id in self._seen:
+        hashed = hash(event_id)
+        if hashed in self._seen:
             return True
-        self._seen[event_id] = None
-        if len(self._seen) > _REMEMBERED:
-            del self._seen[next(iter(self._seen))]
+        self._seen.add(hashed)
+        self._order.append(hashed)
+        if len(self._order) > _REMEMBERED:
+            self._seen.remove(self._order.popleft())
         return False
 
 
@@ -133,24 +161,31 @@ class EventTopic:
         for key, value in chain.from_iterable(map(keys_and_values, batches)):
             if value is None:
                 continue
-            try:
-                event = _decoder.decode(value)
-            except msgspec.DecodeError:
+            event = _event(value)
+            if event is None:
                 self.unreadable += 1
-                continue
-            if self._wanted(event) and not self._repeats.has(event.id):
+            elif self._wanted(event) and not self._repeats.has(event.id):
                 yield OutputRow(Output.EVENTS, key or b"", value)
+
+
+def _event(value: bytes) -> _EventFields | None:
+    """The fields of an event; None when any part of the value is no JSON, or the job cannot have written it."""
+    # The job writes no line ends: JSON with line ends would be several lines of ``-o jsonl``.
+    if b"\n" in value or OBJECTS.decode(value) is None:
+        return None
+    return _events.decode(value)
 
 
 class SinkReader:
     """The topics of a job as a Kafka client sees them; ``events`` also updates ``documents`` and ``caught_up_ms``.
 
-    A context manager, for the connection.
+    ``unreadable`` counts messages that the job has not written. A context manager, for the connection.
     """
 
     def __init__(self, bootstrap_servers: str, topics: TopicNames | None = None) -> None:
         self.documents: dict[str, Json] = {}
         self.caught_up_ms: int | None = None
+        self.unreadable = 0
         self._topics = topics or TopicNames()
         self._repeats = Repeats()
         self._assigned = False
@@ -188,17 +223,27 @@ class SinkReader:
                 self._take_document(key.decode("utf-8", "replace"), value)
             elif topic == self._topics.probes:
                 self._take_heartbeat(key, value)
-            elif value is not None:
-                found.append(json.loads(value))
+            elif value is not None and (event := self._object(value, _ids)) is not None:
+                found.append(event)
         return [event for event in found if not self._repeats.has(event["id"])]
 
     def _take_document(self, group_id: str, value: bytes | None) -> None:
         if value is None:
             self.documents.pop(group_id, None)
-        else:
-            self.documents[group_id] = json.loads(value)
+        elif (document := self._object(value, _documents)) is not None:
+            self.documents[group_id] = document
+
+    def _object(self, value: bytes, fields: MessageDecoder[Any]) -> Json | None:
+        """The message as it is, if it has the right fields; else it is counted."""
+        found = OBJECTS.decode(value)
+        if found is None or fields.decode(value) is None:
+            self.unreadable += 1
+            return None
+        return found
 
     def _take_heartbeat(self, key: bytes, value: bytes | None) -> None:
         message = decode_message(key, value)
-        if isinstance(message, HeartbeatMessage) and message.caught_up_ms is not None:
+        if message is None:
+            self.unreadable += 1
+        elif isinstance(message, HeartbeatMessage) and message.caught_up_ms is not None:
             self.caught_up_ms = message.caught_up_ms

@@ -5,113 +5,38 @@ The time is an argument: this module reads no clock.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from groupreplay.state.events.event import Severity
-from groupreplay.state.events.group_events import RebalanceCompleted
-from groupreplay.state.events.offset_events import OffsetsExpired
-from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.job_document import (
     CONDITIONS_KEY,
     JOB_KEY,
     BadRecordCounts,
-    JobConditions,
     JobDocument,
     KindCount,
 )
+from groupreplay.streaming.contract.message_decoder import MessageDecoder
+from groupreplay.streaming.sinks.day_counts import DAY_MS, EVENTS, Day, bound
 from groupreplay.streaming.sinks.event_topic import Repeats
+from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup, group_label, known_group
 
-DAY_MS: Final = 86_400_000
 #: The clocks of the machines that write may be ahead by this much.
 _MOST_AHEAD_MS: Final = 60_000
-
-_COMPLETED: Final = event_type(RebalanceCompleted.NAME)
-_EXPIRED: Final = event_type(OffsetsExpired.NAME)
-
-
-class Holding(msgspec.Struct, frozen=True):
-    """An active condition of a group or of the job (``what``: why it is blind)."""
-
-    condition: str
-    severity: str
-    wedged: bool = False
-    what: str | None = None
+#: Partitions of the offsets topic with records that could not be used; far more than it has.
+_MOST_PARTITIONS: Final = 10_000
 
 
-class NextExpiry(msgspec.Struct):
-    """When the first committed offset may be removed."""
+class _Held(msgspec.Struct):
+    """``JobConditions``, as far as it becomes metrics."""
 
-    next_expiry_ms: int | None = None
-
-
-class GroupDocument(msgspec.Struct):
-    """The fields of a document in ``group-states`` that become metrics, without the members, who may be many."""
-
-    group_id: str
-    cluster_id: str = ""
-    type: str = ""
-    state: str = ""
-    generation: int | None = None
-    group_epoch: int | None = None
-    since_ms: int | None = None
-    member_count: int = 0
     conditions: list[Holding] = []
-    labels: dict[str, str] = {}
-    offsets: NextExpiry = msgspec.field(default_factory=NextExpiry)
 
 
-class EventData(msgspec.Struct):
-    """The fields of any event's ``data`` that are counted."""
-
-    group_id: str | None = None
-    catch_up: bool = False
-    status: str | None = None
-    wedged: bool = False
-    partition_count: int = 1
-    labels: dict[str, str] = {}
-
-
-class CountedEvent(msgspec.Struct):
-    """The fields of an event that are counted."""
-
-    id: str
-    type: str
-    time: str
-    severitynumber: int
-    severitytext: str
-    data: EventData
-
-    @property
-    def name(self) -> str:
-        """``rebalance.completed``."""
-        return self.type.removeprefix("groupreplay.").rpartition(".")[0]
-
-
-@dataclass(slots=True)
-class Day:
-    """Counts since a midnight (UTC), of events that were emitted in time.
-
-    ``fired``: the conditions that fired by group and condition, with the labels of the policy.
-    """
-
-    number: int = -1
-    rebalances: Counter[str] = field(default_factory=Counter)
-    expired: Counter[str] = field(default_factory=Counter)
-    events: Counter[tuple[str, str]] = field(default_factory=Counter)
-    fired: dict[tuple[str, Holding], Mapping[str, str]] = field(default_factory=dict)
-
-
-_group: Final = msgspec.json.Decoder(GroupDocument)
-_job: Final = msgspec.json.Decoder(JobDocument)
-_conditions: Final = msgspec.json.Decoder(JobConditions)
-_bad_records: Final = msgspec.json.Decoder(BadRecordCounts)
-_event: Final = msgspec.json.Decoder(CountedEvent)
+_job: Final = MessageDecoder[JobDocument](JobDocument)
+_conditions: Final = MessageDecoder[_Held](_Held)
+_bad_records: Final = MessageDecoder[BadRecordCounts](BadRecordCounts)
 
 
 @dataclass(slots=True)
@@ -120,10 +45,10 @@ class TopicsSnapshot:
 
     Counts start at midnight (UTC) and not with the process: they are the same after a restart and in two exporters, and
     do not depend on the retention of the events. Once a day they fall to 0, which Prometheus treats as the restart of
-    a counter.
+    a counter. Groups are known by their label (``group_label``).
     """
 
-    groups: dict[bytes, GroupDocument] = field(default_factory=dict)
+    groups: dict[str, KnownGroup] = field(default_factory=dict)
     job: JobDocument | None = None
     heartbeat_ms: int = 0
     job_conditions: list[Holding] = field(default_factory=list)
@@ -136,39 +61,49 @@ class TopicsSnapshot:
     def take_state(self, key: bytes, value: bytes | None) -> None:
         """A message of ``group-states``."""
         if value is None:
-            deleted = self.groups.pop(key, None)
-            if deleted is not None:
-                self.rebalanced_ms.pop(deleted.group_id, None)
+            label = group_label(key.decode("utf-8", "replace"))
+            self.groups.pop(label, None)
+            self.rebalanced_ms.pop(label, None)
             return
-        try:
-            self.groups[key] = _group.decode(value)
-        except msgspec.DecodeError:
+        group = known_group(value)
+        # Under the key of another group it could not be removed again.
+        if group is None or group.label != group_label(key.decode("utf-8", "replace")):
             self.unreadable += 1
+        else:
+            self.groups[group.label] = group
 
     def take_job(self, key: bytes, value: bytes | None, append_ms: int | None = None) -> None:
         """A message of ``group-job``; the broker appended it at ``append_ms`` (None: the client has dated it)."""
         if value is None:
             return
-        try:
-            if key == JOB_KEY:
-                self.job = _job.decode(value)
-                self.heartbeat_ms = self.job.heartbeat_ms if append_ms is None else append_ms
-            elif key == CONDITIONS_KEY:
-                held = _conditions.decode(value).conditions
-                self.job_conditions = msgspec.convert(held, list[Holding])
-            else:
-                self.bad_records[key] = _bad_records.decode(value).bad_records
-        except msgspec.DecodeError:
-            self.unreadable += 1
+        if key == JOB_KEY:
+            job = _job.decode(value)
+            understood = job is not None
+            if job is not None:
+                self.job = job
+                self.heartbeat_ms = job.heartbeat_ms if append_ms is None else append_ms
+        elif key == CONDITIONS_KEY:
+            held = _conditions.decode(value)
+            self.job_conditions = self.job_conditions if held is None else held.conditions
+            understood = held is not None
+        else:
+            understood = self._take_bad_records(key, value)
+        self.unreadable += not understood
+
+    def _take_bad_records(self, key: bytes, value: bytes) -> bool:
+        counts = _bad_records.decode(value)
+        if counts is None or (key not in self.bad_records and len(self.bad_records) >= _MOST_PARTITIONS):
+            return False
+        self.bad_records[key] = counts.bad_records
+        return True
 
     def take_event(self, value: bytes | None, written_ms: int, now_ms: int | None = None) -> None:
         """A message of ``group-events``, written at this time.
 
         A day that has not begun by ``now_ms`` begins no new count: the client that dated the message may be wrong.
         """
-        try:
-            event = _event.decode(value or b"")
-        except msgspec.DecodeError:
+        event = EVENTS.decode(value)
+        if event is None:
             self.unreadable += 1
             return
         is_known = now_ms is None or written_ms - now_ms <= _MOST_AHEAD_MS
@@ -176,34 +111,15 @@ class TopicsSnapshot:
             self.today = Day(written_ms // DAY_MS)
         if self._repeats.has(event.id):
             return
-        group_id = event.data.group_id
-        if group_id is not None and event.type == _COMPLETED:
+        group, completed_ms = event.group, event.completed_ms
+        if group is not None and completed_ms is not None:
             # Also for an event that was emitted late: the metric is the time of the rebalance.
-            self.rebalanced_ms[group_id] = max(_milliseconds(event.time), self.rebalanced_ms.get(group_id, 0))
+            self.rebalanced_ms[group] = max(completed_ms, self.rebalanced_ms.get(group, 0))
+            bound(self.rebalanced_ms, self.groups)
         if written_ms // DAY_MS == self.today.number and not event.data.catch_up:
-            self._count(event, group_id)
-
-    def _count(self, event: CountedEvent, group_id: str | None) -> None:
-        today = self.today
-        today.events[event.name, event.severitytext] += 1
-        if group_id is None:
-            return
-        if event.type == _COMPLETED:
-            today.rebalances[group_id] += 1
-        elif event.type == _EXPIRED and event.severitynumber >= Severity.WARN:
-            today.expired[group_id] += event.data.partition_count
-        elif event.data.status == "firing":
-            holding = Holding(event.name, event.severitytext, event.data.wedged)
-            today.fired[group_id, holding] = event.data.labels
+            self.today.count(event, self.groups)
 
     def roll(self, now_ms: int) -> None:
         """Resets the counts when a later day has begun, or when the clock was set back by more than a day."""
         if not self.today.number - 1 <= now_ms // DAY_MS <= self.today.number:
             self.today = Day(now_ms // DAY_MS)
-
-
-def _milliseconds(time: str) -> int:
-    try:
-        return round(datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() * 1000)
-    except ValueError:
-        return 0

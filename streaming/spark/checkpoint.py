@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from groupreplay import __version__
+from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.spark.checkpoint_files import SparkFiles, damage, has_run
@@ -40,6 +41,10 @@ _NEW_CHECKPOINT: Final = (
 )
 
 
+#: The format of the identity; a release that adds a field which must not get lost raises it.
+FORMAT: Final = 1
+
+
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """The owner of a checkpoint; written at the first start and never again.
 
@@ -55,9 +60,16 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     first_start_ms: int
     job_id: str = ""
     version: str = __version__
-    format: int = 1
+    format: int = FORMAT
     gap: JobGap | None = None
     event_era: str = ""
+
+
+class _IdentityHead(msgspec.Struct):
+    """The fields that every format of the identity has."""
+
+    format: int = FORMAT
+    version: str = ""
 
 
 class Checkpoint:
@@ -236,12 +248,21 @@ def decode_identity(text: str | bytes, where: str) -> Identity:
     """The identity in the file ``where``.
 
     Raises:
-        GroupReplayError: the file is damaged.
+        GroupReplayError: the file is damaged, or a later release wrote it.
     """
     try:
-        return msgspec.json.decode(text, type=Identity)
-    except msgspec.DecodeError as error:
+        # Alone, because a later format may have other fields.
+        head = msgspec.json.decode(text, type=_IdentityHead)
+        if head.format <= FORMAT:
+            return msgspec.json.decode(text, type=Identity)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _damaged(where, f"the checkpoint's identity cannot be read: {error}") from None
+    raise GroupReplayError(
+        f"the checkpoint has format {head.format}, this release reads format {FORMAT}",
+        where=where,
+        fix=f"run the release that made it ({safe_text(head.version, 40) or 'a later one'}), or {_NEW_CHECKPOINT}",
+        exit_code=ExitCode.DATA,
+    )
 
 
 def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> None:

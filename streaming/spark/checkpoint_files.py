@@ -80,6 +80,6 @@ def _unreadable(files: SparkFiles, name: str) -> str | None:
             # A hyphen stands for a source that was not read yet.
             if line != "-":
                 msgspec.json.decode(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return str(error)
     return None if lines else "it holds nothing"

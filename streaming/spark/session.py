@@ -89,6 +89,10 @@ PLAIN_FILES: Final = "org.apache.hadoop.fs.LocalFileSystem"
 #: Workers on this machine have groupreplay installed, so they can be forked from a process that has imported it.
 _LOCAL_CONF: Final[Mapping[str, str]] = {
     "spark.python.daemon.module": "groupreplay.streaming.spark.python_daemon",
+    # Every user of this machine can connect to the ports of RPC and blocks, and a client of theirs may run code. With a
+    # master on this machine the JVM makes the secret itself, a new one at each start: it stands in no setting and on no
+    # command line.
+    "spark.authenticate": "true",
     "spark.hadoop.fs.file.impl": PLAIN_FILES,
 }
 _CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"

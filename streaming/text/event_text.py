@@ -12,9 +12,11 @@ from typing import Any, ClassVar, Final
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, milliseconds
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.display.safe_text import is_safe, safe_text
 
 _TYPE_PREFIX: Final = "groupreplay."
+#: Characters of a text: more than any event of the job needs.
+_LIMIT: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class Line:
 
 def line_of(event: Mapping[str, Any]) -> Line:
     """The line for one event (a CloudEvent as the sink topic carries it, parsed from JSON)."""
-    data: Data = event.get("data") or {}
+    data = _data(event)
     late = " (caught up late)" if data.get("catch_up") else ""
     return Line(
         time=clock_time(str(event.get("time", ""))),
@@ -46,10 +48,24 @@ def line_of(event: Mapping[str, Any]) -> Line:
 
 
 def text_of(event: Mapping[str, Any]) -> str:
-    """The text of an event (as for ``line_of``) without its name, its time and its group; safe to print."""
-    data = event.get("data") or {}
-    more = f", and {data['suppressed']} more like it" if data.get("suppressed") else ""
-    return TEXTS.get(event_name(event), _unknown_event)(data) + more
+    """The text of an event (as for ``line_of``) without its name, its time and its group; safe to print.
+
+    Others may write to the topic, too: values of other types than the event has are shown as those of an unknown event.
+    """
+    data = _data(event)
+    try:
+        text = TEXTS.get(event_name(event), _unknown_event)(data)
+    except Exception:  # which one depends on the value
+        text = _unknown_event(data)
+    if data.get("suppressed"):
+        text += f", and {data['suppressed']} more like it"
+    # The texts show numbers as they are, and a number may be a text here.
+    return text if is_safe(text) and len(text) <= _LIMIT else safe_text(text, _LIMIT)
+
+
+def _data(event: Mapping[str, Any]) -> Data:
+    data = event.get("data")
+    return data if isinstance(data, Mapping) else {}
 
 
 def event_name(event: Mapping[str, Any]) -> str:
@@ -167,10 +183,8 @@ def _quarantined(data: Data) -> str:
     offset = (
         "" if data.get("offset") is None else f" at partition {data.get('partition')} offset {data['offset']}"
     )
-    return (
-        f"{safe_text(str(data.get('error')))} in {safe_text(str(data.get('place')))}{offset}; nothing more is reported "
-        "about it until it is tried again (docs/operations.md)"
-    )
+    error, place = (safe_text(str(data.get(name))) for name in ("error", "raised_in"))
+    return f"{error} in {place}{offset}; nothing more is reported about it until it is tried again (docs/operations.md)"
 
 
 def _unknown_event(data: Data) -> str:

@@ -36,7 +36,7 @@ def exported() -> dict[str, set[str]]:
     """The exporter's output for a job that has a value for every metric: labels by metric."""
     picture = TopicsSnapshot()
     (calm, calm_report), (sick, sick_report) = stable(), stuck(for_ms=700_000)
-    expiring = {**msgspec.json.decode(document(calm)), "offsets": {"next_expiry_ms": START}}
+    expiring = {**msgspec.json.decode(document(calm, "calm")), "offsets": {"next_expiry_ms": START}}
     picture.take_state(b"calm", msgspec.json.encode(expiring))
     picture.take_state(b"sick", document(sick, "sick"))
     for value in [*events(calm_report, "calm"), *events(sick_report, "sick")]:

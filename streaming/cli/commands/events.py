@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -48,6 +47,7 @@ def command(settings: EventsSettings) -> None:
     --follow, also prints events as they arrive. jsonl prints one unchanged CloudEvent per line.
     """
     from groupreplay.state import Severity
+    from groupreplay.streaming.contract.message_decoder import OBJECTS
     from groupreplay.streaming.engine.replay import Filter
     from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
     from groupreplay.streaming.text.event_text import line_of
@@ -64,12 +64,16 @@ def command(settings: EventsSettings) -> None:
     )
     topic = EventTopic(settings.source.need(), settings.topics.events, wanted)
     screen = Screen(colour=display().colour)
-    for value in topic.read(follow=settings.follow):
-        if settings.output == "jsonl":
-            click.echo(escape_json(value.decode()))
-            continue
-        event = json.loads(value)
-        line = line_of(event)
-        screen.line(replace(line, time=f"{event['time'][:10]} {line.time}"))
-    if topic.unreadable:
-        click.echo(f"{topic.unreadable} messages in {settings.topics.events} are not events", err=True)
+    try:
+        for value in topic.read(follow=settings.follow):
+            if settings.output == "jsonl":
+                click.echo(escape_json(value.decode()))
+                continue
+            # EventTopic leaves out what cannot be decoded.
+            event = OBJECTS.decode(value) or {}
+            line = line_of(event)
+            screen.line(replace(line, time=f"{event['time'][:10]} {line.time}"))
+    finally:
+        # Also after an interrupt, which is how --follow ends.
+        if topic.unreadable:
+            click.echo(f"{topic.unreadable} messages in {settings.topics.events} are not events", err=True)

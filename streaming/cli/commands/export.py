@@ -31,8 +31,8 @@ class ExportSettings:
         metavar="HOST:PORT",
     )
     max_groups: int = flag(
-        "Maximum number of groups with gauges; conditions and counters cover all groups.",
-        type=click.IntRange(min=0),
+        "Maximum number of groups with series of their own; those with conditions come first.",
+        type=click.IntRange(min=0, max=200_000),
         default=5_000,
     )
     heartbeat_timeout: int | None = flag(

@@ -123,3 +123,19 @@ def test_records_without_any_time_are_said_once() -> None:
     undated = [bad(at, 2**60, kind="malformed", read_ms=0) for at in (1, 3, 5)]
     dated = [bad(at, 10_000_000 + at) for at in (0, 2, 4)]
     assert said(records.apply([*undated, *dated])) == [(RecordMalformed, 0, 0)]
+
+
+def test_version_1_is_read() -> None:
+    """It has the same fields behind the version alone."""
+    records = BadRecords(3, CONTEXT)
+    records.apply([bad(0)])
+    blob = records.snapshot()
+    assert blob[:2] == b"\x03\x01"
+    assert BadRecords.from_snapshot(3, CONTEXT, b"\x01" + blob[2:]).snapshot() == blob
+
+
+@pytest.mark.parametrize("blob", [b"\x01\xff", b"\x03\x01\xff", b"\x03\x02\x90"])
+def test_a_damaged_snapshot_is_refused(blob: bytes) -> None:
+    """It is no reason to quarantine the key: the job ends with 5."""
+    with pytest.raises(SnapshotError):
+        BadRecords.from_snapshot(3, CONTEXT, blob)

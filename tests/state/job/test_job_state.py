@@ -1,14 +1,16 @@
-"""The job's state as bytes, of this version and of the one before."""
+"""The job's state as bytes, of this version and of those before."""
 
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from groupreplay.state.events.event import Evidence
 from groupreplay.state.job.bursts import Burst
 from groupreplay.state.job.daily_summary import DayTotal
 from groupreplay.state.job.job_state import JobState, Silence, Stall, read, write
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
+from groupreplay.state.stored_form import SnapshotError
 
 #: Every field has a value that no other field and no default has.
 STATE = JobState(
@@ -33,6 +35,18 @@ STATE = JobState(
 def test_what_was_written_is_read() -> None:
     """Every field comes back."""
     assert read(write(STATE)) == STATE
+
+
+def test_version_2_is_read() -> None:
+    """It has the same fields behind the version alone."""
+    assert read(b"\x02" + write(STATE)[2:]) == STATE
+
+
+@pytest.mark.parametrize("blob", [b"\x01\xa1x", b"\x02\xff", b"\x03\x01\xff", b"\x03\x02\x90", b"\x09"])
+def test_another_state_is_refused(blob: bytes) -> None:
+    """Damaged bytes and those of a later release."""
+    with pytest.raises(SnapshotError, match="job state"):
+        read(blob)
 
 
 def test_version_1_is_read() -> None:

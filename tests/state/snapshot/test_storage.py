@@ -1,4 +1,4 @@
-"""Snapshots as bytes, of this version and of the one before."""
+"""Snapshots as bytes, of this version and of those before."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.state.snapshot.offsets import OffsetsSnapshot
 from groupreplay.state.snapshot.slot_history import SlotHistory
-from groupreplay.state.snapshot.storage import SnapshotError, read, write
+from groupreplay.state.snapshot.storage import read, write
 from groupreplay.state.snapshot.version_1 import TextKeyCondition, active_conditions
+from groupreplay.state.stored_form import SnapshotError
 
 MEMBER = Member("m", "i", "c", "/h", 1, 2, ("range",), ("t",), {"t": "0"})
 FORMER = Member("n", None, "c", "/h", 1, 2, (), None, None)
@@ -96,20 +97,36 @@ def test_text_keys_of_version_1(key: str, dedup_key: str, expected: tuple[object
     assert (one.severity, one.evidence, one.condition, one.late) == (17, Evidence.PROBE, b"{}", True)
 
 
+def test_version_2_is_read() -> None:
+    """It has the same fields behind the version alone."""
+    assert read(b"\x02" + write(SNAPSHOT)[2:]) == SNAPSHOT
+
+
 def test_a_short_array_of_version_1_is_read() -> None:
     """Its first releases wrote fewer fields; those that are missing are blank."""
     assert read(version_1("e", 7)) == GroupSnapshot(log=LogPosition("e", 7))
 
 
-@pytest.mark.parametrize("blob", [b"", b"\x63abc", b"\x01\xff\xff", b"\x02\xff\xff", version_1("e", "?")])
+@pytest.mark.parametrize(
+    "blob",
+    [b"", b"\x63abc", b"\x01\xff\xff", b"\x02\xff\xff", b"\x03\x01\xff", version_1("e", "?")],
+)
 def test_a_foreign_snapshot_is_refused(blob: bytes) -> None:
     """Another version or damaged bytes are an error that names the version."""
     with pytest.raises(SnapshotError, match="version"):
         Group.from_snapshot("g", Context(cluster_id="c"), blob)
 
 
-def test_neither_version_is_read_as_the_other() -> None:
-    """A wrong version byte is found out, because the first field is text in one version and an array in the other."""
-    for blob in (b"\x01" + write(SNAPSHOT)[1:], b"\x02" + version_1(*VERSION_1)[1:]):
-        with pytest.raises(SnapshotError, match="damaged"):
+def test_a_damaged_table_of_offsets() -> None:
+    """A column that does not end with a row is an error of the snapshot, not of the group."""
+    damaged = msgspec.structs.replace(SNAPSHOT, offsets=OffsetsSnapshot(["t"], b"short", {}, {}, {}))
+    with pytest.raises(SnapshotError, match="damaged table of offsets"):
+        Group.from_snapshot("g", Context(cluster_id="c"), write(damaged))
+
+
+def test_no_version_is_read_as_another() -> None:
+    """A wrong version byte is found out: the first field is text in version 1, an array in 2, and a number in 3."""
+    body, old = write(SNAPSHOT)[2:], version_1(*VERSION_1)[1:]
+    for blob in (b"\x01" + body, b"\x02" + old, b"\x03" + body, b"\x03" + old, b"\x02\x01" + body):
+        with pytest.raises(SnapshotError, match=r"damaged|for readers from"):
             read(blob)

@@ -112,6 +112,7 @@ def test_a_checkpoint_in_use(tmp_path: Path) -> None:
         ("", {"offsets/0": b"", "metadata": b""}, "was not made by groupreplay"),
         ("", {IDENTITY_FILE: msgspec.json.encode(IDENTITY), "offsets/0": b""}, "has lost its metadata file"),
         ("", {IDENTITY_FILE: b"{"}, "identity cannot be read"),
+        ("", {IDENTITY_FILE: b'{"format": 99}'}, "has format 99, this release reads format 1"),
         ("", {IDENTITY_FILE: msgspec.json.encode(OTHERS)}, "belongs to another cluster"),
         ("file/new", {"file": b""}, "is not writable"),
     ],

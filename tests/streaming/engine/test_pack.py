@@ -23,6 +23,7 @@ from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.job.left_out import left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, GroupRecord
+from groupreplay.state.stored_form import bounded_text
 from groupreplay.streaming.engine import pack as pack_module
 from groupreplay.streaming.engine.pack import pack
 from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group, unpack_job
@@ -155,7 +156,7 @@ def add_commit(run: dict[str, Any], raw: Raw, key: OffsetCommitKey, value: Offse
         value.expire_timestamp_ms,
     )
     row["log_offset"], row["timestamp_ms"] = raw.offset, raw.timestamp_ms
-    row["metadata"] = value.metadata
+    row["metadata"] = bounded_text(value.metadata)
     if value.topic_id != ZERO_UUID:
         run["topic_ids"][key.topic] = value.topic_id
 

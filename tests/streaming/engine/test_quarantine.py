@@ -69,7 +69,7 @@ def test_the_group_is_set_aside() -> None:
     result = call(b"g:g", None, keys[b"g:g"])
     (event,) = bodies(result.rows, Output.EVENTS)
     data = event["data"]
-    assert re.fullmatch(r"state/group\.py:\d+ _apply_item", data["place"])
+    assert re.fullmatch(r"state/group\.py:\d+ _apply_item", data["raised_in"])
     shown = ("group_id", "what", "error", "partition", "offset", "records", "release", "history")
     assert {name: data[name] for name in shown} == {
         "group_id": "g",
@@ -175,3 +175,13 @@ def test_an_earlier_release_refuses_the_note() -> None:
     assert blob is not None
     with pytest.raises(SnapshotError):
         Group.from_snapshot("g", CONTEXT, blob)
+
+
+@pytest.mark.usefixtures("defect")
+def test_the_note_of_a_later_release_is_refused() -> None:
+    """As every other stored state: with exit 5, and not with an exception that would quarantine the key again."""
+    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    assert blob is not None
+    for other in (blob[:1] + b"\x02" + blob[2:], blob[:-1], b"\xff"):
+        with pytest.raises(SnapshotError, match="quarantine note"):
+            call(b"g:g", other, packed(LATER)[b"g:g"])

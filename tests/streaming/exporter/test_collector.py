@@ -16,17 +16,19 @@ from groupreplay.streaming.engine.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.collector import (
     STATES,
     Limits,
-    group_label,
+    ShownGroups,
     is_fresh,
     measure,
     policy_labels,
     shown_groups,
 )
 from groupreplay.streaming.exporter.metric_catalog import METERS
-from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, TopicsSnapshot
+from groupreplay.streaming.sinks.day_counts import DAY_MS
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import (
     CLUSTER,
+    HOSTILE_IDS,
     SINCE_MS,
     counted,
     document,
@@ -119,6 +121,8 @@ def test_the_job() -> None:
         "groupreplay_build_info": {f"exporter {__version__}": 1, f"job {__version__}": 1},
         "groupreplay_exporter_ready": {"": 1},
         "groupreplay_exporter_groups_left_out": {"": 0},
+        "groupreplay_exporter_conditions_left_out": {"": 0},
+        "groupreplay_exporter_counters_forgotten_total": {"": 0},
         "groupreplay_exporter_unreadable_total": {"": 0},
     }
     assert {name: count for name, count in events_.items() if count} == {
@@ -230,31 +234,76 @@ def test_what_a_group_lost_outlives_it() -> None:
     assert (before, labels) == ({"g": 0}, [{"cluster": CLUSTER, "consumergroup": "g"}])
 
 
-def test_which_groups_are_left_out() -> None:
-    """Those without members before those with, by name; never first one that something is wrong with.
-
-    Of those left out conditions, counts and the number are told all the same.
-    """
+def crowd() -> TopicsSnapshot:
+    """A group of every importance; the letters of their ids are not in the order of it."""
     seen = TopicsSnapshot()
     seen.take_job(JOB_KEY, job_document(NOW))
-    calm, emitted = stable()
-    rest = {name: document(calm, name) for name in ("d", "b", "c")}
-    alone = msgspec.json.encode({**msgspec.json.decode(rest["b"]), "group_id": "a", "member_count": 0})
-    trouble = {name: document(stuck()[0], name) for name in ("z", "y")}
-    for name, value in {"a": alone, **rest, **trouble}.items():
+    (calm, emitted), (ill, fired) = stable(), stuck()
+    plain = {name: document(calm, name) for name in ("d", "b", "c")}
+    alone = {name: changed(plain["b"], group_id=name, member_count=0) for name in ("a", "e", "f")}
+    warned = {"condition": "rebalance.slow", "severity": "WARN"}
+    trouble = {name: document(ill, name) for name in ("z", "y")}
+    for name, value in {**plain, **alone, **trouble}.items():
         seen.take_state(name.encode(), value)
-    counted(events(emitted, "a"), NOW, seen)
-    assert [one.group_id for one in shown_groups(seen, 10)] == ["y", "z", "b", "c", "d", "a"]
-    found = samples(seen, limits=Limits(max_groups=1))
-    assert found["kafka_consumergroup_members"] == {"y": 2}
-    assert found["groupreplay_exporter_groups_left_out"] == {"": 5}
-    assert found["kafka_consumergroup_rebalances_total"] == {"y": 0, "a": 2}
-    assert set(found["kafka_consumergroup_condition"]) == {
-        f"{group} {condition}"
-        for group in "yz"
-        for condition in ("rebalance.slow WARN", "rebalance.stuck ERROR")
+    seen.take_state(b"w", changed(plain["b"], group_id="w", conditions=[warned]))
+    # "e" and "gone" rebalanced, "over" had a condition, "lost" lost offsets; the last three are deleted by now.
+    counted([*events(emitted, "e"), *events(emitted, "gone")], NOW, seen)
+    counted([*events(fired, "over"), *events([expired(2)], "lost")], NOW, seen)
+    return seen
+
+
+def changed(value: bytes, **fields: Any) -> bytes:
+    """A document with other values."""
+    return msgspec.json.encode({**msgspec.json.decode(value), **fields})
+
+
+def test_the_most_important_groups_are_shown() -> None:
+    """Errors, then warnings and lost offsets, other conditions, members, rebalances, the rest; each part by id."""
+    everything = ["y", "z", "lost", "w", "over", "b", "c", "d", "e", "gone", "a", "f"]
+    assert shown_groups(crowd(), 100) == ShownGroups(everything, 0, 0)
+    for limit, ill in ((11, 0), (4, 0), (3, 1), (1, 2), (0, 3)):
+        assert shown_groups(crowd(), limit) == ShownGroups(everything[:limit], len(everything) - limit, ill)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 7, 11, 100])
+def test_every_series_is_under_the_limit(limit: int) -> None:
+    """No metric has other groups than those that are shown; the number of the others is a metric, too."""
+    found = measure(crowd(), NOW, Limits(max_groups=limit))
+    shown = shown_groups(crowd(), limit)
+    by_metric = {
+        metric.name: {one.labels["consumergroup"] for one in metric.samples if "consumergroup" in one.labels}
+        for metric in found
     }
-    assert found["groupreplay_groups"] == {"classic Stable": 4, "classic PreparingRebalance": 2}
+    assert {name: groups - set(shown.labels) for name, groups in by_metric.items() if groups} == {
+        name: set() for name, groups in by_metric.items() if groups
+    }
+    # Each has a series at all.
+    assert set().union(*by_metric.values()) == set(shown.labels)
+    numbers = samples(crowd(), limits=Limits(max_groups=limit))
+    assert numbers["groupreplay_exporter_groups_left_out"] == {"": shown.left_out}
+    assert numbers["groupreplay_exporter_conditions_left_out"] == {"": shown.ill}
+    assert sum(numbers["groupreplay_groups"].values()) == 9
+
+
+def test_counts_of_groups_that_are_gone() -> None:
+    """They stay what they were, without the gauges that only a group has that exists."""
+    found = samples(crowd())
+    assert found["kafka_consumergroup_rebalances_total"]["gone"] == 2
+    assert found["kafka_consumergroup_offsets_expired_total"]["lost"] == 2
+    assert {"gone", "lost", "over"} & set(found["kafka_consumergroup_members"]) == set()
+
+
+def test_a_census_of_absurd_states() -> None:
+    """Types and states beyond 200 are added up, and every group is counted."""
+    seen, (calm, _) = TopicsSnapshot(), stable()
+    for number in range(300):
+        value = changed(document(calm, f"g{number}"), state=f"state {number}")
+        seen.take_state(f"g{number}".encode(), value)
+    census = samples(seen)["groupreplay_groups"]
+    assert len(census) == 201
+    assert math.isnan(census["other other"])
+    seen.take_job(JOB_KEY, job_document(NOW))
+    assert samples(seen)["groupreplay_groups"]["other other"] == 100
 
 
 def test_conditions_of_the_job() -> None:
@@ -291,42 +340,13 @@ def test_states(state: str) -> None:
 
 
 #: Ids as strangers may choose them.
-HOSTILE = (
-    'quote"s',
-    "back\\slash",
-    "line\nbreak",
-    "return\rhere",
-    "\x00nul",
-    "\x1b[31mred",
-    "\u202ebidi",
-    "{curly}=",
-    "x" * 30_000,
-    "x" * 30_001,
-    "",
-    "gruppe-ä-グループ",
-    r"\u{a}",
-)
-
-
-def test_ordinary_ids_are_exact() -> None:
-    """Whatever a label can hold and a screen can show stays, so that series join with other exporters'."""
-    ordinary = ("pay-1", "team.app_2", 'quote"s', "back\\slash", "{curly}=", "gruppe-ä-グループ", "x" * 256)
-    assert [group_label(name) for name in ordinary] == list(ordinary)
-
-
-def test_hostile_ids() -> None:
-    """Short, one line, without control characters, and never two the same."""
-    labels = [group_label(name) for name in HOSTILE]
-    assert len(set(labels)) == len(HOSTILE)
-    assert [label for label in labels if not label.isprintable() or len(label) > 273 or not label] == []
-    assert group_label("line\nbreak") == r"line\u{a}break#" + "697affca60d5d0dc"
 
 
 def test_what_is_written_can_be_read() -> None:
     """The whole scrape with hostile ids and labels, by Prometheus's own parser, without a complaint."""
     seen = snapshot()
     group, emitted = stuck(for_ms=700_000)
-    for name in HOSTILE:
+    for name in HOSTILE_IDS:
         labels = {name[:300]: name[:300], "team": "pay"}
         seen.take_state(name.encode(), document(group, name, labels))
         counted([*events(emitted, name, labels=labels), *events([expired(2)], name)], into=seen)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from confluent_kafka.admin import NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from groupreplay.streaming.base.clock import now_ms
@@ -15,10 +16,11 @@ from groupreplay.streaming.exporter.collector import Limits
 from groupreplay.streaming.exporter.feed import SinkFeed
 from groupreplay.streaming.exporter.server import Exporter
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.sinks.topics_snapshot import DAY_MS
+from groupreplay.streaming.sinks.day_counts import DAY_MS
 from support.job.sink_messages import document, events, expired, job_document, stable, stuck
 from support.kafka.waiting import wait_until
 from support.kafka.written_topics import WrittenTopics
+from support.tools.hostile_json import BYTES
 
 pytestmark = pytest.mark.broker
 
@@ -43,7 +45,7 @@ def reading(sink: Sink, **settings: float) -> Iterator[SinkFeed]:
         feed.close()
 
 
-def groups(feed: SinkFeed) -> list[bytes] | None:
+def groups(feed: SinkFeed) -> list[str] | None:
     """The groups that it knows, once it has read the topics."""
     return feed.evaluate(lambda seen: None if seen is None else sorted(seen.groups))
 
@@ -100,7 +102,7 @@ def test_a_topic_that_grows(broker: EmbeddedBroker, unique: Callable[[str], str]
         keys = [f"g{number}".encode() for number in range(30)]
         for key in keys:
             sink.write(names.states, key, document(calm, key.decode()))
-        wait_until(lambda: groups(feed) == sorted(keys))
+        wait_until(lambda: groups(feed) == sorted(key.decode() for key in keys))
 
 
 def test_a_topic_that_was_made_anew(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
@@ -110,9 +112,38 @@ def test_a_topic_that_was_made_anew(broker: EmbeddedBroker, unique: Callable[[st
     sink.create(names.events, names.states, names.job)
     sink.write(names.states, b"a", *[document(calm, "a")] * 3)
     with reading(sink) as feed:
-        wait_until(lambda: groups(feed) == [b"a"])
+        wait_until(lambda: groups(feed) == ["a"])
         sink.admin.delete_topics([names.states])[names.states].result(30)
         wait_until(lambda: names.states not in sink.admin.list_topics(timeout=30).topics)
         sink.create(names.states)
         sink.write(names.states, b"b", document(calm, "b"))
-        wait_until(lambda: groups(feed) == [b"b"], 120)
+        wait_until(lambda: groups(feed) == ["b"], 120)
+
+
+def test_bad_messages_do_not_end_the_feed(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """They are counted once each, the feed does not start over, and what is written behind them is shown."""
+    sink, (calm, _) = Sink(broker, unique), stable()
+    names = sink.names
+    sink.create(names.states, names.job, partitions=1)
+    # Brokers before 4.0 accept every timestamp.
+    lax = NewTopic(names.events, 1, config={"message.timestamp.after.max.ms": str(2**62)})
+    sink.admin.create_topics([lax])[names.events].result(30)
+    for topic in (names.events, names.states, names.job):
+        sink.write(topic, b"bad", *BYTES)
+    # Dated a year ahead: it must not begin another day.
+    ahead = events(stable()[1], "ahead")
+    sink.write(names.events, b"ahead", *ahead, at_ms=now_ms() + 365 * DAY_MS)
+    sink.write(names.states, b"calm", document(calm, "calm"))
+    sink.write(names.job, JOB_KEY, job_document(now_ms()))
+    with reading(sink) as feed:
+        wait_until(lambda: groups(feed) == ["calm"])
+        seen = feed.evaluate(lambda snapshot: snapshot)
+        assert seen is not None
+        # In the topic of the job some of them are objects, and without fields that must be there.
+        assert len(BYTES) * 2 < seen.unreadable <= len(BYTES) * 3
+        assert (feed.trouble, seen.today.number) == ("", now_ms() // DAY_MS)
+        assert seen.today.rebalances == {"ahead": 2}
+        unreadable = seen.unreadable
+        sink.write(names.events, b"bad", *BYTES)
+        wait_until(lambda: feed.evaluate(lambda now: now and now.unreadable) == unreadable + len(BYTES))
+        assert feed.evaluate(lambda snapshot: snapshot) is seen

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -180,6 +182,34 @@ def test_damaged_row_group(tmp_path: Path) -> None:
     with pytest.raises(GroupReplayError, match="the capture is damaged") as caught:
         positions([path])
     assert caught.value.where == str(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b"partition", b"partitiom"), (b"partition", b"part\xfftion"), (b"timestamp", b"\xff" * 9)],
+)
+def test_a_damaged_footer(tmp_path: Path, old: bytes, new: bytes) -> None:
+    """Names of columns that are wrong, or no text at all, are damage, wherever they stand."""
+    path = write_capture(tmp_path / "a.parquet", [record(0, 1)])
+    whole = path.read_bytes()
+    places = [found.start() for found in re.finditer(re.escape(old), whole)]
+    assert places
+    for place in places:
+        path.write_bytes(whole[:place] + new + whole[place + len(old) :])
+        # The name is no part of what is read everywhere it stands.
+        with contextlib.suppress(GroupReplayError):
+            positions([path])
+    path.write_bytes(whole.replace(old, new))
+    with pytest.raises(GroupReplayError) as caught:
+        positions([path])
+    assert (caught.value.where, caught.value.exit_code) == (str(path), ExitCode.DATA)
+
+
+def test_a_partition_that_no_topic_has(tmp_path: Path) -> None:
+    """It is damage; the reader would otherwise look for two thousand million partitions."""
+    path = write_capture(tmp_path / "a.parquet", [record(0, 1), record(2**31 - 1, 1)])
+    with pytest.raises(GroupReplayError, match="names the partition 2147483647"):
+        positions([path])
 
 
 def test_empty_folder(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from support.job.captures import invoke
 from support.job.probes import beat, summed_up
 from support.kafka.waiting import wait_until
 from support.kafka.written_topics import WrittenTopics
+from support.tools.hostile_json import BYTES
 
 pytestmark = pytest.mark.broker
 AT = 1_767_225_600_000
@@ -115,6 +116,18 @@ def test_what_comes(topic: Topic) -> None:
     events.close()
     assert found == ["e1", "e4", "e6"]
     assert topic.topics.groups() == groups_before
+
+
+def test_bad_messages_do_not_end_the_command(topic: Topic) -> None:
+    """Every one is counted, whatever its bytes are, and the events around it are printed."""
+    good = topic.command("-o", "jsonl").stdout
+    topic.write(0, *BYTES)
+    for output in ("jsonl", "table"):
+        result = topic.command("-o", output)
+        assert result.exit_code == 0
+        assert result.stderr == f"{1 + len(BYTES)} messages in {topic.name} are not events\n"
+        assert len(result.stdout.splitlines()) == len(good.splitlines())
+    assert topic.command("-o", "jsonl").stdout == good
 
 
 def test_no_topic(topic: Topic) -> None:

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY, KindCount
-from groupreplay.streaming.sinks.topics_snapshot import DAY_MS, Day, Holding, TopicsSnapshot
+from groupreplay.streaming.sinks.day_counts import DAY_MS, Day
+from groupreplay.streaming.sinks.known_groups import Holding
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import (
     SINCE_MS,
@@ -25,8 +27,8 @@ def test_documents_until_their_tombstone() -> None:
     group, made = stable()
     snapshot = counted(events(made))
     snapshot.take_state(b"g", document(group))
-    known = snapshot.groups[b"g"]
-    assert (known.group_id, known.state, known.generation, known.member_count) == ("g", "Stable", 5, 2)
+    known = snapshot.groups["g"]
+    assert (known.label, known.state, known.generation, known.member_count) == ("g", "Stable", 5, 2)
     assert snapshot.rebalanced_ms == {"g": START}
     snapshot.take_state(b"g", None)
     snapshot.take_state(b"never-there", None)
@@ -51,8 +53,10 @@ def test_what_is_counted() -> None:
             ("offsets.expired", "INFO"): 1,
         },
         fired={
-            ("g", Holding("rebalance.slow", "WARN")): {"team": "pay"},
-            ("g", Holding("rebalance.stuck", "ERROR")): {"team": "pay"},
+            "g": {
+                Holding("rebalance.slow", "WARN"): {"team": "pay"},
+                Holding("rebalance.stuck", "ERROR"): {"team": "pay"},
+            }
         },
     )
 

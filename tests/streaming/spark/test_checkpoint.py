@@ -15,7 +15,7 @@ from groupreplay import __version__
 from groupreplay.state.events.job_events import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
-from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
+from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity, decode_identity
 from support.job.spark_notes import spark_files
 from support.job.spark_sessions import small_session
 
@@ -114,6 +114,29 @@ def test_a_damaged_identity_is_refused(folder: Path) -> None:
     (folder / "groupreplay.json").write_text('{"cluster_id": "c"')
     with pytest.raises(GroupReplayError, match="cannot be read"):
         opened(folder).claim(WANTED)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (
+            b'{"format": 99, "version": "9.1\\u001b[2J", "cluster": 5}',
+            "has format 99, this release reads format 1",
+        ),
+        (b'{"format": 2}', "has format 2, this release reads format 1"),
+        (b'{"format": "x"}', "cannot be read"),
+        (b'{"cluster_id": "\xff"}', "cannot be read"),
+        (b'{"x":' + b"[" * 100_000, "cannot be read"),
+        (b"null", "cannot be read"),
+    ],
+)
+def test_the_identity_of_a_later_release_is_refused(text: bytes, what: str) -> None:
+    """Whatever its other fields are; the error names the release that made it. Damaged bytes are refused as damaged."""
+    with pytest.raises(GroupReplayError, match=what) as caught:
+        decode_identity(text, "/checkpoint/groupreplay.json")
+    assert (caught.value.exit_code, caught.value.where) == (ExitCode.DATA, "/checkpoint/groupreplay.json")
+    assert str(caught.value.fix).isprintable()
+    assert "9.1" not in str(text) or "run the release that made it (9.1" in str(caught.value.fix)
 
 
 def test_a_checkpoint_of_an_earlier_release(folder: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +27,38 @@ def test_our_settings_are_in_force() -> None:
     assert (conf["spark.ui.enabled"], conf["spark.driver.bindAddress"]) == ("false", "127.0.0.1")
     assert re.search(conf["spark.redaction.regex"], "kafka.sasl.jaas.config")
     assert re.search(conf["spark.redaction.regex"], "kafka.ssl.keystore.key")
+
+
+def asked_without_authentication(port: int) -> bytes:
+    """The answer of a server of Spark's network library to a request by a client that has not authenticated itself."""
+    body = b"\x00a message"
+    # The type of a request to a remote procedure, its number, and the length of the body.
+    head = struct.pack(">bqi", 3, 7, len(body))
+    frame = struct.pack(">q", 8 + len(head) + len(body)) + head + body
+    with socket.create_connection(("127.0.0.1", port), 30) as connection:
+        connection.settimeout(60)
+        connection.sendall(frame)
+        return connection.recv(65_536)
+
+
+@pytest.mark.spark
+def test_the_ports_of_spark_need_authentication() -> None:
+    """The ports of RPC and of blocks refuse a request without it; the secret is in no setting and no command line."""
+    spark = small_session()
+    jvm: Any = spark.sparkContext._jvm
+    env = jvm.org.apache.spark.SparkEnv.get()
+    for port in (env.rpcEnv().address().port(), env.blockManager().blockManagerId().port()):
+        assert b"Expected SaslMessage, received something else" in asked_without_authentication(port)
+    secret = env.securityManager().getSecretKey()
+    assert len(secret) >= 32
+    settings = dict(spark.sparkContext.getConf().getAll())
+    assert settings["spark.authenticate"] == "true"
+    assert [name for name, value in settings.items() if secret in value] == []
+    words = subprocess.run(["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True).stdout
+    assert "spark.authenticate=true" in words
+    assert secret not in words
+    # Shuffles and Python workers go on as before.
+    assert spark.range(100).repartition(3).count() == 100
 
 
 @pytest.mark.spark

@@ -81,7 +81,7 @@ def quarantined() -> Event:
     fact = GroupQuarantined(
         what="group",
         error="ValueError",
-        place="state/replay/classic.py:99 apply_value",
+        raised_in="state/replay/classic.py:99 apply_value",
         partition=3,
         offset=9,
         records=2,

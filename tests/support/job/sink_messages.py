@@ -26,6 +26,22 @@ from support.job.progress import IDENTITY, batch
 #: Probes see the group rebalancing from here on.
 SINCE_MS = START + 10_000
 CLUSTER = PROBING.cluster_id
+#: Ids of groups that a label or a screen cannot show as they are.
+HOSTILE_IDS = (
+    'quote"s',
+    "back\\slash",
+    "line\nbreak",
+    "return\rhere",
+    "\x00nul",
+    "\x1b[31mred",
+    "\u202ebidi",
+    "{curly}=",
+    "x" * 30_000,
+    "x" * 30_001,
+    "",
+    "gruppe-ä-グループ",
+    r"\u{a}",
+)
 
 
 def document(group: Group, group_id: str = GROUP, labels: dict[str, str] | None = None) -> bytes:

@@ -30,6 +30,11 @@ CLOCKS = {
     "os.times",
     "uuid.uuid1",
 }
+#: What raises an exception on bytes that anybody may have written.
+DECODERS = {
+    *("json.load", "json.loads", "msgspec.convert", "msgspec.json.Decoder", "msgspec.json.decode"),
+    *("msgspec.msgpack.Decoder", "msgspec.msgpack.decode", "msgspec.toml.decode"),
+}
 #: Names that were replaced: what a reader of Kafka's documentation would not understand.
 OLD_NAMES = frozenset(
     {
@@ -98,6 +103,22 @@ def clocks_read(root: Path) -> list[str]:
         clocks = [name for name in used if name in CLOCKS or name.startswith("time.")]
         found += [f"{module.path} reads {name}" for name in sorted(clocks)]
     return found
+
+
+def bare_decodings(root: Path) -> list[str]:
+    """Uses of a decoder in `streaming`, and of ``bytes.decode`` that may fail, outside of ``message_decoder``."""
+    found = set()
+    for module in modules(root, "streaming"):
+        origins = dict(_imported_names(module.tree))
+        for node in ast.walk(module.tree):
+            name = _origin(node, origins)
+            if name in DECODERS:
+                found.add(f"{module.path} {name}")
+            # Without an argument it is that of bytes, and raises if they are no UTF-8.
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            if is_call and node.func.attr == "decode" and not node.args and not node.keywords:
+                found.add(f"{module.path} bytes.decode")
+    return sorted(one for one in found if not one.startswith("streaming/contract/message_decoder.py "))
 
 
 def modules_without_docstring(root: Path) -> list[str]:

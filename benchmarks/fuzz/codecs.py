@@ -1,6 +1,6 @@
 """Long fuzzing of the codecs with valid records that are cut, spliced, or have bits flipped.
 
-    python benchmarks/fuzz_codecs.py --executions 10000000 --seed 1
+    python benchmarks/fuzz/codecs.py --executions 10000000 --seed 1
 
 Prints executions, the slowest one and the growth of memory; ends with status 1 and the bytes at the first failure.
 `fuzz_one_input` of tests/support/tools/fuzz_target.py is the entry for coverage-guided fuzzers:
@@ -18,7 +18,7 @@ import traceback
 from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from groupreplay.codecs import (
     REGISTRY,

@@ -1,6 +1,6 @@
 """Long fuzzing of the groups' state with hostile histories: random and injured records, restored states, wild times.
 
-    python benchmarks/fuzz_state.py --histories 200000 [--first 1000000] [--seconds 3600]
+    python benchmarks/fuzz/state.py --histories 200000 [--first 1000000] [--seconds 3600]
 
 Each history goes through ``pack`` and ``advance`` in batches, with a restored state for every call. The messages of
 every twentieth go through the schemas, the terminal, ``describe`` and the exporter. Prints histories, calls, the
@@ -15,9 +15,10 @@ import time
 import traceback
 from pathlib import Path
 
-from page import flag_parser, show_progress
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from page import flag_parser, show_progress
 
 from support.tools.hostile import history
 from support.tools.survival import Readers, Survivor, harm

@@ -1,0 +1,36 @@
+"""The one place that decodes JSON which was read from a topic: whatever the bytes are, no exception leaves it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+_Message = TypeVar("_Message")
+
+#: An integer of 64 bits: Python's own have no limit, and one of 400 digits cannot be divided.
+Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+#: Besides msgspec's own errors: text that is not UTF-8 (a ValueError), JSON nested deeper than Python's stack, and
+#: numbers that fit into no type.
+_FAILURES: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
+
+
+class MessageDecoder(Generic[_Message]):
+    """Decodes messages that are one kind of message in JSON; other programs may write to the same topic."""
+
+    def __init__(self, kind: Any) -> None:
+        self._decoder: Final = msgspec.json.Decoder(kind)
+
+    def decode(self, value: bytes | None) -> _Message | None:
+        """The message; None if the value is missing or is no such message. Readers count what is None."""
+        if value is None:
+            return None
+        try:
+            message: _Message = self._decoder.decode(value)
+        except _FAILURES:
+            return None
+        return message
+
+
+#: Any JSON object. Unlike a struct, which skips fields that it does not know, it checks the encoding of every text.
+OBJECTS: Final = MessageDecoder[dict[str, Any]](dict[str, Any])

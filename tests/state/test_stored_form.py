@@ -1,0 +1,103 @@
+"""Stored states as bytes."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from groupreplay.state.stored_form import SnapshotError, StoredForm, bounded_text
+
+
+class Number(msgspec.Struct, array_like=True):
+    """A state."""
+
+    number: int = 0
+    name: str = ""
+
+
+class LaterNumber(Number, array_like=True):
+    """The state of a later release."""
+
+    more: int = 0
+
+
+def old_number(body: memoryview) -> Number:
+    """The reader of version 1, which had a bare number."""
+    return Number(msgspec.msgpack.decode(body, type=int))
+
+
+FORM = StoredForm[Number]("number", version=2, reader=3, kind=Number, older={1: old_number})
+
+
+def test_what_was_written_is_read() -> None:
+    """Behind a byte for the version and one for the least reader."""
+    blob = FORM.write(Number(7, "x"))
+    assert (blob[:2], FORM.read(blob)) == (b"\x02\x03", Number(7, "x"))
+
+
+def test_older_forms_are_read() -> None:
+    """An older version by its own reader, and a state that demands less than this reader."""
+    assert FORM.read(b"\x01\x07") == Number(7)
+    assert FORM.read(b"\x02\x01" + msgspec.msgpack.encode([7])) == Number(7)
+
+
+def test_a_later_release_is_refused() -> None:
+    """A state with a field more is refused if it demands a later reader: it is not written back without the field."""
+    later = StoredForm[LaterNumber]("number", version=2, reader=4, kind=LaterNumber, older={})
+    with pytest.raises(
+        SnapshotError, match="number version 2 for readers from 4 on, this release is reader 3"
+    ):
+        FORM.read(later.write(LaterNumber(7, "x", 9)))
+
+
+def test_a_field_that_may_be_lost() -> None:
+    """A later release that does not raise its number can be gone back from; the field is dropped."""
+    later = StoredForm[LaterNumber]("number", version=2, reader=3, kind=LaterNumber, older={})
+    assert FORM.read(later.write(LaterNumber(7, "x", 9))) == Number(7, "x")
+
+
+@pytest.mark.parametrize(
+    ("blob", "what"),
+    [
+        (b"", "number version nothing, this release reads versions 1 and 2"),
+        (b"\x09abc", "number version 9, this release reads versions 1 and 2"),
+        (b"\x02", "number version 2, this release reads versions 1 and 2"),
+        (b"\x02\x03", "number of version 2 is damaged"),
+        (b"\x02\x03\x92\x01", "number of version 2 is damaged"),
+        (b"\x02\x03\x92\x01\xa1\xff", "number of version 2 is damaged"),
+        (b"\x02\x03" + b"\x91" * 5_000, "number of version 2 is damaged"),
+        (b"\x02\x03\x92\x01\xa1a\x00", "number of version 2 is damaged"),
+        (b"\x01\xa1a", "number of version 1 is damaged"),
+    ],
+)
+def test_damaged_bytes(blob: bytes, what: str) -> None:
+    """Missing bytes, other types, invalid UTF-8, deep nesting and bytes behind the end are one error."""
+    with pytest.raises(SnapshotError, match=what):
+        FORM.read(blob)
+
+
+@pytest.mark.parametrize("text", ["", "x", "x" * 256, "\U0001f600" * 256, "\ud800" * 256])
+def test_a_text_of_bounded_length_is_stored_as_it_is(text: str) -> None:
+    """Up to 256 characters, whatever they are."""
+    assert bounded_text(text) == text
+
+
+@pytest.mark.parametrize("char", ["x", "é", "\U0001f600", "\ud800"])
+def test_a_long_text_is_cut(char: str) -> None:
+    """To 256 characters, of which the end shows that something is missing; no character is cut in two."""
+    cut = bounded_text(char * 4_096)
+    assert (len(cut), cut[:239], cut[239]) == (256, char * 239, "…")
+    assert bounded_text(cut) == cut
+
+
+def test_different_texts_stay_different() -> None:
+    """Also those that differ only behind the cut, or where one looks as if it had been cut."""
+    texts = [
+        "x" * 4_096,
+        "x" * 4_095 + "y",
+        "x" * 4_095,
+        "x" * 256,
+        "x" * 257,
+        bounded_text("x" * 4_096) + "x",
+    ]
+    assert len({bounded_text(text) for text in texts}) == len(texts)
