@@ -160,9 +160,11 @@ class Observations:
     """The input of one call for a group.
 
     ``seen_to`` is the last offset that was read from the group's partition, of any group: a record behind the
-    group's last one proves that the group's last operation is complete.
+    group's last one proves that the group's last operation is complete. ``in_topic`` is set when the group's document
+    is asked for: whether the topic of documents holds one, with unknown content.
     """
 
     items: Sequence[GroupRecord | CommitRun] = ()
     seen_to: int = -1
     probes: Sequence[Probe] = ()
+    in_topic: bool | None = None

@@ -1,4 +1,4 @@
-"""The messages in ``group-probes``, in JSON: answers about groups, the prober's rounds, and the job's heartbeats.
+"""The messages in ``group-probes``, in JSON: answers about groups, the prober's rounds, and what the job's driver writes.
 
 Other programs may write to the topic: a message that does not fit its declaration is None for the reader, never an
 exception.
@@ -16,6 +16,8 @@ from groupreplay.streaming.contract.output import RESERVED
 #: A time beyond the year 2100 would let every deadline pass.
 Moment: TypeAlias = Annotated[int, Meta(ge=0, le=4_102_444_800_000)]
 Offset: TypeAlias = Annotated[int, Meta(ge=0)]
+#: A forged number must not make millions of rows.
+PartitionCount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000)]
 Rights: TypeAlias = Literal["ok", "missing", "unknown"]
 
 _LIMIT_BYTES: Final = 64 * 1024
@@ -92,14 +94,39 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     retries: bool = False
 
 
-ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage
+class DocumentRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="document"):
+    """The driver of ``run_id`` asks the call of a group to write the group's document, or its tombstone.
+
+    ``in_topic``: the topic of documents holds one of this group with unknown content; otherwise it holds none.
+    """
+
+    cluster_id: str
+    run_id: str
+    group_id: str
+    in_topic: bool
+
+
+class JobDocumentsRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job_documents"):
+    """The driver of ``run_id`` asks for the job's active conditions and the counts of bad records.
+
+    ``partitions`` is the number of partitions of the offsets topic.
+    """
+
+    cluster_id: str
+    run_id: str
+    partitions: PartitionCount
+
+
+ProbeMessage: TypeAlias = (
+    GroupAnswer | RoundSummary | HeartbeatMessage | DocumentRequest | JobDocumentsRequest
+)
 
 _decoder: Final = msgspec.json.Decoder(ProbeMessage)
 
 
 def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
     """(key, value). The answer about a very large group keeps as many members as fit into 64 KiB."""
-    key = message.group_id.encode() if isinstance(message, GroupAnswer) else RESERVED
+    key = message.group_id.encode() if isinstance(message, GroupAnswer | DocumentRequest) else RESERVED
     value = msgspec.json.encode(message)
     while isinstance(message, GroupAnswer) and message.members and len(value) > _LIMIT_BYTES:
         half = message.members[: len(message.members) // 2]
@@ -116,6 +143,6 @@ def decode_message(key: bytes | None, value: bytes | None) -> ProbeMessage | Non
         message = _decoder.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if isinstance(message, GroupAnswer):
+    if isinstance(message, GroupAnswer | DocumentRequest):
         return message if key == message.group_id.encode("utf-8", "replace") else None
     return message if key == RESERVED else None

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from groupreplay.streaming.contract.probe_messages import (
+    DocumentRequest,
     GroupAnswer,
     HeartbeatMessage,
+    JobDocumentsRequest,
     MemberAnswer,
     ProbeMessage,
     RoundSummary,
@@ -39,6 +41,7 @@ ROUND = RoundSummary(
 BEAT = HeartbeatMessage(
     cluster_id="c", era="e", job_id="j", run_id="r", at_ms=8, caught_up_ms=None, offsets={4: 1}
 )
+REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_topic=True)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +99,24 @@ BEAT = HeartbeatMessage(
                 "retries": False,
             },
         ),
+        (
+            REQUEST,
+            "größe".encode(),
+            {
+                "kind": "document",
+                "cluster_id": "c",
+                "run_id": "r",
+                "group_id": "größe",
+                "in_topic": True,
+            },
+        ),
+        (
+            JobDocumentsRequest(cluster_id="c", run_id="r", partitions=50),
+            b"\0",
+            {"kind": "job_documents", "cluster_id": "c", "run_id": "r", "partitions": 50},
+        ),
     ],
-    ids=["group", "round", "heartbeat"],
+    ids=["group", "round", "heartbeat", "document", "job_documents"],
 )
 def test_the_wire_format(message: ProbeMessage, key: bytes, document: dict[str, object]) -> None:
     """Others read this topic, too: keys and fields are part of the contract."""
@@ -141,6 +160,8 @@ VALUE = encode_message(ANSWER)[1]
         (b"key", encode_message(ROUND)[1]),
         (b"\0", encode_message(ROUND)[1].replace(b"[9,7]", b"[9]")),
         (b"\0", VALUE),
+        (b"\0", encode_message(REQUEST)[1]),
+        (b"\0", b'{"kind":"job_documents","cluster_id":"c","run_id":"r","partitions":1000000000}'),
     ],
 )
 def test_what_is_none_of_ours(key: bytes | None, value: bytes | None) -> None:

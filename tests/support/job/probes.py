@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from groupreplay.streaming.contract.probe_messages import (
+    DocumentRequest,
     GroupAnswer,
     HeartbeatMessage,
+    JobDocumentsRequest,
     MemberAnswer,
     ProbeMessage,
     Rights,
@@ -66,7 +68,9 @@ def beat(*, at: int, caught_up: int | None, run: str = "r", job: str = "j") -> H
 
 
 def moment(message: ProbeMessage) -> int:
-    """When it was written."""
+    """When it was written; 0 for requests, which have no time."""
+    if isinstance(message, DocumentRequest | JobDocumentsRequest):
+        return 0
     return message.at_ms if isinstance(message, HeartbeatMessage) else message.taken_ms
 
 
