@@ -1,4 +1,4 @@
-"""The messages in ``group-probes``, in JSON: answers about groups, the prober's rounds, and what the job's driver writes.
+"""The messages in ``group-probes``, in JSON: answers about groups, the prober's rounds, and messages of the driver.
 
 Other programs may write to the topic: a message that does not fit its declaration is None for the reader, never an
 exception.

@@ -118,6 +118,7 @@ class HeartbeatWriter:
             )
         )
         self.publish(self.topics.probes, key, value)
+        self.report.announced_ms = self.report.caught_up_ms
         self._next_message_ms = now_ms + round(identity.trigger_seconds * 1000)
 
 

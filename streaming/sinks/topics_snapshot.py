@@ -20,6 +20,7 @@ from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.job_document import (
     CONDITIONS_KEY,
     JOB_KEY,
+    OWNER_KEY,
     BadRecordCounts,
     JobConditions,
     JobDocument,
@@ -144,7 +145,7 @@ class TopicsSnapshot:
 
     def take_job(self, key: bytes, value: bytes | None) -> None:
         """A message of ``group-job``."""
-        if value is None:
+        if value is None or key == OWNER_KEY:
             return
         try:
             if key == JOB_KEY:

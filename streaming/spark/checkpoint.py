@@ -77,6 +77,11 @@ class Checkpoint:
         """Whether it is a local folder that Hadoop's own file system serves."""
         return bool(self._files.getClass().getName() == PLAIN_FILES)
 
+    @property
+    def is_lockable(self) -> bool:
+        """Whether a second job on this checkpoint can be kept out."""
+        return bool(self._files.getUri().getScheme() == "file")
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Holds the checkpoint for this JVM, which outlives a killed Python by a moment.
@@ -85,7 +90,7 @@ class Checkpoint:
             GroupReplayError: another job holds it, or the folder cannot be written.
         """
         self._files.mkdirs(self._path)
-        if self._files.getUri().getScheme() != "file":
+        if not self.is_lockable:
             log.warning(
                 "%s is not a local folder and cannot be locked: make sure that no second job uses it",
                 self.location,
@@ -113,9 +118,7 @@ class Checkpoint:
         Raises:
             GroupReplayError: the checkpoint belongs to another job, or is damaged.
         """
-        known = None
-        if self._exists(IDENTITY_FILE):
-            known = decode_identity(self._text(IDENTITY_FILE), f"{self.location}/{IDENTITY_FILE}")
+        known = self.known()
         refuse_damage(known, self.location, self._spark_files())
         if known is None:
             known = msgspec.structs.replace(
@@ -127,6 +130,16 @@ class Checkpoint:
             return known
         check_identity(known, identity, self.location)
         return known if known.event_era else msgspec.structs.replace(known, event_era=known.era)
+
+    def known(self) -> Identity | None:
+        """The identity that was written at the first start; None before it.
+
+        Raises:
+            GroupReplayError: it cannot be read.
+        """
+        if not self._exists(IDENTITY_FILE):
+            return None
+        return decode_identity(self._text(IDENTITY_FILE), f"{self.location}/{IDENTITY_FILE}")
 
     def started(self) -> bool:
         """Whether a query has run on it."""

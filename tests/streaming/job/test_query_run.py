@@ -41,7 +41,16 @@ def test_the_context_of_a_run(
     )
     plan = TopicPlan(cluster=CLUSTER, topic="t", partitions=1)
     rules = cast("RulesWatch", SimpleNamespace(policy=Policy()))
-    parts = RunParts(settings=settings, spark=MagicMock(), rules=rules, log=plan, probes=plan)
+    owner = MagicMock(**{"new_run.return_value": "run"})
+    parts = RunParts(
+        settings=settings,
+        spark=MagicMock(),
+        rules=rules,
+        log=plan,
+        probes=plan,
+        owner=owner,
+        location="file:/c",
+    )
     checkpoint = cast("Checkpoint", SimpleNamespace(location="file:/c/anew-1"))
     run = QueryRun(parts, checkpoint, IDENTITY, StopRequest())
     assert run._context() == Context(
@@ -56,5 +65,5 @@ def test_the_context_of_a_run(
         retention_ms=60_000,
         retention_check_interval_ms=5,
         release=__version__,
-        retry_run=run._report.identity.run_id if retry else None,
+        retry_run="run" if retry else None,
     )
