@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from socket import gethostname
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
 from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.job.data_loss import LogLostError, lost_log
+from groupreplay.streaming.job.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
 from groupreplay.streaming.job.supervisor import Supervisor
@@ -32,6 +33,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.retention import RetentionWatch
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
+from groupreplay.streaming.sinks.document_topics import KafkaDocuments
 from groupreplay.streaming.spark.batches import batches_after
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.spark.operator import Job
@@ -98,6 +100,7 @@ class QueryRun:
         )
         self._rights: Rights = "unknown"
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
+        self._documents = DocumentSyncThread(self._document_sync)
         self._prober = self._prober_process() if settings.probe else None
 
     def supervise(self) -> None:
@@ -111,8 +114,10 @@ class QueryRun:
         if lost is not None:
             raise lost
         self._parts.owner.claim(self._own_claim(), self._write_claim)
+        self._documents.sync.prepare()
         self._publish_gap()
         self._heartbeat.start()
+        self._documents.start()
         if self._prober is not None:
             self._prober.start()
         try:
@@ -132,6 +137,7 @@ class QueryRun:
         finally:
             if self._prober is not None:
                 self._prober.close()
+            self._documents.close()
             self._report.stopped = True
             self._heartbeat.close()
 
@@ -207,6 +213,7 @@ class QueryRun:
         )
         self._query = start(messages(rows.observe(OBSERVED, *counters(settings.topics))), settings)
         self._heartbeat.wake_query()
+        self._documents.check_soon()
         return self._query
 
     def _context(self) -> Context:
@@ -240,6 +247,27 @@ class QueryRun:
             progress=self._progress,
             publish=lambda topic, key, value: publisher.publish(topic, [(key, value)]),
             clock=now_ms,
+        )
+
+    def _document_sync(self, wait: Callable[[float], bool]) -> DocumentSync:
+        settings, identity = self._settings, self._identity
+        writers = (None, identity.job_id)
+        return DocumentSync(
+            run=SyncedRun(
+                cluster_id=identity.cluster_id,
+                run_id=self._report.identity.run_id,
+                partitions=self._parts.log.partitions,
+                probes=settings.topics.probes,
+                is_only_writer=self._parts.owner.last_job_id in writers,
+            ),
+            # Connections of its own, because it runs in another thread.
+            source=KafkaDocuments(settings.source, settings.sink_cluster, settings.topics),
+            progress=self._report,
+            load=self._checkpoint.synced,
+            store=self._checkpoint.note_synced,
+            is_empty=lambda: not self._checkpoint.started(),
+            wait=wait,
+            show=report_progress,
         )
 
     def _progress(self) -> list[Mapping[str, Any]]:

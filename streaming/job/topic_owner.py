@@ -67,6 +67,8 @@ class TopicOwner:
     stop: StopRequest
     show: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
+    #: The job that wrote the last document before this process began.
+    last_job_id: str | None = field(default=None, init=False)
     _others: dict[str, _OtherRun] = field(default_factory=dict, init=False)
     _own_runs: set[str] = field(default_factory=set, init=False)
     _ended: set[str] = field(default_factory=set, init=False)
@@ -76,6 +78,7 @@ class TopicOwner:
 
     def __post_init__(self) -> None:
         for run_id, document in self.messages.last_documents().items():
+            self.last_job_id = document.job_id
             if document.phase != STOPPED:
                 self._others[run_id] = _OtherRun(document, self.clock())
 

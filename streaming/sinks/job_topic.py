@@ -61,12 +61,17 @@ class JobTopic:
         self._open_at = 0.0
 
     def last_documents(self) -> dict[str, JobDocument]:
-        """The last document of each run that wrote lately, by run id."""
+        """The last document of each run that wrote lately, by run id, in the order in which they wrote."""
         first = self._connection.first_offsets(self.topic, self._partitions)
         size = _TAIL_MESSAGES
         while True:
             starts = {number: max(first[number], end - size) for number, end in self._ends.items()}
-            found = {one.run_id: one for one in self._between(starts) if isinstance(one, JobDocument)}
+            found: dict[str, JobDocument] = {}
+            for one in self._between(starts):
+                if isinstance(one, JobDocument):
+                    # The run that wrote last is the last one.
+                    found.pop(one.run_id, None)
+                    found[one.run_id] = one
             if found or starts == {number: first[number] for number in starts}:
                 return found
             size *= 10

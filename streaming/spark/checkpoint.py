@@ -20,6 +20,7 @@ import msgspec
 from groupreplay import __version__
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.sinks.document_topics import SyncRecord
 from groupreplay.streaming.spark.checkpoint_files import SparkFiles, damage, has_run
 from groupreplay.streaming.spark.session import PLAIN_FILES
 from groupreplay.streaming.spark.source import offsets_in
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 IDENTITY_FILE: Final = "groupreplay.json"
 LOCK_FILE: Final = "groupreplay.lock"
+#: Not part of the identity, because it changes.
+SYNC_FILE: Final = "groupreplay-topics.json"
 _LOCK_SECONDS: Final = 10.0
 #: Folders inside in which the state was built anew, numbered from 1.
 ANEW: Final = "anew"
@@ -141,6 +144,20 @@ class Checkpoint:
             return None
         return decode_identity(self._text(IDENTITY_FILE), f"{self.location}/{IDENTITY_FILE}")
 
+    def synced(self) -> SyncRecord | None:
+        """What is known about the topics of documents; None if nothing is, or the file cannot be read."""
+        if not self._exists(SYNC_FILE):
+            return None
+        try:
+            return msgspec.json.decode(self._readable(SYNC_FILE), type=SyncRecord)
+        except ValueError as error:
+            log.warning("%s/%s cannot be read and is written again: %s", self.location, SYNC_FILE, error)
+            return None
+
+    def note_synced(self, record: SyncRecord) -> None:
+        """Writes what is known about the topics of documents. A torn file is as good as none."""
+        self._write_text(SYNC_FILE, msgspec.json.encode(record))
+
     def started(self) -> bool:
         """Whether a query has run on it."""
         return has_run(self._spark_files())
@@ -233,15 +250,18 @@ class Checkpoint:
         finally:
             stream.close()
 
-    def _write(self, identity: Identity) -> None:
-        beside = self._child(f".{IDENTITY_FILE}.{uuid.uuid4()}")
-        stream = self._files.create(beside, True)
+    def _write_text(self, name: str, text: bytes) -> None:
+        stream = self._files.create(self._child(name), True)
         try:
-            stream.write(bytearray(msgspec.json.encode(identity)))
+            stream.write(bytearray(text))
         finally:
             stream.close()
+
+    def _write(self, identity: Identity) -> None:
+        beside = f".{IDENTITY_FILE}.{uuid.uuid4()}"
+        self._write_text(beside, msgspec.json.encode(identity))
         # Complete or not at all, also when the process is killed here.
-        if not self._files.rename(beside, self._child(IDENTITY_FILE)):
+        if not self._files.rename(self._child(beside), self._child(IDENTITY_FILE)):
             raise _refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
 
 

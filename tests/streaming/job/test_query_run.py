@@ -51,7 +51,7 @@ def test_the_context_of_a_run(
         owner=owner,
         location="file:/c",
     )
-    checkpoint = cast("Checkpoint", SimpleNamespace(location="file:/c/anew-1"))
+    checkpoint = cast("Checkpoint", MagicMock(location="file:/c/anew-1"))
     run = QueryRun(parts, checkpoint, IDENTITY, StopRequest())
     assert run._context() == Context(
         cluster_id="c",

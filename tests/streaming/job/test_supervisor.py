@@ -136,7 +136,7 @@ def test_a_run_that_is_replaced_ends(monkeypatch: pytest.MonkeyPatch, busy: bool
     """The query is stopped before the error is raised: nothing is written beside the new run."""
     monkeypatch.setattr("groupreplay.streaming.job.supervisor._GRACE_SECONDS", 0.1)
     query = Puppet(busy=busy)
-    stage = Stage(query, replaced=lambda: GroupReplayError("taken over", exit_code=ExitCode.USAGE))
+    stage = Stage(query, Puppet(), replaced=lambda: GroupReplayError("taken over", exit_code=ExitCode.USAGE))
     with pytest.raises(GroupReplayError, match="taken over"):
         stage.supervisor.run()
     assert (query.stopped, len(stage.begun), stage.report.restarts) == (True, 1, 0)
