@@ -6,6 +6,7 @@ behind its own ends. The topic orders the claims, so of all runs exactly the one
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.sinks.job_topic import RunMessage
+
+log = logging.getLogger(__name__)
 
 #: A run counts as ended after this many heartbeats that did not come; as going on after as many that came.
 _HEARTBEATS: Final = 3
@@ -38,7 +41,10 @@ class RunMessages(Protocol):
         """The last document of each run, by run id."""
 
     def new_messages(self, seconds: float) -> list[RunMessage]:
-        """What was written since the last call."""
+        """What was written since the last call. Raises GroupReplayError when the topic cannot be read."""
+
+    def is_read_to_end(self) -> bool:
+        """Whether nothing more is in the topic. Raises GroupReplayError when no broker answers."""
 
 
 @dataclass(slots=True)
@@ -99,16 +105,17 @@ class TopicOwner:
         """Waits until no other run goes on.
 
         Raises:
-            GroupReplayError: another run goes on.
+            GroupReplayError: another run goes on, or the topic cannot be read.
         """
-        self._read(0.0)
+        # Messages from before this call do not show that a run goes on now.
+        while not self.messages.is_read_to_end() and not self.stop.made:
+            self._read(_POLL_SECONDS)
         before = {run_id: one.messages for run_id, one in self._others.items()}
         for one in self._others.values():
             self.show(f"waiting up to {one.silence_seconds:.0f} s for a sign of {_label(one.last)}")
         while not self.stop.made:
             self._forget_silent()
             for run_id, one in self._others.items():
-                # Messages from before this call do not show that the run goes on now.
                 if one.messages >= _HEARTBEATS and one.messages > before.get(run_id, 0):
                     raise self._refused(one.last, "another job writes to these topics")
             if not self._others:
@@ -149,8 +156,14 @@ class TopicOwner:
                     raise self._refused(one.last, "another job that writes to these topics does not end")
 
     def replaced(self) -> GroupReplayError | None:
-        """The error when another run has claimed the topics after this process; takes no time."""
-        self._read(0.0)
+        """The error when another run has claimed the topics after this process; takes no time.
+
+        A topic that cannot be read now is read later: an outage is no reason to end.
+        """
+        try:
+            self._read(0.0)
+        except GroupReplayError as error:
+            log.debug("%s cannot be read for now: %s", self.messages.topic, error)
         # Only claims matter from now on; anybody may write documents of ever new runs.
         self._others.clear()
         return None if self._successor is None else self._replaced(self._successor)
@@ -172,9 +185,11 @@ class TopicOwner:
 
     def _forget_silent(self) -> None:
         now = self.clock()
-        self._others = {
-            run_id: one for run_id, one in self._others.items() if now - one.seen_at < one.silence_seconds
-        }
+        silent = [id_ for id_, one in self._others.items() if now - one.seen_at >= one.silence_seconds]
+        # What was not read yet is no silence.
+        if silent and self.messages.is_read_to_end():
+            for run_id in silent:
+                del self._others[run_id]
 
     def _refused(self, other: RunMessage, what: str) -> GroupReplayError:
         return GroupReplayError(

@@ -5,7 +5,6 @@ Readers use assigned partitions only.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,8 +17,6 @@ from groupreplay.streaming.kafka.topic_reader import consume, keys_and_values, r
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
-
-log = logging.getLogger(__name__)
 
 RunMessage: TypeAlias = JobDocument | OwnerClaim
 
@@ -87,6 +84,9 @@ class JobTopic:
         """What was written since the last call; waits up to this time for the first message.
 
         A reader that fails is opened again after a while, at the place that it has reached.
+
+        Raises:
+            GroupReplayError: the topic cannot be read now.
         """
         if time.monotonic() < self._open_at:
             time.sleep(min(seconds, _PAUSE_SECONDS))
@@ -94,11 +94,10 @@ class JobTopic:
         try:
             consumer = self._opened()
             messages = consume(consumer, self._connection, seconds)
-        except GroupReplayError as error:
-            log.debug("topic %s cannot be read for now: %s", self.topic, error)
+        except GroupReplayError:
             self.close()
             self._open_at = time.monotonic() + _REOPEN_SECONDS
-            return []
+            raise
         found = []
         for message in messages:
             if message.error() is None:
@@ -106,6 +105,15 @@ class JobTopic:
                 decoded = decode_run_message(message.key(), message.value())
                 found += [] if decoded is None else [decoded]
         return found
+
+    def is_read_to_end(self) -> bool:
+        """Whether everything that is in the topic now was returned: otherwise silence proves nothing.
+
+        Raises:
+            GroupReplayError: no broker answers.
+        """
+        ends = self._connection.end_offsets(self.topic, self._partitions)
+        return all(self._next[number] >= end for number, end in ends.items())
 
     def _opened(self) -> Consumer:
         from confluent_kafka import TopicPartition

@@ -64,6 +64,7 @@ class Reader:
     def __init__(self, world: World) -> None:
         self._world = world
         self._place = len(world.log)
+        self.is_slow = self.is_broken = False
 
     def last_documents(self) -> dict[str, JobDocument]:
         """The last document of each run."""
@@ -71,11 +72,20 @@ class Reader:
 
     def new_messages(self, seconds: float) -> list[RunMessage]:
         """What was written since; time passes when there is nothing."""
+        if self.is_broken:
+            raise GroupReplayError("away", exit_code=ExitCode.CONNECTION)
+        if self.is_slow:
+            self._world.pass_time(seconds)
+            return []
         if self._place == len(self._world.log):
             self._world.pass_time(seconds)
         found = self._world.log[self._place :]
         self._place = len(self._world.log)
         return found
+
+    def is_read_to_end(self) -> bool:
+        """Whether there is nothing more."""
+        return self._place == len(self._world.log)
 
 
 def claim(world: World, owner: TopicOwner) -> str:
@@ -133,6 +143,31 @@ def test_a_run_that_has_been_killed_is_waited_for_once(written: list[float], unt
     assert world.now == until
     claim(world, owner)
     assert owner.replaced() is None
+
+
+def test_silence_of_the_reader_is_no_silence_of_the_run() -> None:
+    """Messages that have not arrived yet are waited for, however long the start of Spark has taken."""
+    world = World([document("r")])
+    owner = world.owner()
+    reader = owner.messages
+    assert isinstance(reader, Reader)
+    reader.is_slow = True
+    world.writes("r", range(1, 200, 10))
+    world.at(90, lambda: setattr(reader, "is_slow", False))
+    world.pass_time(60)
+    assert error_of(owner.require_free).exit_code is ExitCode.USAGE
+    assert world.now == 91.0
+
+
+def test_a_topic_that_cannot_be_read() -> None:
+    """It stops a start, which could not know about others, and no run that goes on."""
+    world = World([document("r")])
+    starting, running = world.owner(), World().owner()
+    for owner in (starting, running):
+        assert isinstance(owner.messages, Reader)
+        owner.messages.is_broken = True
+    assert error_of(starting.require_free).exit_code is ExitCode.CONNECTION
+    assert running.replaced() is None
 
 
 @pytest.mark.parametrize("stops_at", [None, 12.0])

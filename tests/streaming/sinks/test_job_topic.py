@@ -106,10 +106,13 @@ def test_a_reader_that_fails_goes_on_where_it_was(
             raise GroupReplayError("refused")
 
         monkeypatch.setattr(job_topic, "consume", failing)
-        assert reader.new_messages(0.1) == []
+        with pytest.raises(GroupReplayError, match="refused"):
+            reader.new_messages(0.1)
         write(document("a", 2))
+        assert not reader.is_read_to_end()
         monkeypatch.setattr(job_topic, "consume", plain)
         assert [one.heartbeat_ms for one in awaited(reader, 1) if isinstance(one, JobDocument)] == [2]
+        assert reader.is_read_to_end()
 
 
 def test_a_topic_that_is_created_again(
