@@ -48,7 +48,7 @@ class DocumentSource(Protocol):
         """Writes to ``group-probes``."""
 
 
-class Progress(Protocol):
+class QueryProgress(Protocol):
     """How far the query is, as ``JobReport`` knows it."""
 
     announced_ms: int | None
@@ -89,7 +89,7 @@ class DocumentSync:
 
     run: SyncedRun
     source: DocumentSource
-    progress: Progress
+    progress: QueryProgress
     load: Callable[[], SyncRecord | None]
     store: Callable[[SyncRecord], None]
     is_empty: Callable[[], bool]
