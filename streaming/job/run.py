@@ -15,7 +15,6 @@ from groupreplay.streaming.base.signals import StopRequest, stop_requests
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
-from groupreplay.streaming.contract.job_document import JobDocument
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.job.data_loss import LogLostError
 from groupreplay.streaming.job.query_run import QueryRun, RunParts
@@ -23,7 +22,7 @@ from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
-from groupreplay.streaming.sinks.job_topic import JobTopic
+from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.spark.session import close, jvm_has_ended, quiet, spark_session, use_local_files
 from groupreplay.streaming.spark.source import TopicPlan
@@ -99,9 +98,9 @@ def _require_free_topics(owner: TopicOwner, checkpoint: Checkpoint, settings: Ru
     """
     known = checkpoint.latest().known()
 
-    def has_ended(document: JobDocument) -> bool:
+    def has_ended(message: RunMessage) -> bool:
         # A copy of a checkpoint has the same job id, and a lock of its own.
-        place = (document.job_id, document.host, document.checkpoint)
+        place = (message.job_id, message.host, message.checkpoint)
         return known is not None and place == (known.job_id, gethostname(), checkpoint.location)
 
     if checkpoint.is_lockable:

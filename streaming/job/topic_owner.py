@@ -37,8 +37,8 @@ class RunMessages(Protocol):
 
     topic: str
 
-    def last_documents(self) -> dict[str, JobDocument]:
-        """The last document of each run, by run id."""
+    def last_messages(self) -> dict[str, RunMessage]:
+        """The last message of each run that may go on, by run id, in the order in which they wrote."""
 
     def new_messages(self, seconds: float) -> list[RunMessage]:
         """What was written since the last call. Raises GroupReplayError when the topic cannot be read."""
@@ -73,7 +73,7 @@ class TopicOwner:
     stop: StopRequest
     show: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    #: The job that wrote the last document before this process began.
+    #: The job that wrote last before this process began.
     last_job_id: str | None = field(default=None, init=False)
     _others: dict[str, _OtherRun] = field(default_factory=dict, init=False)
     _own_runs: set[str] = field(default_factory=set, init=False)
@@ -83,10 +83,10 @@ class TopicOwner:
     _successor: OwnerClaim | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        for run_id, document in self.messages.last_documents().items():
-            self.last_job_id = document.job_id
-            if document.phase != STOPPED:
-                self._others[run_id] = _OtherRun(document, self.clock())
+        for run_id, message in self.messages.last_messages().items():
+            self.last_job_id = message.job_id
+            if not _is_last(message):
+                self._others[run_id] = _OtherRun(message, self.clock())
 
     def new_run(self) -> str:
         """The id of a new run of this process."""
@@ -94,10 +94,10 @@ class TopicOwner:
         self._own_runs.add(run_id)
         return run_id
 
-    def forget_ended(self, has_ended: Callable[[JobDocument], bool]) -> None:
+    def forget_ended(self, has_ended: Callable[[RunMessage], bool]) -> None:
         """Leaves out the runs that are proven to have ended without saying so."""
         for run_id, other in list(self._others.items()):
-            if isinstance(other.last, JobDocument) and has_ended(other.last):
+            if has_ended(other.last):
                 self._ended.add(run_id)
                 del self._others[run_id]
 
@@ -177,7 +177,7 @@ class TopicOwner:
                 continue
             elif isinstance(message, OwnerClaim) and self._is_claim_read:
                 self._successor = message
-            elif isinstance(message, JobDocument) and message.phase == STOPPED:
+            elif _is_last(message):
                 self._others.pop(message.run_id, None)
             else:
                 known = self._others.setdefault(message.run_id, _OtherRun(message, 0.0))
@@ -207,6 +207,11 @@ class TopicOwner:
             fix="nothing, if that was intended; otherwise give each job topics of its own with --topic-prefix NAME",
             exit_code=ExitCode.USAGE,
         )
+
+
+def _is_last(message: RunMessage) -> bool:
+    """Whether the run has said that it writes no more."""
+    return isinstance(message, JobDocument) and message.phase == STOPPED
 
 
 def _label(run: RunMessage) -> str:

@@ -46,7 +46,7 @@ def ends_of(connection: Connection, topic: str, partitions: int) -> dict[int, in
 
 
 class JobTopic:
-    """The topic from its present end on, and the documents before it. Not thread-safe."""
+    """The topic from its present end on, and the last messages before it. Not thread-safe."""
 
     def __init__(self, connection: Connection, topic: str, partitions: int) -> None:
         self.topic = topic
@@ -57,18 +57,22 @@ class JobTopic:
         self._consumer: Consumer | None = None
         self._open_at = 0.0
 
-    def last_documents(self) -> dict[str, JobDocument]:
-        """The last document of each run that wrote lately, by run id, in the order in which they wrote."""
+    def last_messages(self) -> dict[str, RunMessage]:
+        """The last message of each run that may go on, by run id, in the order in which they wrote.
+
+        These are the last run that claimed the topics, and runs that wrote after its claim: all others end when they
+        read the claim.
+        """
         first = self._connection.first_offsets(self.topic, self._partitions)
         size = _TAIL_MESSAGES
         while True:
             starts = {number: max(first[number], end - size) for number, end in self._ends.items()}
-            found: dict[str, JobDocument] = {}
+            found: dict[str, RunMessage] = {}
             for one in self._between(starts):
-                if isinstance(one, JobDocument):
-                    # The run that wrote last is the last one.
-                    found.pop(one.run_id, None)
-                    found[one.run_id] = one
+                if isinstance(one, OwnerClaim):
+                    found.clear()
+                found.pop(one.run_id, None)
+                found[one.run_id] = one
             if found or starts == {number: first[number] for number in starts}:
                 return found
             size *= 10

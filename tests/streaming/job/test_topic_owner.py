@@ -66,9 +66,9 @@ class Reader:
         self._place = len(world.log)
         self.is_slow = self.is_broken = False
 
-    def last_documents(self) -> dict[str, JobDocument]:
-        """The last document of each run."""
-        return {one.run_id: one for one in self._world.log[: self._place] if isinstance(one, JobDocument)}
+    def last_messages(self) -> dict[str, RunMessage]:
+        """The last message of each run."""
+        return {one.run_id: one for one in self._world.log[: self._place]}
 
     def new_messages(self, seconds: float) -> list[RunMessage]:
         """What was written since; time passes when there is nothing."""
