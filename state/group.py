@@ -19,7 +19,14 @@ from groupreplay.state.conditions.registry import group_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.events.event import Event
 from groupreplay.state.kafka_terms import GroupType, Phase
-from groupreplay.state.output.document import DELETED, Deleted, describe, digest, group_document
+from groupreplay.state.output.document import (
+    DELETED,
+    UNKNOWN_DIGEST,
+    Deleted,
+    describe,
+    digest,
+    group_document,
+)
 from groupreplay.state.output.repeats import without_repeats
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import classic, group_activity, losses, probing
@@ -364,9 +371,17 @@ class Group:
         """The group as ``describe`` shows it (docs/design.md), with every committed offset."""
         return describe(self.group_id, self._snapshot, self._offsets, self._context)
 
+    def note_topic(self, *, in_topic: bool) -> None:
+        """The topic holds a document of this group with unknown content, or none: ``take_document`` corrects it."""
+        self._snapshot.document_digest = UNKNOWN_DIGEST if in_topic else b""
+        self.changed = True
+
     def take_document(self) -> dict[str, Any] | Deleted | None:
         """The document for ``group-states``, if it differs from the one that was taken last; else None."""
         if self._snapshot.group.phase is Phase.DEAD or self._rules.ignore:
+            if self._snapshot.document_digest == UNKNOWN_DIGEST and self._snapshot.log.pending:
+                # The open operation may create the group: a tombstone would announce a deletion that never was.
+                return None
             known, self._snapshot.document_digest = self._snapshot.document_digest, b""
             self.changed |= bool(known)
             return DELETED if known else None

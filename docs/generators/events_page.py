@@ -30,9 +30,10 @@ This page is made from the code by `make docs`; a test fails when it is out of d
 | `group-dead-letters` | delete, 30 days | `topic-partition-offset` | records that could not be read: where, why, \
 and up to 64 KiB of their bytes |
 | `group-job` | compact | reserved keys | the job's own state: caught-up time, lag, batch time, counters, the last \
-round of the prober; and the conditions of the job that hold |
+round of the prober; the conditions of the job that hold; and the claim of the run that writes the topics |
 | `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | the brokers' answers \
-about groups that were rebalancing, the result of each round of probes, and the job's heartbeats (docs/design.md) |
+about groups that were rebalancing, the result of each round of probes, and the job's heartbeats and requests \
+(docs/design.md) |
 
 Reserved keys begin with a NUL byte; no group id does. Events are at most 64 KiB and documents at most 256 KiB: lists
 and texts that do not fit are cut, counts are kept, and `truncated` is true.

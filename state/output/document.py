@@ -30,6 +30,8 @@ MAX_BYTES: Final = 256 * 1024
 MAX_MEMBERS: Final = 200
 #: Fields that change with every commit: a change in them alone is no reason to write the document again.
 _RESTLESS: Final = ("log_position", "oldest_commit_ms", "newest_commit_ms")
+#: In place of a digest: the topic holds a document with unknown content. No digest has this length.
+UNKNOWN_DIGEST: Final = b"?"
 #: The next expiry is rounded down to this part of the retention: six hours of seven days.
 _EXPIRY_STEPS: Final = 28
 #: Protocol types as the broker names those of the newer kinds.

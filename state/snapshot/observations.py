@@ -202,10 +202,12 @@ class Observations:
 
     ``seen_to`` is the last offset that was read from the group's partition, of any group: a record behind the
     group's last one proves that the group's last operation is complete. ``caught_up_ms`` is a time by which the first
-    item was written, for a group that has no time yet (0: not known).
+    item was written, for a group that has no time yet (0: not known). ``in_topic`` is set when the group's document is
+    asked for: whether the topic of documents holds one, with unknown content.
     """
 
     items: Sequence[GroupRecord | CommitRun] = ()
     seen_to: int = -1
     probes: Sequence[Probe] = ()
     caught_up_ms: int = 0
+    in_topic: bool | None = None

@@ -89,17 +89,38 @@ def _topic_flag(kind: str, text: str) -> Any:
     return flag(text, f"--{name}-topic", default=f"group-{name}", metavar="NAME")
 
 
-def topic_flags(*kinds: str) -> Any:
-    """A field with the ``TopicNames``; flags for these of the job's topics, by default for all."""
-    return group(
-        _topic_names, **{kind: _topic_flag(kind, _TOPIC_HELP[kind]) for kind in kinds or _TOPIC_HELP}
+def _prefix_flag() -> Any:
+    return flag(
+        "Begin the default names of the job's topics with this text: a set of topics of its own.",
+        "--topic-prefix",
+        default="",
+        show_default=False,
+        metavar="TEXT",
     )
 
 
-def _topic_names(**names: str) -> TopicNames:
+def topic_flags(*kinds: str) -> Any:
+    """A field with the ``TopicNames``; flags for these of the job's topics, by default for all, and for a prefix."""
+    flags = {kind: _topic_flag(kind, _TOPIC_HELP[kind]) for kind in kinds or _TOPIC_HELP}
+    return group(_topic_names, prefix=_prefix_flag(), **flags)
+
+
+def _topic_names(prefix: str, **names: str) -> TopicNames:
     from groupreplay.streaming.config.settings import TopicNames
 
-    return TopicNames(**names)
+    return TopicNames(**_all_names(prefix, **names))
+
+
+def _all_names(prefix: str, **names: str) -> dict[str, str]:
+    """The names of all five topics; the prefix applies to those that no flag names."""
+    ctx = click.get_current_context()
+    given = {
+        kind: name
+        for kind, name in names.items()
+        if ctx.get_parameter_source(f"{kind}_topic") is not ParameterSource.DEFAULT
+    }
+    defaults = {kind: f"{prefix}group-{kind.replace('_', '-')}" for kind in _TOPIC_HELP}
+    return {**defaults, **given}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +138,17 @@ class ProbesFlags:
         return ProbesPlace(self.sink.find() or source, self.topic, self.asked_for)
 
 
-def _probes(topic: str, sink: ClusterFlags) -> ProbesFlags:
+def _probes(prefix: str, topic: str, sink: ClusterFlags) -> ProbesFlags:
     ctx = click.get_current_context()
-    flags = ("probes_topic", "sink_bootstrap_server", "sink_command_config")
+    flags = ("probes_topic", "topic_prefix", "sink_bootstrap_server", "sink_command_config")
     asked_for = any(ctx.get_parameter_source(name) is not ParameterSource.DEFAULT for name in flags)
-    return ProbesFlags(topic, sink, asked_for)
+    return ProbesFlags(_all_names(prefix, probes=topic)["probes"], sink, asked_for)
 
 
 def probes_flags() -> Any:
     """A field with the ``ProbesFlags``."""
     text = "Topic of the prober's answers; read together with the offsets topic."
-    return group(_probes, topic=_topic_flag("probes", text), sink=sink_flags())
+    return group(_probes, prefix=_prefix_flag(), topic=_topic_flag("probes", text), sink=sink_flags())
 
 
 def _retention(**values: int | None) -> RetentionFlags:

@@ -80,7 +80,8 @@ class RunSettings:
     ``checkpoint`` is a local folder or a URI of a Hadoop file system. ``shuffle_partitions`` is fixed by the first
     start on a checkpoint. ``master`` None: that of spark-submit, otherwise ``default_master()``. ``probe``: ask the
     brokers every ``probe_interval_seconds`` which classic groups are rebalancing. ``redaction``: fields to replace by
-    hashes in events and documents. ``retry_quarantined``: process groups again that were set aside.
+    hashes in events and documents. ``retry_quarantined``: process groups again that were set aside. ``take_over``:
+    replace another job that writes to the same topics.
     ``spark_conf`` overrides the job's own Spark configuration.
     """
 
@@ -95,6 +96,7 @@ class RunSettings:
     backfill_events: bool = False
     member_events: bool = False
     retry_quarantined: bool = False
+    take_over: bool = False
     probe: bool = True
     probe_interval_seconds: float = 10.0
     retention: RetentionFlags = field(default_factory=RetentionFlags)

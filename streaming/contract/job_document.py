@@ -1,4 +1,4 @@
-"""The values in ``group-job`` by key: the job's document, its active conditions, and counts of bad records.
+"""The values in ``group-job`` by key: the job's document, its claim, its active conditions, and counts of bad records.
 
 The order of the fields is the order of the keys in the JSON. Every field has a default that a reader takes when a
 job of another release does not write the field, except the two without which the document is of no use.
@@ -15,6 +15,10 @@ from groupreplay.streaming.contract.output import RESERVED
 
 #: Key of ``JobDocument``.
 JOB_KEY: Final = RESERVED + b"job"
+#: Key of ``OwnerClaim``.
+OWNER_KEY: Final = RESERVED + b"owner"
+#: ``JobDocument.phase`` of a run that has ended and writes no more.
+STOPPED: Final = "stopped"
 #: Key of ``JobConditions``.
 CONDITIONS_KEY: Final = RESERVED + b"conditions"
 
@@ -59,7 +63,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The status of the job. Times are milliseconds since 1970; counters start at 0 with the job's process.
 
     ``clock_off_ms``: by how much the clock of the job's machine is ahead of the brokers' (null: unknown); the other
-    times are corrected by it if it is more than 5 seconds.
+    times are corrected by it if it is more than 5 seconds. ``checkpoint`` is the folder on ``host`` or the URI that the
+    settings name.
     """
 
     cluster_id: str = ""
@@ -85,6 +90,19 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     prober_restarts: Integer = 0
     prober: LastProbe | None = None
     clock_off_ms: Integer | None = None
+    host: str = ""
+    checkpoint: str = ""
+
+
+class OwnerClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A run takes over the job's topics. It writes this once; of two claims the later one in the topic holds."""
+
+    cluster_id: str = ""
+    job_id: str = ""
+    run_id: str
+    host: str = ""
+    checkpoint: str = ""
+    started_ms: int = 0
 
 
 class JobConditions(msgspec.Struct, frozen=True):
@@ -111,3 +129,19 @@ class BadRecordCounts(msgspec.Struct, frozen=True):
     cluster_id: str = ""
     partition: Integer = -1
     bad_records: list[KindCount] = []
+
+
+_document: Final = msgspec.json.Decoder(JobDocument)
+_claim: Final = msgspec.json.Decoder(OwnerClaim)
+
+
+def decode_run_message(key: bytes | None, value: bytes | None) -> JobDocument | OwnerClaim | None:
+    """A document or a claim of a run; None for every other message of the topic, and for what cannot be read."""
+    if value is None:
+        return None
+    try:
+        if key == OWNER_KEY:
+            return _claim.decode(value)
+        return _document.decode(value) if key == JOB_KEY else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

@@ -1,4 +1,4 @@
-"""The messages in ``group-probes``, in JSON: answers about groups, the prober's rounds, and the job's heartbeats.
+"""The messages in ``group-probes``, in JSON: answers about groups, the prober's rounds, and messages of the driver.
 
 Other programs may write to the topic: a message that does not fit its declaration is None for the reader, never an
 exception.
@@ -104,6 +104,29 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     clock_off_ms: Span | None = None
 
 
+class DocumentRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="document"):
+    """The driver of ``run_id`` asks the call of a group to write the group's document, or its tombstone.
+
+    ``in_topic``: the topic of documents holds one of this group with unknown content; otherwise it holds none.
+    """
+
+    cluster_id: str
+    run_id: str
+    group_id: str
+    in_topic: bool
+
+
+class JobDocumentsRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job_documents"):
+    """The driver of ``run_id`` asks for the job's active conditions and the counts of bad records.
+
+    ``partitions`` is the number of partitions of the offsets topic.
+    """
+
+    cluster_id: str
+    run_id: str
+    partitions: PartitionCount
+
+
 class ClockReading(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="clock"):
     """Written by a process that starts, to get the append time; readers ignore it."""
 
@@ -111,14 +134,16 @@ class ClockReading(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     at_ms: Moment
 
 
-ProbeMessage: TypeAlias = GroupAnswer | RoundSummary | HeartbeatMessage | ClockReading
+ProbeMessage: TypeAlias = (
+    GroupAnswer | RoundSummary | HeartbeatMessage | ClockReading | DocumentRequest | JobDocumentsRequest
+)
 
 _decoder: Final = MessageDecoder[ProbeMessage](ProbeMessage)
 
 
 def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
     """(key, value). The answer about a very large group keeps as many members as fit into 64 KiB."""
-    key = message.group_id.encode() if isinstance(message, GroupAnswer) else RESERVED
+    key = message.group_id.encode() if isinstance(message, GroupAnswer | DocumentRequest) else RESERVED
     value = msgspec.json.encode(message)
     while isinstance(message, GroupAnswer) and message.members and len(value) > _LIMIT_BYTES:
         half = message.members[: len(message.members) // 2]
@@ -132,6 +157,6 @@ def decode_message(key: bytes | None, value: bytes | None) -> ProbeMessage | Non
     message = None if key is None else _decoder.decode(value)
     if message is None:
         return None
-    if isinstance(message, GroupAnswer):
+    if isinstance(message, GroupAnswer | DocumentRequest):
         return message if key == message.group_id.encode("utf-8", "replace") else None
     return message if key == RESERVED else None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from groupreplay.state import Group
+from groupreplay.state.events.event import Event
 from groupreplay.state.job.bad_records import BadRecords
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import Context
@@ -22,6 +23,8 @@ from groupreplay.streaming.engine.json_messages import (
 )
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
+    DOCUMENT_REQUESTS,
+    DOCUMENT_WANTED,
     GROUP_TAG,
     JOB_TAG,
     unpack_bad_records,
@@ -65,7 +68,8 @@ def advance(
     """
     held = quarantine.read(blob)
     if held is not None:
-        if not packed or not held.is_due(context):
+        # A request for the document is no reason to begin again: an empty state would say that the group is deleted.
+        if DOCUMENT_REQUESTS.issuperset(packed) or not held.is_due(context):
             held.note(packed)
             return AdvanceResult(blob=quarantine.write(held), changed=bool(packed), rows=[])
         # What came before is lost: a first commit no longer proves that the group was created.
@@ -123,11 +127,15 @@ def _advance_group(
     recorded_ms: int | None,
     context: Context,
 ) -> AdvanceResult:
-    events = (
-        group.apply(unpack_group(packed), now_ms, recorded_ms)
-        if packed
-        else group.expire(now_ms, recorded_ms)
-    )
+    events: list[Event] = []
+    if packed:
+        observations = unpack_group(packed)
+        events = group.apply(observations, now_ms, recorded_ms)
+        # The driver asks only when the log has been read to its end once: before, a group may merely be unread.
+        if observations.in_topic is not None and now_ms > 0:
+            group.note_topic(in_topic=observations.in_topic)
+    else:
+        events = group.expire(now_ms, recorded_ms)
     rows = [event_row(event, context, recorded_ms) for event in events]
     document = group.take_document()
     if document is not None:
@@ -152,7 +160,7 @@ def _advance_bad_records(
     events = bad.apply([one.record for one in new])
     rows = [event_row(event, context, recorded_ms) for event in events]
     rows += [dead_letter_row(one, context) for one in new if one.is_dead_letter]
-    if new:
+    if new or DOCUMENT_WANTED in packed:
         rows.append(bad_records_row(partition, bad.counts(), context))
     return AdvanceResult(blob=bad.snapshot() if bad.changed else blob, changed=bad.changed, rows=rows)
 
@@ -162,6 +170,6 @@ def _advance_job(
 ) -> AdvanceResult:
     watch = JobWatch(context) if blob is None else JobWatch.from_snapshot(context, blob)
     rows = [event_row(event, context, recorded_ms) for event in watch.apply(unpack_job(packed), recorded_ms)]
-    if rows:
+    if rows or DOCUMENT_WANTED in packed:
         rows.append(conditions_row(watch.conditions(), context))
     return AdvanceResult(blob=watch.snapshot() if watch.changed else blob, changed=watch.changed, rows=rows)

@@ -21,10 +21,12 @@ from groupreplay.state.snapshot.observations import Extent
 from groupreplay.streaming.contract.job_document import (
     CONDITIONS_KEY,
     JOB_KEY,
+    OWNER_KEY,
     BadRecordCounts,
     JobConditions,
     JobDocument,
     KindCount,
+    OwnerClaim,
     bad_records_key,
 )
 from groupreplay.streaming.contract.output import RESERVED, Output, OutputRow
@@ -63,6 +65,11 @@ def bad_records_row(partition: int, counts: Sequence[dict[str, object]], context
 def job_row(document: JobDocument) -> OutputRow:
     """The status of the job."""
     return OutputRow(Output.JOB, JOB_KEY, msgspec.json.encode(document))
+
+
+def claim_row(claim: OwnerClaim) -> OutputRow:
+    """The claim of a run to the job's topics."""
+    return OutputRow(Output.JOB, OWNER_KEY, msgspec.json.encode(claim))
 
 
 def dead_letter_row(bad: BadRecordBytes, context: Context) -> OutputRow:

@@ -18,14 +18,25 @@ from groupreplay.state.job.observations import HeartbeatObservation, Observation
 from groupreplay.state.snapshot.observations import Probe, ProbedMember
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
+    DocumentRequest,
     GroupAnswer,
     HeartbeatMessage,
+    JobDocumentsRequest,
     ProbeMessage,
     RoundSummary,
     decode_message,
 )
 from groupreplay.streaming.engine.pack import OUTPUT_SCHEMA
-from groupreplay.streaming.engine.wire import GROUP_TAG, HEARTBEAT_TAG, JOB_TAG, PackedProbe, to_wire
+from groupreplay.streaming.engine.wire import (
+    BAD_RECORDS_TAG,
+    DOCUMENT_WANTED,
+    GROUP_TAG,
+    HEARTBEAT_TAG,
+    JOB_TAG,
+    PackedDocumentRequest,
+    PackedProbe,
+    to_wire,
+)
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +63,8 @@ _Row: TypeAlias = tuple[bytes, bytes | None, int | None]
 class ProbeFilter:
     """Which messages are used: answers about one cluster, and the heartbeats of one job there.
 
-    ``job_id`` None: the heartbeats of any job. ``run_id`` None: no watermark (``replay``). The caught-up time of
-    another run does not apply to this one.
+    ``job_id`` None: the heartbeats of any job. ``run_id`` None: no watermark and no requests (``replay``). The
+    caught-up time and the requests of another run do not apply to this one.
     """
 
     topic: str
@@ -69,7 +80,8 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
     times (``CreateTime``), nothing is known about that.
 
     The caught-up time reaches every group with the watermark, one batch later. Groups with an answer in the batch are
-    rebalancing and get it at once, as a last row of each: for that one call must see all messages of a batch.
+    rebalancing and get it at once, as a last row of each, and so do groups whose document is asked for: for that one
+    call must see all messages of a batch.
     """
     answered: set[bytes] = set()
     caught_up_us: int | None = None
@@ -102,8 +114,8 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
 
 
 def _is_ahead(message: ProbeMessage, append_ms: int | None) -> bool:
-    # The reading of a clock is written before anything is known about the clock.
-    if append_ms is None or isinstance(message, ClockReading):
+    # The reading of a clock is written before anything is known about the clock; requests have no time.
+    if append_ms is None or isinstance(message, ClockReading | DocumentRequest | JobDocumentsRequest):
         return False
     if isinstance(message, HeartbeatMessage):
         written_ms = max(message.at_ms, message.caught_up_ms or 0)
@@ -137,6 +149,8 @@ def _rows(
         return [(GROUP_TAG + message.group_id.encode(), to_wire(PackedProbe(_probe(message, place))), None)]
     if isinstance(message, RoundSummary):
         return [(JOB_TAG, to_wire(_round(message, place)), None)]
+    if isinstance(message, DocumentRequest | JobDocumentsRequest):
+        return _request_rows(message) if message.run_id == probe_filter.run_id else []
     rows: list[_Row] = []
     if probe_filter.job_id in (None, message.job_id):
         rows.append((JOB_TAG, to_wire(_beat(message, place, append_ms)), None))
@@ -147,6 +161,14 @@ def _rows(
             caught_up_ms = min(caught_up_ms, append_ms)
         rows.append((HEARTBEAT_TAG, None, None if caught_up_ms is None else 1_000 * caught_up_ms))
     return rows
+
+
+def _request_rows(message: DocumentRequest | JobDocumentsRequest) -> list[_Row]:
+    if isinstance(message, DocumentRequest):
+        packed = to_wire(PackedDocumentRequest(message.in_topic))
+        return [(GROUP_TAG + message.group_id.encode(), packed, None)]
+    partitions = [BAD_RECORDS_TAG + str(number).encode() for number in range(message.partitions)]
+    return [(key, DOCUMENT_WANTED, None) for key in (JOB_TAG, *partitions)]
 
 
 def _beat(message: HeartbeatMessage, place: ObservationPlace, append_ms: int | None) -> HeartbeatObservation:

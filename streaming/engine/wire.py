@@ -32,6 +32,8 @@ GROUP_TAG: Final = b"g:"
 BAD_RECORDS_TAG: Final = b"x:"
 HEARTBEAT_TAG: Final = b"h:"
 JOB_TAG: Final = b"j:"
+#: In place of a packed value for the job or for bad records: the call must write its document.
+DOCUMENT_WANTED: Final = b""
 
 
 class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
@@ -87,6 +89,12 @@ class PackedProbe(msgspec.Struct, array_like=True, frozen=True, tag=1):
     probe: Probe
 
 
+class PackedDocumentRequest(msgspec.Struct, array_like=True, frozen=True, tag=2):
+    """A request for the document of a group; ``in_topic`` as in ``DocumentRequest``."""
+
+    in_topic: bool
+
+
 class BadRecordBytes(msgspec.Struct, array_like=True, frozen=True):
     """A record that could not be used, with the part of its bytes that a dead letter carries.
 
@@ -118,16 +126,27 @@ def _excerpt(data: bytes | None, kept: int) -> tuple[bytes, int, str] | tuple[No
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_group_decoder: Final = msgspec.msgpack.Decoder(PackedGroup | PackedProbe)
+_group_decoder: Final = msgspec.msgpack.Decoder(PackedGroup | PackedProbe | PackedDocumentRequest)
 _job_decoder: Final = msgspec.msgpack.Decoder(JobObservation | LogObservation)
 _bad_decoder: Final = msgspec.msgpack.Decoder(list[BadRecordBytes])
 
 
 def to_wire(
-    value: PackedGroup | PackedProbe | JobObservation | LogObservation | Sequence[BadRecordBytes],
+    value: PackedGroup
+    | PackedProbe
+    | PackedDocumentRequest
+    | JobObservation
+    | LogObservation
+    | Sequence[BadRecordBytes],
 ) -> bytes:
     """The packed form; the ``unpack`` functions are the inverse."""
     return _encoder.encode(value)
+
+
+#: All packed forms of a request for a document; they carry no records.
+DOCUMENT_REQUESTS: Final = frozenset(
+    {DOCUMENT_WANTED, *(to_wire(PackedDocumentRequest(in_topic)) for in_topic in (True, False))}
+)
 
 
 def unpack_group(packed: Iterable[bytes]) -> Observations:
@@ -135,6 +154,7 @@ def unpack_group(packed: Iterable[bytes]) -> Observations:
     decoded = [_group_decoder.decode(one) for one in packed]
     groups = [one for one in decoded if isinstance(one, PackedGroup)]
     probes = [one.probe for one in decoded if isinstance(one, PackedProbe)]
+    requests = [one.in_topic for one in decoded if isinstance(one, PackedDocumentRequest)]
     probes.sort(key=lambda probe: (probe.taken_ms, probe.partition, probe.offset))
     items = [_observation(item, group.partition) for group in groups for item in group.items]
     if len(items) > 1:
@@ -148,6 +168,7 @@ def unpack_group(packed: Iterable[bytes]) -> Observations:
         seen_to=min(seen_to.values(), default=-1),
         probes=probes,
         caught_up_ms=max((group.caught_up_ms for group in groups), default=0),
+        in_topic=any(requests) if requests else None,
     )
 
 
@@ -159,12 +180,13 @@ def packed_groups(packed: Iterable[bytes]) -> list[PackedGroup]:
 
 def unpack_job(packed: Iterable[bytes]) -> list[JobObservation | LogObservation]:
     """The input of one call for the job, unordered."""
-    return [_job_decoder.decode(one) for one in packed]
+    return [_job_decoder.decode(one) for one in packed if one != DOCUMENT_WANTED]
 
 
 def unpack_bad_records(packed: Iterable[bytes]) -> list[BadRecordBytes]:
     """The bad records of one partition, in the order of the log."""
-    records = [record for one in packed for record in _bad_decoder.decode(one)]
+    wanted = (one for one in packed if one != DOCUMENT_WANTED)
+    records = [record for one in wanted for record in _bad_decoder.decode(one)]
     records.sort(key=lambda bad: bad.record.offset)
     return records
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 _IN_PROGRESS: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
-PHASES: Final = ("starting", "catching_up", "caught_up")
+PHASES: Final = ("starting", "catching_up", "caught_up", "stopped")
 #: The name of ``rebalance.stuck`` when it lasts longer than the protocol allows.
 WEDGED: Final = "rebalance.wedged"
 #: Kinds of records that cannot be used (``state.bad_records``).

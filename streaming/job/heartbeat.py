@@ -140,6 +140,7 @@ class HeartbeatWriter:
             )
         )
         self.publish(self.topics.probes, key, value)
+        self.report.announced_ms = self.report.caught_up_ms
         self._next_message = self.seconds() + identity.trigger_seconds
 
 

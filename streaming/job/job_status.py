@@ -10,7 +10,14 @@ from typing import Any, Final
 from groupreplay import __version__
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC
-from groupreplay.streaming.contract.job_document import JobDocument, Lag, LastBatch, LastProbe, RulesStatus
+from groupreplay.streaming.contract.job_document import (
+    STOPPED,
+    JobDocument,
+    Lag,
+    LastBatch,
+    LastProbe,
+    RulesStatus,
+)
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.engine.probe_rows import COUNTS
@@ -33,6 +40,8 @@ class JobIdentity:
     first_start_ms: int
     started_ms: int
     trigger_seconds: float
+    host: str = ""
+    checkpoint: str = ""
 
 
 @dataclass(slots=True)
@@ -42,7 +51,8 @@ class JobReport:
     ``ends`` are the ends of the log's partitions, as last read. ``rules_changes`` counts how often the job took
     changed rules, ``rules_error`` is why it refused the present file. ``last_round`` is the prober's last round, None
     before the first one and with ``--no-probe``; ``retries_quarantined``: this run tries quarantined groups again;
-    ``prober_restarts`` counts the restarts of its process.
+    ``prober_restarts`` counts the restarts of its process. ``announced_ms``: the caught-up time of the last heartbeat
+    that was written; ``stopped``: the run has ended.
     """
 
     identity: JobIdentity
@@ -55,6 +65,8 @@ class JobReport:
     rules_error: str | None = None
     last_round: RoundSummary | None = None
     prober_restarts: int = 0
+    announced_ms: int | None = None
+    stopped: bool = False
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
@@ -108,8 +120,12 @@ class JobReport:
                 self._counters[name] += count or 0
 
     def read(self) -> dict[int, int]:
-        """The next offset of each partition after the last finished batch."""
+        """The next offset of each partition of the log after the last finished batch."""
         return offsets_read(self._last_batch)
+
+    def read_of(self, topic: str) -> dict[int, int]:
+        """The same for another source of the query."""
+        return offsets_read(self._last_batch, topic)
 
     def lag(self) -> dict[int, int]:
         """Offsets between the last finished batch and the end of each partition."""
@@ -117,7 +133,9 @@ class JobReport:
         return {partition: max(0, end - read.get(partition, 0)) for partition, end in self.ends.items()}
 
     def phase(self, now_ms: int) -> str:
-        """``starting``, ``catching_up`` or ``caught_up``."""
+        """``starting``, ``catching_up``, ``caught_up`` or ``stopped``."""
+        if self.stopped:
+            return STOPPED
         if self._last_batch is None:
             return "starting"
         within_ms = max(_CAUGHT_UP_WITHIN_MS, 3_000 * self.identity.trigger_seconds)

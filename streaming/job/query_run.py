@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from socket import gethostname
 from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay import __version__
@@ -18,17 +18,22 @@ from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.config.logs import log_settings, report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.contract.job_document import OwnerClaim
+from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
-from groupreplay.streaming.engine.json_messages import event_row
+from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.job.data_loss import LogLostError, lost_log
+from groupreplay.streaming.job.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
 from groupreplay.streaming.job.supervisor import Supervisor
+from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.retention import RetentionWatch
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
+from groupreplay.streaming.sinks.document_topics import KafkaDocuments
 from groupreplay.streaming.spark.batches import batches_after
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.spark.operator import Job
@@ -50,8 +55,9 @@ _ANSWER_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """What all runs of one process share; ``log`` and ``probes`` are the topics that the query reads.
+    """What all runs of one process share.
 
+    ``log`` and ``probes`` are the topics that the query reads, ``location`` is the checkpoint of the settings.
     ``clock`` learns the brokers' time from the heartbeats.
     """
 
@@ -61,6 +67,8 @@ class RunParts:
     log: TopicPlan
     probes: TopicPlan
     clock: BrokerClock
+    owner: TopicOwner
+    location: str
 
 
 class QueryRun:
@@ -81,16 +89,19 @@ class QueryRun:
                 cluster_id=identity.cluster_id,
                 era=identity.event_era,
                 job_id=identity.job_id,
-                run_id=str(uuid.uuid4()),
+                run_id=parts.owner.new_run(),
                 first_start_ms=identity.first_start_ms,
                 started_ms=parts.clock.now_ms(),
                 trigger_seconds=settings.trigger_seconds,
+                host=gethostname(),
+                checkpoint=parts.location,
             ),
             retries_quarantined=settings.retry_quarantined,
         )
         self._rights: Rights = "unknown"
         self._clock_at_start = parts.clock.mark()
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
+        self._documents = DocumentSyncThread(self._document_sync)
         self._prober = self._prober_process() if settings.probe else None
 
     def supervise(self) -> None:
@@ -103,8 +114,11 @@ class QueryRun:
         lost = self._lost_log()
         if lost is not None:
             raise lost
+        self._parts.owner.claim(self._own_claim(), self._write_claim)
+        self._documents.sync.prepare()
         self._publish_gap()
         self._heartbeat.start()
+        self._documents.start()
         if self._prober is not None:
             self._prober.start()
         try:
@@ -116,6 +130,7 @@ class QueryRun:
                 stop=self._stop,
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
                 lost=self._lost_log,
+                replaced=self._parts.owner.replaced,
                 quieten=lambda: quiet(self._parts.spark),
                 show=report_progress,
                 clock=self._parts.clock.now_ms,
@@ -123,7 +138,23 @@ class QueryRun:
         finally:
             if self._prober is not None:
                 self._prober.close()
+            self._documents.close()
+            self._report.stopped = True
             self._heartbeat.close()
+
+    def _own_claim(self) -> OwnerClaim:
+        own = self._report.identity
+        return OwnerClaim(
+            cluster_id=own.cluster_id,
+            job_id=own.job_id,
+            run_id=own.run_id,
+            host=own.host,
+            checkpoint=own.checkpoint,
+            started_ms=own.started_ms,
+        )
+
+    def _write_claim(self, claim: OwnerClaim) -> None:
+        self._publish(self._settings.topics.job, claim_row(claim))
 
     def _lost_log(self) -> LogLostError | None:
         """The part of the log that was deleted before it was read; None also while no broker answers."""
@@ -143,9 +174,16 @@ class QueryRun:
         at_ms = self._identity.first_start_ms
         context = Context(cluster_id=self._identity.cluster_id, era=self._identity.event_era)
         row = event_row(gap_event(gap, at_ms), context, self._parts.clock.now_ms())
-        Publisher(settings.sink_cluster).publish(
-            settings.topics.events, [(row.key, row.value or b"")], row.headers
-        )
+        self._publish(settings.topics.events, row)
+
+    def _publish(self, topic: str, row: OutputRow) -> None:
+        from confluent_kafka import KafkaException
+
+        sink = self._settings.sink_cluster
+        try:
+            Publisher(sink).publish(topic, [(row.key, row.value or b"")], row.headers)
+        except KafkaException as error:
+            raise Connection(sink).explain(error, topic) from None
 
     def _settings_changed(self) -> bool:
         """Whether rules, retention or the clock have changed since the query was started."""
@@ -189,6 +227,7 @@ class QueryRun:
         )
         self._query = start(messages(rows.observe(OBSERVED, *counters(settings.topics))), settings)
         self._heartbeat.wake_query()
+        self._documents.check_soon()
         return self._query
 
     def _context(self) -> Context:
@@ -231,6 +270,27 @@ class QueryRun:
             progress=self._progress,
             publish=publish,
             clock=clock,
+        )
+
+    def _document_sync(self, wait: Callable[[float], bool]) -> DocumentSync:
+        settings, identity = self._settings, self._identity
+        writers = (None, identity.job_id)
+        return DocumentSync(
+            run=SyncedRun(
+                cluster_id=identity.cluster_id,
+                run_id=self._report.identity.run_id,
+                partitions=self._parts.log.partitions,
+                probes=settings.topics.probes,
+                is_only_writer=self._parts.owner.last_job_id in writers,
+            ),
+            # Connections of its own, because it runs in another thread.
+            source=KafkaDocuments(settings.source, settings.sink_cluster, settings.topics),
+            progress=self._report,
+            load=self._checkpoint.synced,
+            store=self._checkpoint.note_synced,
+            is_empty=lambda: not self._checkpoint.started(),
+            wait=wait,
+            show=report_progress,
         )
 
     def _progress(self) -> list[Mapping[str, Any]]:

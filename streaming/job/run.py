@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
@@ -18,11 +19,13 @@ from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.job.data_loss import LogLostError
 from groupreplay.streaming.job.query_run import QueryRun, RunParts
+from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
 from groupreplay.streaming.prober.probes_topic import read_clock
+from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
 from groupreplay.streaming.spark.session import close, jvm_has_ended, quiet, spark_session, use_local_files
 from groupreplay.streaming.spark.source import TopicPlan
@@ -51,7 +54,9 @@ def run(settings: RunSettings) -> int:
         require(sink, sink_rights(settings.topics))
         partitions = ensure_topics(sink, settings.topics)
         require(sink, sink_rights(settings.topics))
-        with _session(settings) as spark:
+        job_topic = JobTopic(sink, settings.topics.job, partitions[settings.topics.job])
+        owner = TopicOwner(messages=job_topic, stop=stop, show=report_progress)
+        with closing(job_topic), _session(settings) as spark:
             log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
             preflight.check_plan(spark, source, log)
             checkpoint = Checkpoint(spark, settings.checkpoint)
@@ -61,8 +66,18 @@ def run(settings: RunSettings) -> int:
             probes = TopicPlan(cluster=settings.sink_cluster, topic=name, partitions=partitions[name])
             # Before the first time is written: that of the first start decides which events are emitted.
             clock = _broker_clock(settings, topic.cluster_id)
-            parts = RunParts(settings=settings, spark=spark, rules=rules, log=log, probes=probes, clock=clock)
+            parts = RunParts(
+                settings=settings,
+                spark=spark,
+                rules=rules,
+                log=log,
+                probes=probes,
+                clock=clock,
+                owner=owner,
+                location=checkpoint.location,
+            )
             with checkpoint.locked():
+                _require_free_topics(owner, checkpoint, settings)
                 wanted = _identity(topic, f"{sink.identify(name).cluster_id}/{name}", clock.now_ms())
                 _run_queries(parts, checkpoint, wanted, stop)
         return stop.exit_code
@@ -94,6 +109,24 @@ def _broker_clock(settings: RunSettings, cluster_id: str) -> BrokerClock:
     except (KafkaException, GroupReplayError) as error:
         log.warning("the brokers' time is not known yet, the clock of this machine is used: %s", error)
     return clock
+
+
+def _require_free_topics(owner: TopicOwner, checkpoint: Checkpoint, settings: RunSettings) -> None:
+    """Refuses to start beside another run, before anything is written to a new checkpoint.
+
+    A former run on this checkpoint has ended, because its lock is free.
+    """
+    known = checkpoint.latest().known()
+
+    def has_ended(message: RunMessage) -> bool:
+        # A copy of a checkpoint has the same job id, and a lock of its own.
+        place = (message.job_id, message.host, message.checkpoint)
+        return known is not None and place == (known.job_id, gethostname(), checkpoint.location)
+
+    if checkpoint.is_lockable:
+        owner.forget_ended(has_ended)
+    if not settings.take_over:
+        owner.require_free()
 
 
 @contextmanager

@@ -91,8 +91,8 @@ class Supervisor:
 
     ``begin`` starts the query on the ``checkpoint``; ``renew``: whether the query must end between two batches and
     start again, because settings have changed; ``reachable``: whether both clusters answer; ``lost`` returns the error
-    when the log is no longer the one that was read; ``quieten`` silences the JVM before a batch is cancelled; ``show``
-    prints a line.
+    when the log is no longer the one that was read, ``replaced`` when another run has taken over; ``quieten`` silences
+    the JVM before a batch is cancelled; ``show`` prints a line.
     """
 
     begin: Callable[[], Any]
@@ -102,6 +102,7 @@ class Supervisor:
     stop: StopRequest
     reachable: Callable[[], bool]
     lost: Callable[[], GroupReplayError | None]
+    replaced: Callable[[], GroupReplayError | None]
     quieten: Callable[[], None]
     show: Callable[[str], None]
     clock: Callable[[], int]
@@ -113,7 +114,7 @@ class Supervisor:
 
         Raises:
             GroupReplayError: the query failed three times without a finished batch, and not for an outage; or
-                the log is no longer the one that was read.
+                the log is no longer the one that was read; or another run has taken over.
         """
         while not self.stop.made:
             batch_before = self.report.last_batch_id
@@ -131,6 +132,10 @@ class Supervisor:
             if self.stop.wait(_POLL_SECONDS):
                 self._end(query)
                 return True
+            replaced = self.replaced()
+            if replaced is not None:
+                self._end(query)
+                raise replaced
             if self.renew():
                 self.show("the settings have changed, continuing with the new ones")
                 self._pause_query(query)

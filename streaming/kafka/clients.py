@@ -179,6 +179,19 @@ class Connection:
             leaders={number: brokers.get(p.leader, "-") for number, p in found.partitions.items()},
         )
 
+    def topic_id(self, topic: str) -> tuple[str, int]:
+        """The id and the number of partitions of a topic; never creates it.
+
+        Raises:
+            GroupReplayError: no broker answers, the topic is missing, or this login may not see it.
+        """
+        try:
+            answers = self.admin().describe_topics(TopicCollection([topic]), request_timeout=REQUEST_SECONDS)
+            found = answers[topic].result(ANSWER_SECONDS)
+        except KafkaException as error:
+            raise self.explain(error, topic) from None
+        return _era(found.topic_id), len(found.partitions)
+
     def metadata(
         self, where: str, topic: str | None = None, *, seconds: float = REQUEST_SECONDS
     ) -> ClusterMetadata:

@@ -84,6 +84,8 @@ def sink_rights(topics: TopicNames) -> list[Right]:
         *(Right(operation, "topic", name, why) for name in written for operation in ("Write", "Describe")),
         Right("Write", "topic", topics.probes, probes),
         Right("Describe", "topic", topics.probes, why),
+        Right("Read", "topic", topics.states, "to find documents of groups that no longer exist"),
+        Right("Read", "topic", topics.job, "to notice another job that writes the same topics"),
         Right("Read", "topic", topics.probes, "to read the prober's answers and the job's heartbeats"),
         _GROUPS_OF_SPARK,
     ]

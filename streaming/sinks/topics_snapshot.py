@@ -13,6 +13,7 @@ import msgspec
 from groupreplay.streaming.contract.job_document import (
     CONDITIONS_KEY,
     JOB_KEY,
+    OWNER_KEY,
     BadRecordCounts,
     JobDocument,
     KindCount,
@@ -74,7 +75,7 @@ class TopicsSnapshot:
 
     def take_job(self, key: bytes, value: bytes | None, append_ms: int | None = None) -> None:
         """A message of ``group-job``; the broker appended it at ``append_ms`` (None: the client has dated it)."""
-        if value is None:
+        if value is None or key == OWNER_KEY:
             return
         if key == JOB_KEY:
             job = _job.decode(value)

@@ -21,6 +21,7 @@ from groupreplay import __version__
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.sinks.document_topics import SyncRecord
 from groupreplay.streaming.spark.checkpoint_files import SparkFiles, damage, has_run
 from groupreplay.streaming.spark.session import PLAIN_FILES
 from groupreplay.streaming.spark.source import offsets_in
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 
 IDENTITY_FILE: Final = "groupreplay.json"
 LOCK_FILE: Final = "groupreplay.lock"
+#: Not part of the identity, because it changes.
+SYNC_FILE: Final = "groupreplay-topics.json"
 _LOCK_SECONDS: Final = 10.0
 #: Folders inside in which the state was built anew, numbered from 1.
 ANEW: Final = "anew"
@@ -89,6 +92,11 @@ class Checkpoint:
         """Whether it is a local folder that Hadoop's own file system serves."""
         return bool(self._files.getClass().getName() == PLAIN_FILES)
 
+    @property
+    def is_lockable(self) -> bool:
+        """Whether a second job on this checkpoint can be kept out."""
+        return bool(self._files.getUri().getScheme() == "file")
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Holds the checkpoint for this JVM, which outlives a killed Python by a moment.
@@ -97,7 +105,7 @@ class Checkpoint:
             GroupReplayError: another job holds it, or the folder cannot be written.
         """
         self._files.mkdirs(self._path)
-        if self._files.getUri().getScheme() != "file":
+        if not self.is_lockable:
             log.warning(
                 "%s is not a local folder and cannot be locked: make sure that no second job uses it",
                 self.location,
@@ -125,9 +133,7 @@ class Checkpoint:
         Raises:
             GroupReplayError: the checkpoint belongs to another job, or is damaged.
         """
-        known = None
-        if self._exists(IDENTITY_FILE):
-            known = decode_identity(self._text(IDENTITY_FILE), f"{self.location}/{IDENTITY_FILE}")
+        known = self.known()
         refuse_damage(known, self.location, self._spark_files())
         if known is None:
             known = msgspec.structs.replace(
@@ -139,6 +145,30 @@ class Checkpoint:
             return known
         check_identity(known, identity, self.location)
         return known if known.event_era else msgspec.structs.replace(known, event_era=known.era)
+
+    def known(self) -> Identity | None:
+        """The identity that was written at the first start; None before it.
+
+        Raises:
+            GroupReplayError: it cannot be read.
+        """
+        if not self._exists(IDENTITY_FILE):
+            return None
+        return decode_identity(self._text(IDENTITY_FILE), f"{self.location}/{IDENTITY_FILE}")
+
+    def synced(self) -> SyncRecord | None:
+        """What is known about the topics of documents; None if nothing is, or the file cannot be read."""
+        if not self._exists(SYNC_FILE):
+            return None
+        try:
+            return msgspec.json.decode(self._readable(SYNC_FILE), type=SyncRecord)
+        except ValueError as error:
+            log.warning("%s/%s cannot be read and is written again: %s", self.location, SYNC_FILE, error)
+            return None
+
+    def note_synced(self, record: SyncRecord) -> None:
+        """Writes what is known about the topics of documents. A torn file is as good as none."""
+        self._write_text(SYNC_FILE, msgspec.json.encode(record))
 
     def started(self) -> bool:
         """Whether a query has run on it."""
@@ -232,15 +262,18 @@ class Checkpoint:
         finally:
             stream.close()
 
-    def _write(self, identity: Identity) -> None:
-        beside = self._child(f".{IDENTITY_FILE}.{uuid.uuid4()}")
-        stream = self._files.create(beside, True)
+    def _write_text(self, name: str, text: bytes) -> None:
+        stream = self._files.create(self._child(name), True)
         try:
-            stream.write(bytearray(msgspec.json.encode(identity)))
+            stream.write(bytearray(text))
         finally:
             stream.close()
+
+    def _write(self, identity: Identity) -> None:
+        beside = f".{IDENTITY_FILE}.{uuid.uuid4()}"
+        self._write_text(beside, msgspec.json.encode(identity))
         # Complete or not at all, also when the process is killed here.
-        if not self._files.rename(beside, self._child(IDENTITY_FILE)):
+        if not self._files.rename(self._child(beside), self._child(IDENTITY_FILE)):
             raise _refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
 
 

@@ -96,12 +96,12 @@ def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
     return spark.read.format("kafka").options(**options).load().rdd.getNumPartitions()
 
 
-def offsets_read(progress: Mapping[str, Any] | None) -> dict[int, int]:
-    """The next offset of each partition of the offsets topic after a finished batch, from its progress in JSON."""
+def offsets_read(progress: Mapping[str, Any] | None, topic: str = OFFSETS_TOPIC) -> dict[int, int]:
+    """The next offset of each partition of a source's topic after a finished batch, from its progress in JSON."""
     for source in progress["sources"] if progress else ():
         end = source["endOffset"]
-        if end and OFFSETS_TOPIC in end:
-            return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
+        if end and topic in end:
+            return {int(partition): int(offset) for partition, offset in end[topic].items()}
     return {}
 
 

@@ -55,6 +55,7 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     retry_quarantined=switch(
         "Process groups again that were set aside after an exception; otherwise only after an upgrade."
     ),
+    take_over=switch("Replace another job that writes to the same topics: it ends, and this one starts."),
     probe=flag("Ask the brokers which classic groups are rebalancing.", "--probe/--no-probe", default=True),
     probe_interval_seconds=flag(
         "Time between two probes.", "--probe-interval", type=float, default=10.0, metavar="SECONDS"

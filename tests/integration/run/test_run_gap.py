@@ -7,33 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import RunningJob, read_topic, running_job, topic_names
+from support.job.jobs import RunningJob, read_topic, remove_log, running_job, topic_names
 from support.job.replays import named
-from support.kafka.clients import commit_once, make_topics, set_configs
-from support.kafka.waiting import wait_until
+from support.kafka.clients import commit_once, make_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
-
-
-def remove_everything(server: str) -> dict[int, int]:
-    """Lets retention take all records of the offsets topic, as a wrong policy does; the ends by partition."""
-    cluster = Connection(Cluster(bootstrap_servers=server))
-
-    def keep(policy: str, retention_ms: str) -> None:
-        values = {"cleanup.policy": policy, "retention.ms": retention_ms}
-        set_configs(server, ConfigResource.Type.TOPIC, [OFFSETS_TOPIC], values)
-
-    keep("delete", "1")
-    ends = cluster.end_offsets(OFFSETS_TOPIC, 4)
-    wait_until(lambda: cluster.first_offsets(OFFSETS_TOPIC, 4) == ends)
-    keep("compact", "-1")
-    return ends
 
 
 def events(job: RunningJob, name: str) -> list[dict[str, Any]]:
@@ -53,7 +36,7 @@ def test_records_that_are_gone_unread(tmp_path: Path, unique: Callable[[str], st
             assert job.stop() == 143
             read = Connection(Cluster(bootstrap_servers=server)).end_offsets(OFFSETS_TOPIC, 4)
             commit_once(server, "unseen")
-            ends = remove_everything(server)
+            ends = remove_log(server, 4)
             job.restart()
             job.wait_until(lambda: events(job, "job.gap"))
             job.wait_caught_up()

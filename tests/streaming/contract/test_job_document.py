@@ -6,13 +6,18 @@ import msgspec
 import pytest
 
 from groupreplay.streaming.contract.job_document import (
+    CONDITIONS_KEY,
+    JOB_KEY,
+    OWNER_KEY,
     BadRecordCounts,
     JobConditions,
     JobDocument,
     KindCount,
     LastBatch,
     LastProbe,
+    OwnerClaim,
     bad_records_key,
+    decode_run_message,
 )
 
 
@@ -29,7 +34,8 @@ def test_the_order_of_the_fields() -> None:
         '"started_ms":0,"heartbeat_ms":5,"phase":"","caught_up_ms":null,"trigger_seconds":10,'
         '"lag":{"offsets":0,"partitions":{}},"batch":{"id":1,"seconds":0.5,"rows":2},"state_rows":0,'
         '"counters":{},"record_types":{},"restarts":0,"last_error":null,"rules":{"changes":0,"error":null},'
-        '"prober_restarts":0,"prober":{"round_ms":3,"rights":"ok","brokers":{"1":null},"groups":4},"clock_off_ms":null}'
+        '"prober_restarts":0,"prober":{"round_ms":3,"rights":"ok","brokers":{"1":null},"groups":4},'
+        '"clock_off_ms":null,"host":"","checkpoint":""}'
     )
 
 
@@ -39,6 +45,7 @@ def test_the_order_of_the_fields() -> None:
         JobDocument(heartbeat_ms=5, trigger_seconds=1.5, caught_up_ms=4),
         JobConditions("c", [{"condition": "job.blind"}]),
         BadRecordCounts("c", 3, [KindCount(kind="malformed", key_type=None, records=2)]),
+        OwnerClaim(run_id="r", host="h"),
     ],
 )
 def test_what_is_written_is_read(value: msgspec.Struct) -> None:
@@ -52,6 +59,28 @@ def test_a_document_of_another_release() -> None:
     assert msgspec.json.decode(text, type=JobDocument) == JobDocument(heartbeat_ms=5, trigger_seconds=10)
     with pytest.raises(msgspec.ValidationError, match="heartbeat_ms"):
         msgspec.json.decode(b'{"trigger_seconds": 10}', type=JobDocument)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        (OWNER_KEY, b'{"run_id":"r"}', OwnerClaim(run_id="r")),
+        (
+            JOB_KEY,
+            b'{"heartbeat_ms":5,"trigger_seconds":1}',
+            JobDocument(heartbeat_ms=5, trigger_seconds=1),
+        ),
+        (CONDITIONS_KEY, b'{"run_id":"r"}', None),
+        (OWNER_KEY, b"{}", None),
+        (OWNER_KEY, None, None),
+        (None, b'{"run_id":"r"}', None),
+        (JOB_KEY, b"\xff{", None),
+        (JOB_KEY, b"[" * 100_000, None),
+    ],
+)
+def test_what_runs_write(key: bytes | None, value: bytes | None, expected: msgspec.Struct | None) -> None:
+    """Documents and claims are found by their keys; whatever else is in the topic is none of them."""
+    assert decode_run_message(key, value) == expected
 
 
 def test_the_key_of_counts() -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
+    DocumentRequest,
     GroupAnswer,
     HeartbeatMessage,
+    JobDocumentsRequest,
     MemberAnswer,
     ProbeMessage,
     RoundSummary,
@@ -52,6 +54,7 @@ BEAT = HeartbeatMessage(
     clock_off_ms=-7,
 )
 CLOCK = ClockReading(cluster_id="c", at_ms=9)
+REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_topic=True)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +116,24 @@ CLOCK = ClockReading(cluster_id="c", at_ms=9)
             },
         ),
         (CLOCK, b"\0", {"kind": "clock", "cluster_id": "c", "at_ms": 9}),
+        (
+            REQUEST,
+            "größe".encode(),
+            {
+                "kind": "document",
+                "cluster_id": "c",
+                "run_id": "r",
+                "group_id": "größe",
+                "in_topic": True,
+            },
+        ),
+        (
+            JobDocumentsRequest(cluster_id="c", run_id="r", partitions=50),
+            b"\0",
+            {"kind": "job_documents", "cluster_id": "c", "run_id": "r", "partitions": 50},
+        ),
     ],
-    ids=["group", "round", "heartbeat", "clock"],
+    ids=["group", "round", "heartbeat", "clock", "document", "job_documents"],
 )
 def test_the_wire_format(message: ProbeMessage, key: bytes, document: dict[str, object]) -> None:
     """Others read this topic, too: keys and fields are part of the contract."""
@@ -176,6 +195,8 @@ VALUE = encode_message(ANSWER)[1]
         (b"key", encode_message(ROUND)[1]),
         (b"\0", encode_message(ROUND)[1].replace(b"[9,7]", b"[9]")),
         (b"\0", VALUE),
+        (b"\0", encode_message(REQUEST)[1]),
+        (b"\0", b'{"kind":"job_documents","cluster_id":"c","run_id":"r","partitions":1000000000}'),
     ],
 )
 def test_what_is_none_of_ours(key: bytes | None, value: bytes | None) -> None:

@@ -14,11 +14,12 @@ from pyspark.sql.streaming.state import GroupState
 from groupreplay.state import Context, Group
 from groupreplay.state.job.observations import ObservationPlace, RoundObservation
 from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.wire import PackedProbe, to_wire
+from groupreplay.streaming.engine.advance import AdvanceResult, advance
+from groupreplay.streaming.engine.wire import DOCUMENT_WANTED, PackedDocumentRequest, PackedProbe, to_wire
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, step
 from support.histories.builders import asked_for, member
 from support.histories.builders import generation as named_generation
@@ -294,6 +295,84 @@ def test_a_record_with_a_wrong_time_is_no_dead_letter() -> None:
     assert group.blob is not None
     (offset,) = Group.from_snapshot("g", CONTEXT, group.blob).describe()["offsets"]
     assert (offset["commit_timestamp_ms"], offset["log_offset"]) == (1_000, 1)
+
+
+def requested(blobs: Sequence[bytes], *, in_topic: bool) -> list[bytes]:
+    """Packed records and a request for the document, in one call."""
+    return [*blobs, to_wire(PackedDocumentRequest(in_topic))]
+
+
+def states(result: AdvanceResult) -> list[tuple[bytes, str | None]]:
+    """The messages for the topic of documents: key, and the state in the document."""
+    rows = [row for row in result.rows if row.output is Output.STATES]
+    return [(row.key, None if row.value is None else json.loads(row.value)["state"]) for row in rows]
+
+
+@pytest.mark.parametrize("in_topic", [True, False])
+def test_a_request_for_an_unknown_group(in_topic: bool) -> None:
+    """A tombstone replaces the document that the topic holds; nothing is written else, and nothing is stored."""
+    result = advance(b"g:g", None, requested([], in_topic=in_topic), now_ms=1, recorded_ms=1, context=CONTEXT)
+    assert states(result) == ([(b"g", None)] if in_topic else [])
+    assert (result.removable, result.deadline_ms) == (True, None)
+    state = group_state()
+    call(b"g:g", requested([], in_topic=in_topic), state)
+    assert changes(state) == {"updated": False, "removed": False, "wakes_in_ms": None}
+
+
+@pytest.mark.parametrize("in_topic", [True, False])
+def test_a_request_for_a_known_group(in_topic: bool) -> None:
+    """Its document is written again; later calls write it when it changes, as before."""
+    blob = advance(
+        b"g:g", None, packed([generation("g")])[b"g:g"], now_ms=0, recorded_ms=1, context=CONTEXT
+    ).blob
+    result = advance(b"g:g", blob, requested([], in_topic=in_topic), now_ms=1, recorded_ms=1, context=CONTEXT)
+    assert (states(result), result.blob, result.removable) == ([(b"g", "Empty")], blob, False)
+    assert advance(b"g:g", blob, [], now_ms=1, recorded_ms=1, context=CONTEXT).rows == []
+
+
+def test_a_request_before_the_log_was_read() -> None:
+    """Without a caught-up time the group may exist and merely be unread: its document stays."""
+    result = advance(b"g:g", None, requested([], in_topic=True), now_ms=0, recorded_ms=1, context=CONTEXT)
+    assert (result.rows, result.removable) == ([], True)
+
+
+def test_a_request_with_an_open_operation(open_operation: tuple[bytes, int]) -> None:
+    """Records that may be the beginning of the group: its document or its tombstone follows when they are applied."""
+    blobs = packed([commit("h"), (commit_key("g"), None)])[b"g:g"]
+    first = advance(b"g:g", None, requested(blobs, in_topic=True), now_ms=1, recorded_ms=1, context=CONTEXT)
+    assert (states(first), first.removable) == ([], False)
+    last = advance(b"g:g", first.blob, [], now_ms=NOW_MS, recorded_ms=NOW_MS, context=CONTEXT)
+    assert (states(last), last.removable) == ([(b"g", None)], True)
+    blob, deadline_ms = open_operation
+    known = advance(
+        b"g:g", blob, requested([], in_topic=True), now_ms=deadline_ms - 1, recorded_ms=1, context=CONTEXT
+    )
+    assert states(known) == [(b"g", "Empty")]
+
+
+def test_a_request_for_an_ignored_group() -> None:
+    """A group that the rules leave out has no document, also if an earlier job wrote one."""
+    ignoring = replace(CONTEXT, policy=Policy(groups=(GroupRule(groups="g", ignore=True),)))
+    blobs = packed([generation("g")])[b"g:g"]
+    result = advance(b"g:g", None, requested(blobs, in_topic=True), now_ms=1, recorded_ms=1, context=ignoring)
+    assert states(result) == [(b"g", None)]
+
+
+def test_a_request_for_the_documents_of_the_job() -> None:
+    """Conditions and counts are written as they are, also if there are none: an earlier job may have left others."""
+    results = [
+        advance(key, None, [DOCUMENT_WANTED], now_ms=1, recorded_ms=1, context=CONTEXT)
+        for key in (b"j:", b"x:3")
+    ]
+    assert [(row.key, json.loads(row.value or b"")) for one in results for row in one.rows] == [
+        (b"\0conditions", {"cluster_id": "c", "conditions": []}),
+        (b"\0__consumer_offsets-3", {"cluster_id": "c", "partition": 3, "bad_records": []}),
+    ]
+    assert [(one.blob, one.changed) for one in results] == [(None, False)] * 2
+    blobs = packed([(b"\xff", None)])[b"x:0"]
+    first = advance(b"x:0", None, blobs, now_ms=0, recorded_ms=1, context=CONTEXT)
+    again = advance(b"x:0", first.blob, [DOCUMENT_WANTED], now_ms=1, recorded_ms=1, context=CONTEXT)
+    assert (again.rows, again.changed) == ([first.rows[-1]], False)
 
 
 def test_recorded_time_is_the_clock_or_the_event() -> None:

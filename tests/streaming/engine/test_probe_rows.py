@@ -10,7 +10,12 @@ import pytest
 
 from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
 from groupreplay.state.snapshot.observations import Observations, Probe, ProbedMember
-from groupreplay.streaming.contract.probe_messages import ClockReading, ProbeMessage
+from groupreplay.streaming.contract.probe_messages import (
+    ClockReading,
+    DocumentRequest,
+    JobDocumentsRequest,
+    ProbeMessage,
+)
 from groupreplay.streaming.engine.probe_rows import (
     COUNTS,
     INPUT_COLUMNS,
@@ -18,7 +23,7 @@ from groupreplay.streaming.engine.probe_rows import (
     ProbeFilter,
     pack_probes,
 )
-from groupreplay.streaming.engine.wire import unpack_group, unpack_job
+from groupreplay.streaming.engine.wire import DOCUMENT_WANTED, unpack_group, unpack_job
 from support.job.captures import CLUSTER_ID
 from support.job.probes import PROBES, asked, beat, probes_batch, summed_up
 
@@ -105,6 +110,28 @@ def test_a_replay_hears_all_heartbeats_and_waits_for_none() -> None:
     """It has no run and no job of its own."""
     probe_filter = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID)
     assert [key for key, _, _ in packed(beat(at=1, caught_up=2), probe_filter=probe_filter)] == [b"j:"]
+
+
+def test_requests_of_this_run() -> None:
+    """A request for a document goes to its group, with the caught-up time; for the job's, to each key of the job."""
+    asked_for = DocumentRequest(cluster_id=CLUSTER_ID, run_id="r", group_id="g", in_topic=True)
+    rows = packed(beat(at=9, caught_up=5_000), asked_for)
+    assert [key for key, _, _ in rows] == [b"j:", b"h:", b"g:g", b"g:g"]
+    assert rows[-1][2] == datetime(1970, 1, 1, 0, 0, 5, tzinfo=timezone.utc)
+    assert unpack_group([rows[2][1] or b""]) == Observations(items=[], probes=[], in_topic=True)
+    of_job = JobDocumentsRequest(cluster_id=CLUSTER_ID, run_id="r", partitions=2)
+    assert packed(of_job) == [(key, DOCUMENT_WANTED, None) for key in (b"j:", b"x:0", b"x:1")]
+
+
+@pytest.mark.parametrize("run_id", ["other", None])
+def test_requests_of_another_run(run_id: str | None) -> None:
+    """They were written for the state of that run; a replay has no topic of documents."""
+    requests = [
+        DocumentRequest(cluster_id=CLUSTER_ID, run_id="r", group_id="g", in_topic=True),
+        JobDocumentsRequest(cluster_id=CLUSTER_ID, run_id="r", partitions=2),
+    ]
+    probe_filter = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID, job_id="j", run_id=run_id)
+    assert packed(*requests, probe_filter=probe_filter) == []
 
 
 def test_another_cluster_is_ignored() -> None:

@@ -16,6 +16,7 @@ from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.wire import PackedDocumentRequest, to_wire
 from support.histories.raw_records import Raw, batches, commit, generation, log
 
 CONTEXT = Context(cluster_id="c", complete_since_ms=1, release="1.0")
@@ -142,6 +143,16 @@ def test_once_in_a_run_that_was_asked_to() -> None:
     assert [one["data"]["offset"] for one in bodies(first.rows, Output.EVENTS)] == [5]
     assert call(b"g:g", first.blob, packed(LATER)[b"g:g"], again).rows == []
     assert call(b"g:g", first.blob, packed(LATER)[b"g:g"]).rows == []
+
+
+@pytest.mark.usefixtures("defect")
+def test_a_request_for_its_document_is_no_try() -> None:
+    """Also in a run that tries again: without records the empty state would say that the group was deleted."""
+    blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
+    asked = [to_wire(PackedDocumentRequest(in_topic=True))]
+    result = call(b"g:g", blob, asked, replace(CONTEXT, release="2.0"))
+    assert result.rows == []
+    assert quarantine.read(result.blob) == quarantine.read(blob)
 
 
 def test_keys_of_the_job_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def test_the_job() -> None:
         "groupreplay_job_up": {"": 1},
         "groupreplay_heartbeat_age_seconds": {"": 4},
         "groupreplay_start_timestamp_seconds": {"": 0.002},
-        "groupreplay_phase": {"starting": 0, "catching_up": 0, "caught_up": 1},
+        "groupreplay_phase": {"starting": 0, "catching_up": 0, "caught_up": 1, "stopped": 0},
         "groupreplay_caught_up_timestamp_seconds": {"": (NOW - 1_000) / 1000},
         "groupreplay_lag_offsets": {"0": 2},
         "groupreplay_batch_seconds": {"": 1.5},

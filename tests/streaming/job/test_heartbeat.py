@@ -81,6 +81,7 @@ def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
     cluster.ends = {0: 6, 1: 0}
     cluster.finish(1, {0: 5, 1: 0})
     assert cluster.beats() == [None, 1_000_000]
+    assert cluster.report.announced_ms == 1_000_000
     (topic, key, beat) = [one for one in cluster.published if one[0] == TOPICS.probes][-1]
     assert (topic, key, beat) == (
         "group-probes",

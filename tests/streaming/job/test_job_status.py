@@ -49,6 +49,8 @@ def test_the_document_before_the_first_batch() -> None:
         "prober": None,
         "clock_off_ms": None,
         "rules": {"changes": 0, "error": None},
+        "host": "",
+        "checkpoint": "",
     }
 
 
@@ -120,6 +122,22 @@ def test_the_phase_follows_the_caught_up_time(caught_up_ms: int | None, phase: s
     report = JobReport(IDENTITY, caught_up_ms=caught_up_ms)
     report.take([batch(0, {0: 1})])
     assert report.phase(1_000_000) == phase
+
+
+def test_a_run_that_has_ended_says_so() -> None:
+    """Whatever it had reached: a start of another run need not wait for it."""
+    report = JobReport(IDENTITY, caught_up_ms=5_000)
+    report.take([batch(0, {0: 1})])
+    report.stopped = True
+    assert report.document(5_000).phase == "stopped"
+
+
+def test_how_far_the_probes_were_read() -> None:
+    """Each source of the query has its own offsets."""
+    report = JobReport(IDENTITY)
+    assert report.read_of("group-probes") == {}
+    report.take([batch(0, {0: 7})])
+    assert (report.read(), report.read_of("group-probes")) == ({0: 7}, {0: 1})
 
 
 def test_the_line_for_a_person() -> None:

@@ -29,8 +29,18 @@ def query_run(settings: RunSettings, clock: BrokerClock) -> QueryRun:
     """A run that nothing was started for."""
     plan = TopicPlan(cluster=CLUSTER, topic="t", partitions=1)
     rules = cast("RulesWatch", SimpleNamespace(policy=Policy(), changed=lambda: False, error=None, changes=0))
-    parts = RunParts(settings=settings, spark=MagicMock(), rules=rules, log=plan, probes=plan, clock=clock)
-    checkpoint = cast("Checkpoint", SimpleNamespace(location="file:/c/anew-1"))
+    owner = MagicMock(**{"new_run.return_value": "run"})
+    parts = RunParts(
+        settings=settings,
+        spark=MagicMock(),
+        rules=rules,
+        log=plan,
+        probes=plan,
+        clock=clock,
+        owner=owner,
+        location="file:/c",
+    )
+    checkpoint = cast("Checkpoint", MagicMock(location="file:/c/anew-1"))
     return QueryRun(parts, checkpoint, IDENTITY, StopRequest())
 
 
@@ -63,7 +73,7 @@ def test_the_context_of_a_run(
         retention_ms=60_000,
         retention_check_interval_ms=5,
         release=__version__,
-        retry_run=run._report.identity.run_id if retry else None,
+        retry_run="run" if retry else None,
     )
 
 

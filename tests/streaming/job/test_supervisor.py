@@ -59,6 +59,7 @@ class Stage:
         reachable: Callable[[], bool] = lambda: True,
         renew: Callable[[], bool] = lambda: False,
         lost: Callable[[], GroupReplayError | None] = lambda: None,
+        replaced: Callable[[], GroupReplayError | None] = lambda: None,
         report: JobReport | None = None,
     ) -> None:
         self.stop = StopRequest()
@@ -75,6 +76,7 @@ class Stage:
             stop=self.stop,
             reachable=reachable,
             lost=lost,
+            replaced=replaced,
             quieten=lambda: self.lines.append("quiet"),
             show=self.lines.append,
             clock=lambda: 0,
@@ -127,6 +129,17 @@ def test_a_log_that_is_lost_ends_it_at_once() -> None:
     with pytest.raises(GroupReplayError, match="gone"):
         stage.supervisor.run()
     assert len(stage.begun) == 1
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_run_that_is_replaced_ends(monkeypatch: pytest.MonkeyPatch, busy: bool) -> None:
+    """The query is stopped before the error is raised: nothing is written beside the new run."""
+    monkeypatch.setattr("groupreplay.streaming.job.supervisor._GRACE_SECONDS", 0.1)
+    query = Puppet(busy=busy)
+    stage = Stage(query, Puppet(), replaced=lambda: GroupReplayError("taken over", exit_code=ExitCode.USAGE))
+    with pytest.raises(GroupReplayError, match="taken over"):
+        stage.supervisor.run()
+    assert (query.stopped, len(stage.begun), stage.report.restarts) == (True, 1, 0)
 
 
 def test_failures_count_anew_after_a_finished_batch() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY, KindCount
+from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY, OWNER_KEY, KindCount
 from groupreplay.streaming.sinks.day_counts import DAY_MS, Day
 from groupreplay.streaming.sinks.known_groups import Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -144,3 +144,10 @@ def test_what_others_wrote(value: bytes) -> None:
     snapshot.take_job(JOB_KEY, value)
     snapshot.take_event(value, START)
     assert (snapshot.unreadable, snapshot.groups, snapshot.job) == (3, {}, None)
+
+
+def test_the_claim_of_a_run_is_no_count_of_bad_records() -> None:
+    """It says nothing that is measured, and is no message of another program."""
+    snapshot = TopicsSnapshot()
+    snapshot.take_job(OWNER_KEY, b'{"run_id":"r"}')
+    assert snapshot == TopicsSnapshot(_repeats=snapshot._repeats)

@@ -14,6 +14,7 @@ import pytest
 from groupreplay import __version__
 from groupreplay.state.events.job_events import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.sinks.document_topics import DocumentTopics, SyncRecord
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
 from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity, decode_identity
 from support.job.spark_notes import spark_files
@@ -185,6 +186,26 @@ def test_how_far_the_log_was_read(folder: Path) -> None:
     for number in (8, 9):
         (folder / "commits" / str(number)).write_text("v1\n{}")
     assert root.read_to() == {0: 9, 1: 7}
+
+
+def test_what_is_known_about_the_topics(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It changes, and each checkpoint inside has its own; a torn file is as good as none."""
+    root = opened(folder)
+    assert (root.known(), root.synced(), root.is_lockable) == (None, None, True)
+    identity = root.claim(WANTED)
+    assert (root.known(), root.synced()) == (identity, None)
+    topics = DocumentTopics(states="s", states_id="1", job="j", job_id="2")
+    for record in (SyncRecord(topics=topics, unchecked={0: 5}), SyncRecord(topics=topics)):
+        root.note_synced(record)
+        assert opened(folder).synced() == record
+    assert root.begin_anew(identity, GAP, WANTED).synced() is None
+    file = folder / "groupreplay-topics.json"
+    file.write_bytes(file.read_bytes()[:20])
+    (folder / ".groupreplay-topics.json.crc").unlink()
+    assert opened(folder).synced() is None
+    file.write_bytes(b"")
+    assert opened(folder).synced() is None
+    assert len(caplog.records) == 2
 
 
 def test_a_second_job_in_this_jvm_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

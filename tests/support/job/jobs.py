@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import psutil
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
@@ -24,6 +25,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw
 from support.job.captures import in_bytes
+from support.kafka.clients import set_configs
 from support.kafka.waiting import wait_until
 
 #: Generous, because a machine may run several brokers at once; nothing waits longer than it must.
@@ -229,6 +231,24 @@ def write_log(server: str, records: Iterable[tuple[int, bytes, bytes | None, int
         producer.poll(0)
     assert producer.flush(60) == 0
     assert failures == []
+
+
+def remove_log(server: str, partitions: int) -> dict[int, int]:
+    """Lets retention take all records of the offsets topic, as a wrong policy does; the ends by partition.
+
+    The broker must look often: ``log.retention.check.interval.ms``.
+    """
+    cluster = Connection(Cluster(bootstrap_servers=server))
+
+    def keep(policy: str, retention_ms: str) -> None:
+        values = {"cleanup.policy": policy, "retention.ms": retention_ms}
+        set_configs(server, ConfigResource.Type.TOPIC, [OFFSETS_TOPIC], values)
+
+    keep("delete", "1")
+    ends = cluster.end_offsets(OFFSETS_TOPIC, partitions)
+    wait_until(lambda: cluster.first_offsets(OFFSETS_TOPIC, partitions) == ends)
+    keep("compact", "-1")
+    return ends
 
 
 def interleaved(

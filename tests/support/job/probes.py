@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
+    DocumentRequest,
     GroupAnswer,
     HeartbeatMessage,
+    JobDocumentsRequest,
     MemberAnswer,
     ProbeMessage,
     Rights,
@@ -67,7 +69,9 @@ def beat(*, at: int, caught_up: int | None, run: str = "r", job: str = "j") -> H
 
 
 def moment(message: ProbeMessage) -> int:
-    """When it was written."""
+    """When it was written; 0 for requests, which have no time."""
+    if isinstance(message, DocumentRequest | JobDocumentsRequest):
+        return 0
     return message.at_ms if isinstance(message, HeartbeatMessage | ClockReading) else message.taken_ms
 
 

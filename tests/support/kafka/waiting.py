@@ -60,4 +60,6 @@ def in_background(work: Callable[[threading.Event], None], patience_seconds: flo
     finally:
         done.set()
         thread.join(patience_seconds)
-    assert (failures, thread.is_alive()) == ([], False)
+    assert not thread.is_alive()
+    for failure in failures:
+        raise AssertionError(f"the work has failed: {failure!r}") from failure

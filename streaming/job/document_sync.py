@@ -1,0 +1,263 @@
+"""Keeps ``group-states`` equal to the state: asks groups for their documents when the topic may hold others.
+
+A state that begins empty knows nothing of the groups that ended before it: their documents are left in the topic. A
+topic that was created again, or has another name, lacks the documents of all quiet groups. Only the call of a group
+knows its state, so the driver sends requests through ``group-probes``, and the call writes a document or a tombstone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, Protocol
+
+import msgspec
+
+from groupreplay.streaming.contract.probe_messages import DocumentRequest, JobDocumentsRequest, ProbeMessage
+from groupreplay.streaming.sinks.document_topics import UNKNOWN_TOPICS, DocumentTopics, SyncRecord
+
+log = logging.getLogger(__name__)
+
+_CHUNK: Final = 5_000
+_POLL_SECONDS: Final = 0.5
+#: How often the driver asks for the ids of the topics, and how soon again after a failure.
+_LOOK_SECONDS: Final = 60.0
+_RETRY_SECONDS: Final = 5.0
+
+
+class DocumentSource(Protocol):
+    """The topics as this module uses them; every method raises ``GroupReplayError`` when they cannot be asked."""
+
+    def topics(self) -> DocumentTopics:
+        """The topics as they are now."""
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """The end of each partition of a topic."""
+
+    def documents(self) -> Iterator[tuple[int, int, bytes, bytes | None]]:
+        """Partition, offset, key and value of each message of ``group-states``, each partition in order."""
+
+    def groups_in_log(self) -> Iterator[set[str]]:
+        """The groups with records in the log, in parts that may repeat each other."""
+
+    def send(self, messages: Sequence[ProbeMessage]) -> None:
+        """Writes to ``group-probes``."""
+
+
+class QueryProgress(Protocol):
+    """How far the query is, as ``JobReport`` knows it."""
+
+    announced_ms: int | None
+
+    def read_of(self, topic: str) -> dict[int, int]:
+        """The next offset of each partition of a source after the last finished batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncedRun:
+    """The run that asks: requests of other runs are ignored.
+
+    ``partitions`` are those of the offsets topic; ``is_only_writer``: no other job has written to the topics since the
+    last run of this one.
+    """
+
+    cluster_id: str
+    run_id: str
+    partitions: int
+    probes: str
+    is_only_writer: bool = True
+
+
+class _Head(msgspec.Struct):
+    cluster_id: str = ""
+
+
+_head: Final = msgspec.json.Decoder(_Head)
+
+
+@dataclass(slots=True, kw_only=True)
+class DocumentSync:
+    """Compares the topics with what the checkpoint knows of them, and asks for documents when they differ.
+
+    ``load`` and ``store`` keep the record in the checkpoint, ``is_empty``: no batch has run on it. ``wait`` waits some
+    seconds and returns True when the job ends; ``show`` prints a line.
+    """
+
+    run: SyncedRun
+    source: DocumentSource
+    progress: QueryProgress
+    load: Callable[[], SyncRecord | None]
+    store: Callable[[SyncRecord], None]
+    is_empty: Callable[[], bool]
+    wait: Callable[[float], bool]
+    show: Callable[[str], None]
+    _record: SyncRecord | None = field(default=None, init=False)
+
+    def prepare(self) -> None:
+        """Call it before the first batch: documents below the present ends were written by others.
+
+        Raises:
+            GroupReplayError: the topics cannot be asked.
+        """
+        self._record = self.load()
+        if self._record is None and self.is_empty():
+            topics = self.source.topics()
+            # The claim of this run is the only message in a new topic of the job.
+            self._record = SyncRecord(
+                topics=topics,
+                unchecked=self.source.ends(topics.states),
+                unchecked_job=sum(self.source.ends(topics.job).values()) > 1,
+            )
+            self.store(self._record)
+        elif self._record is not None and not self.run.is_only_writer:
+            # Stored at once: after another start this job will be the last one that has written.
+            self._record = SyncRecord(topics=UNKNOWN_TOPICS)
+            self.store(self._record)
+
+    def check(self) -> None:
+        """Asks for documents if the topics and the checkpoint differ; returns when all requests were served.
+
+        Nothing is asked before the log was read to its end once: a group that seems to be unknown may be unread. The
+        record is written last, so that a killed job asks again.
+
+        Raises:
+            GroupReplayError: the topics cannot be asked now.
+        """
+        topics = self.source.topics()
+        record = self._record
+        if record == SyncRecord(topics=topics):
+            return
+        while self.progress.announced_ms is None:
+            if self.wait(_POLL_SECONDS):
+                return
+        if self._send(self._requests(record, topics)) and self._wait_read():
+            self._record = SyncRecord(topics=topics)
+            self.store(self._record)
+
+    def _requests(self, record: SyncRecord | None, topics: DocumentTopics) -> Iterator[ProbeMessage]:
+        """The requests that are needed, those about the job first."""
+        record = record or SyncRecord(topics=UNKNOWN_TOPICS)
+        known = record.topics
+        if record.unchecked_job or (known.job, known.job_id) != (topics.job, topics.job_id):
+            yield JobDocumentsRequest(
+                cluster_id=self.run.cluster_id, run_id=self.run.run_id, partitions=self.run.partitions
+            )
+        if (known.states, known.states_id) == (topics.states, topics.states_id):
+            if record.unchecked is not None and any(record.unchecked.values()):
+                held = self._held(record.unchecked)
+                yield from (self._request(one, in_topic=True) for one in sorted(held))
+            return
+        yield from self._requests_to_all(topics)
+
+    def _requests_to_all(self, topics: DocumentTopics) -> Iterator[ProbeMessage]:
+        self.show(f"asking all groups for their documents, because {topics.states} may hold others")
+        held = self._held(None)
+        yield from (self._request(one, in_topic=True) for one in sorted(held))
+        asked = set(held)
+        for part in self.source.groups_in_log():
+            if self.wait(0):
+                return
+            new = part - asked
+            asked |= new
+            yield from (self._request(one, in_topic=False) for one in sorted(new))
+
+    def _request(self, group_id: str, *, in_topic: bool) -> DocumentRequest:
+        run = self.run
+        return DocumentRequest(
+            cluster_id=run.cluster_id, run_id=run.run_id, group_id=group_id, in_topic=in_topic
+        )
+
+    def _held(self, below: Mapping[int, int] | None) -> set[str]:
+        """The groups of this cluster with a document in the topic; with ``below`` only those that lie below.
+
+        A document behind these offsets was written from the present state.
+        """
+        held: set[str] = set()
+        others: Counter[str] = Counter()
+        for partition, offset, key, value in self.source.documents():
+            group_id = key.decode("utf-8", "replace")
+            if value is None or (below is not None and offset >= below.get(partition, 0)):
+                held.discard(group_id)
+                continue
+            cluster_id = _cluster_of(value)
+            if cluster_id == self.run.cluster_id:
+                held.add(group_id)
+            else:
+                held.discard(group_id)
+                others[cluster_id or "unknown"] += 1
+        for cluster_id, count in sorted(others.items()):
+            log.warning(
+                "the topic of documents holds %d messages of cluster %s, which are left as they are",
+                count,
+                cluster_id[:100],
+            )
+        return held
+
+    def _send(self, requests: Iterator[ProbeMessage]) -> bool:
+        """Whether all were sent; False when the job ends."""
+        while chunk := list(islice(requests, _CHUNK)):
+            self.source.send(chunk)
+            log.info("asked for %d documents", len(chunk))
+            if self.wait(0):
+                return False
+        return True
+
+    def _wait_read(self) -> bool:
+        """Waits until a finished batch has read all requests; False when the job ends."""
+        ends = self.source.ends(self.run.probes)
+        while True:
+            read = self.progress.read_of(self.run.probes)
+            if all(read.get(partition, 0) >= end for partition, end in ends.items()):
+                return True
+            if self.wait(_POLL_SECONDS):
+                return False
+
+
+def _cluster_of(value: bytes) -> str | None:
+    """The cluster of a document; None for what is no document."""
+    try:
+        return _head.decode(value).cluster_id
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+class DocumentSyncThread:
+    """Checks the topics in the background until it is closed: soon when asked, and once a minute."""
+
+    def __init__(self, make: Callable[[Callable[[float], bool]], DocumentSync]) -> None:
+        self._closed = threading.Event()
+        self._wake = threading.Event()
+        self.sync = make(self._closed.wait)
+        self._thread = threading.Thread(target=self._run, name="groupreplay-documents", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def check_soon(self) -> None:
+        """Makes the next check due; call it when a query was started."""
+        self._wake.set()
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Stops within these seconds; requests that were not served are sent again by the next run."""
+        self._closed.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        failed = False
+        while not self._closed.is_set():
+            self._wake.clear()
+            try:
+                self.sync.check()
+                failed = False
+            except Exception as error:  # whatever it is, the next attempt may succeed
+                level = logging.DEBUG if failed else logging.WARNING
+                log.log(level, "the topic of documents cannot be checked for now: %s", error)
+                failed = True
+            self._wake.wait(_RETRY_SECONDS if failed else _LOOK_SECONDS)

@@ -1,0 +1,143 @@
+"""The topic ``group-job`` as a run follows it: the documents and claims of all runs that write to it.
+
+Readers use assigned partitions only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.contract.job_document import JobDocument, OwnerClaim, decode_run_message
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.topic_reader import consume, keys_and_values, read_messages
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+RunMessage: TypeAlias = JobDocument | OwnerClaim
+
+#: A run writes its document once per trigger, and few other messages.
+_TAIL_MESSAGES: Final = 1_000
+#: A new topic has no leaders for a moment.
+_LEADER_SECONDS: Final = 15.0
+_PAUSE_SECONDS: Final = 0.5
+#: How long a reader that failed is not opened again: each try may take as long as a request.
+_REOPEN_SECONDS: Final = 10.0
+
+
+def ends_of(connection: Connection, topic: str, partitions: int) -> dict[int, int]:
+    """The end of each partition, also of a topic that was created a moment ago.
+
+    Raises:
+        GroupReplayError: no broker answers within seconds.
+    """
+    deadline = time.monotonic() + _LEADER_SECONDS
+    while True:
+        try:
+            return connection.end_offsets(topic, partitions)
+        except GroupReplayError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+
+
+class JobTopic:
+    """The topic from its present end on, and the last messages before it. Not thread-safe."""
+
+    def __init__(self, connection: Connection, topic: str, partitions: int) -> None:
+        self.topic = topic
+        self._connection = connection
+        self._partitions = partitions
+        self._ends = ends_of(connection, topic, partitions)
+        self._next = dict(self._ends)
+        self._consumer: Consumer | None = None
+        self._open_at = 0.0
+
+    def last_messages(self) -> dict[str, RunMessage]:
+        """The last message of each run that may go on, by run id, in the order in which they wrote.
+
+        These are the last run that claimed the topics, and runs that wrote after its claim: all others end when they
+        read the claim.
+        """
+        first = self._connection.first_offsets(self.topic, self._partitions)
+        size = _TAIL_MESSAGES
+        while True:
+            starts = {number: max(first[number], end - size) for number, end in self._ends.items()}
+            found: dict[str, RunMessage] = {}
+            for one in self._between(starts):
+                if isinstance(one, OwnerClaim):
+                    found.clear()
+                found.pop(one.run_id, None)
+                found[one.run_id] = one
+            if found or starts == {number: first[number] for number in starts}:
+                return found
+            size *= 10
+
+    def _between(self, starts: Mapping[int, int]) -> Iterator[RunMessage]:
+        for batch in read_messages(self._connection, self.topic, starts, self._ends):
+            for key, value in keys_and_values(batch):
+                message = decode_run_message(key, value)
+                if message is not None:
+                    yield message
+
+    def new_messages(self, seconds: float) -> list[RunMessage]:
+        """What was written since the last call; waits up to this time for the first message.
+
+        A reader that fails is opened again after a while, at the place that it has reached.
+
+        Raises:
+            GroupReplayError: the topic cannot be read now.
+        """
+        if time.monotonic() < self._open_at:
+            time.sleep(min(seconds, _PAUSE_SECONDS))
+            return []
+        try:
+            consumer = self._opened()
+            messages = consume(consumer, self._connection, seconds)
+        except GroupReplayError:
+            self.close()
+            self._open_at = time.monotonic() + _REOPEN_SECONDS
+            raise
+        found = []
+        for message in messages:
+            if message.error() is None:
+                self._next[message.partition() or 0] = (message.offset() or 0) + 1
+                decoded = decode_run_message(message.key(), message.value())
+                found += [] if decoded is None else [decoded]
+        return found
+
+    def is_read_to_end(self) -> bool:
+        """Whether everything that is in the topic now was returned: otherwise silence proves nothing.
+
+        Raises:
+            GroupReplayError: no broker answers.
+        """
+        ends = self._connection.end_offsets(self.topic, self._partitions)
+        return all(self._next[number] >= end for number, end in ends.items())
+
+    def _opened(self) -> Consumer:
+        from confluent_kafka import TopicPartition
+
+        if self._consumer is None:
+            first = self._connection.first_offsets(self.topic, self._partitions)
+            ends = self._connection.end_offsets(self.topic, self._partitions)
+            # A topic that was created again begins at 0.
+            self._next = {
+                number: at if first[number] <= at <= ends[number] else first[number]
+                for number, at in self._next.items()
+            }
+            consumer = self._connection.consumer()
+            consumer.assign([TopicPartition(self.topic, number, at) for number, at in self._next.items()])
+            self._consumer = consumer
+        return self._consumer
+
+    def close(self) -> None:
+        """Closes the connection; the next call opens another one."""
+        if self._consumer is not None:
+            with suppress(RuntimeError):
+                self._consumer.close()
+        self._consumer = None

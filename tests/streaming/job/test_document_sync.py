@@ -1,0 +1,265 @@
+"""When the driver asks groups for their documents, and for which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.contract.probe_messages import DocumentRequest, JobDocumentsRequest, ProbeMessage
+from groupreplay.streaming.job import document_sync
+from groupreplay.streaming.job.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
+from groupreplay.streaming.sinks.document_topics import UNKNOWN_TOPICS, DocumentTopics, SyncRecord
+from support.kafka.waiting import wait_until
+
+TOPICS = DocumentTopics(states="group-states", states_id="s1", job="group-job", job_id="j1")
+RECREATED = msgspec.structs.replace(TOPICS, states_id="s2")
+RUN = SyncedRun(cluster_id="c", run_id="r", partitions=50, probes="group-probes")
+JOB = JobDocumentsRequest(cluster_id="c", run_id="r", partitions=50)
+
+
+def held(group_id: str) -> DocumentRequest:
+    """A request for a group whose document is in the topic."""
+    return DocumentRequest(cluster_id="c", run_id="r", group_id=group_id, in_topic=True)
+
+
+def missing(group_id: str) -> DocumentRequest:
+    """A request for a group without one."""
+    return DocumentRequest(cluster_id="c", run_id="r", group_id=group_id, in_topic=False)
+
+
+@dataclass
+class Topics:
+    """The topics, the checkpoint and the query, by hand; every request is served in the next batch."""
+
+    now: DocumentTopics = TOPICS
+    messages: list[tuple[str, str | None]] = field(default_factory=list)
+    job_end: int = 1
+    in_log: list[set[str]] = field(default_factory=list)
+    stored: list[SyncRecord] = field(default_factory=list)
+    empty: bool = True
+    announced_ms: int | None = 1
+    sent: list[ProbeMessage] = field(default_factory=list)
+    read: int = 0
+    waits: list[float] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    ended: bool = False
+
+    def topics(self) -> DocumentTopics:
+        """The topics as they are now."""
+        return self.now
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """The topic of documents has two partitions, the first of them is empty."""
+        ends = {"group-states": {0: 0, 1: len(self.messages)}, "group-job": {0: self.job_end}}
+        return ends.get(topic, {0: len(self.sent)})
+
+    def documents(self) -> Iterator[tuple[int, int, bytes, bytes | None]]:
+        """All of them, by cluster."""
+        for offset, (group, cluster) in enumerate(self.messages):
+            value = None if cluster is None else msgspec.json.encode({"cluster_id": cluster, "x": [1]})
+            yield 1, offset, group.encode(), value
+
+    def groups_in_log(self) -> Iterator[set[str]]:
+        """Partition by partition."""
+        yield from self.in_log
+
+    def send(self, messages: Sequence[ProbeMessage]) -> None:
+        """Written, and not read yet."""
+        self.sent += messages
+
+    def read_of(self, topic: str) -> dict[int, int]:
+        """How far the query is."""
+        assert topic == "group-probes"
+        return {0: self.read}
+
+    def wait(self, seconds: float) -> bool:
+        """A batch ends."""
+        self.waits.append(seconds)
+        self.read = len(self.sent) if seconds else self.read
+        return self.ended
+
+    def sync(self, run: SyncedRun = RUN) -> DocumentSync:
+        """A start of the job."""
+        return DocumentSync(
+            run=run,
+            source=self,
+            progress=self,
+            load=lambda: self.stored[-1] if self.stored else None,
+            store=self.stored.append,
+            is_empty=lambda: self.empty,
+            wait=self.wait,
+            show=self.lines.append,
+        )
+
+    def started(self, run: SyncedRun = RUN) -> DocumentSync:
+        """A start, and what follows in the topic before the first check."""
+        sync = self.sync(run)
+        sync.prepare()
+        return sync
+
+
+def test_a_first_start_on_new_topics() -> None:
+    """There is nothing to correct, and nothing is asked."""
+    topics = Topics()
+    topics.started().check()
+    assert topics.sent == []
+    assert topics.stored == [SyncRecord(topics=TOPICS, unchecked={0: 0, 1: 0}), SyncRecord(topics=TOPICS)]
+
+
+def test_a_new_checkpoint_on_old_topics() -> None:
+    """Only groups whose documents this job has not written again: all others are known to it."""
+    topics = Topics(messages=[("gone", "c"), ("known", "c"), ("deleted", "c"), ("deleted", None)], job_end=9)
+    sync = topics.started()
+    topics.messages += [("known", "c"), ("new", "c")]
+    sync.check()
+    assert topics.sent == [JOB, held("gone")]
+    assert topics.stored == [
+        SyncRecord(topics=TOPICS, unchecked={0: 0, 1: 4}, unchecked_job=True),
+        SyncRecord(topics=TOPICS),
+    ]
+    sync.check()
+    assert len(topics.sent) == 2
+
+
+def test_a_killed_job_asks_again() -> None:
+    """With the ends from before its state began, although its checkpoint is not empty any more."""
+    topics = Topics(messages=[("gone", "c")])
+    topics.started()
+    topics.messages += [("known", "c")]
+    topics.empty = False
+    topics.started().check()
+    assert topics.sent == [held("gone")]
+
+
+def test_documents_of_another_cluster_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """They are counted in a log line; what is no document is not asked about either."""
+    topics = Topics(messages=[("theirs", "other"), ("ours", "c"), ("both", "c"), ("both", "other")])
+    topics.started().check()
+    assert topics.sent == [held("ours")]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the topic of documents holds 2 messages of cluster other, which are left as they are"
+    ]
+
+
+def test_nothing_is_asked_before_the_log_was_read() -> None:
+    """A group that seems to be unknown may merely be unread."""
+    topics = Topics(messages=[("gone", "c")], announced_ms=None, ended=True)
+    topics.started().check()
+    assert (topics.sent, topics.waits, len(topics.stored)) == ([], [0.5], 1)
+
+
+def test_the_record_is_written_when_the_requests_were_served() -> None:
+    """A job that ends before asks again at its next start."""
+    topics = Topics(messages=[("gone", "c")])
+    sync = topics.started()
+    topics.ended = True
+    sync.check()
+    assert (topics.sent, len(topics.stored)) == ([held("gone")], 1)
+
+
+@pytest.mark.parametrize(
+    "now",
+    [RECREATED, msgspec.structs.replace(TOPICS, states="other-states")],
+    ids=["recreated", "renamed"],
+)
+def test_another_topic_gets_every_document(now: DocumentTopics) -> None:
+    """All groups of the log, and those that only the topic knows; documents that it holds may be old."""
+    known = SyncRecord(topics=TOPICS)
+    topics = Topics(
+        now=now,
+        messages=[("gone", "c"), ("a", "c")],
+        in_log=[{"a", "b"}, {"b", "d"}],
+        stored=[known],
+        empty=False,
+    )
+    topics.started().check()
+    assert topics.sent == [held("a"), held("gone"), missing("b"), missing("d")]
+    assert topics.stored == [known, SyncRecord(topics=now)]
+    assert topics.lines == [f"asking all groups for their documents, because {now.states} may hold others"]
+
+
+def test_a_topic_that_is_created_again_while_the_job_runs() -> None:
+    """The next check notices."""
+    topics = Topics(in_log=[{"a"}])
+    sync = topics.started()
+    sync.check()
+    topics.now = RECREATED
+    sync.check()
+    sync.check()
+    assert topics.sent == [missing("a")]
+
+
+def test_another_topic_of_the_job() -> None:
+    """Only conditions and counts are missing there."""
+    topics = Topics(
+        now=msgspec.structs.replace(TOPICS, job_id="j2"), stored=[SyncRecord(topics=TOPICS)], empty=False
+    )
+    topics.started().check()
+    assert topics.sent == [JOB]
+
+
+def test_a_checkpoint_of_an_earlier_release() -> None:
+    """Nobody knows what its topics hold: everything is written once."""
+    topics = Topics(messages=[("gone", "c")], in_log=[{"a"}], empty=False)
+    topics.started().check()
+    assert topics.sent == [JOB, held("gone"), missing("a")]
+
+
+def test_after_another_job_has_written() -> None:
+    """Its documents may lie over those of this job, also if this one is killed before it has asked."""
+    topics = Topics(messages=[("a", "c")], stored=[SyncRecord(topics=TOPICS)], empty=False)
+    topics.sync(SyncedRun(**{**_fields(RUN), "is_only_writer": False})).prepare()
+    assert topics.stored[-1] == SyncRecord(topics=UNKNOWN_TOPICS)
+    topics.started().check()
+    assert topics.sent == [JOB, held("a")]
+    assert topics.stored[-1] == SyncRecord(topics=TOPICS)
+
+
+def _fields(run: SyncedRun) -> dict[str, object]:
+    return {name: getattr(run, name) for name in SyncedRun.__dataclass_fields__}
+
+
+def test_very_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are sent in parts, and a stop is served in between."""
+    monkeypatch.setattr(document_sync, "_CHUNK", 10)
+    topics = Topics(now=RECREATED, in_log=[{f"g{number:03d}"} for number in range(100)], empty=False)
+    topics.started().check()
+    assert len(topics.sent) == 101
+    topics.ended, topics.now = True, TOPICS
+    topics.messages = [(f"g{number}", "c") for number in range(25)]
+    topics.started().check()
+    assert len(topics.sent) == 101 + 10
+
+
+def test_the_thread_survives_whatever_happens(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning for each outage; the check is done when the topics can be asked again, and when it is asked for."""
+    monkeypatch.setattr(document_sync, "_RETRY_SECONDS", 0.01)
+    topics = Topics(messages=[("gone", "c")])
+    failures = [GroupReplayError("away"), OSError("away")]
+    plain = topics.topics
+
+    def failing() -> DocumentTopics:
+        if failures:
+            raise failures.pop()
+        return plain()
+
+    def make(_: object) -> DocumentSync:
+        return topics.started()
+
+    thread = DocumentSyncThread(make)
+    topics.topics = failing  # type: ignore[method-assign]
+    thread.start()
+    wait_until(lambda: topics.stored[-1] == SyncRecord(topics=TOPICS))
+    topics.now = msgspec.structs.replace(TOPICS, job_id="j2")
+    thread.check_soon()
+    wait_until(lambda: topics.sent == [held("gone"), JOB])
+    thread.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        "the topic of documents cannot be checked for now: away"
+    ]
