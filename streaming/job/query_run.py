@@ -196,10 +196,11 @@ class QueryRun:
         """Spark waits for its next trigger by the clock of the machine: after a step back it would wait as long."""
         if not self._parts.clock.has_moved(self._clock_at_start):
             return False
+        off_ms = self._parts.clock.off_ms
         log.warning(
             "the clock of this machine was set, or differs from the brokers' by another amount than before "
-            "(now %s ms ahead); synchronise it (NTP)",
-            self._parts.clock.off_ms,
+            "(it is ahead by %s); synchronise it (NTP)",
+            "an unknown time" if off_ms is None else f"{off_ms} ms",
         )
         return True
 

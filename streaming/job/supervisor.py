@@ -69,6 +69,13 @@ _FAULTS: Final = (
         ExitCode.DATA,
     ),
     _Fault(
+        # By default brokers refuse dates more than an hour ahead, since Kafka 4.0 (KIP-1030).
+        re.compile(r"InvalidTimestampException"),
+        "the broker refused the date of a message: the clock of this machine, or of an executor's, is ahead",
+        "correct that clock, or set message.timestamp.type=LogAppendTime on the job's topics: kafka-configs.sh --alter",
+        ExitCode.CONNECTION,
+    ),
+    _Fault(
         re.compile(r"SnapshotError"),
         "the state in the checkpoint was written by another release",
         "run the release that wrote it, or start again with a new --checkpoint",

@@ -19,19 +19,24 @@ from groupreplay.streaming.kafka.rights import CREATE, grant_line
 
 log = logging.getLogger(__name__)
 
-_THIRTY_DAYS: Final = {"cleanup.policy": "delete", "retention.ms": str(30 * 24 * 3_600_000)}
-_COMPACT: Final = {"cleanup.policy": "compact"}
-#: The broker dates the messages: by its time the job corrects its own, and readers see how old a heartbeat is.
+#: The broker dates the messages: by its time the job corrects its own, and readers see how old a heartbeat is. Brokers
+#: refuse the dates of clients whose clock is ahead by an hour.
 _APPEND_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
+_THIRTY_DAYS: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": str(30 * 24 * 3_600_000),
+    **_APPEND_TIME,
+}
+_COMPACT: Final = {"cleanup.policy": "compact", **_APPEND_TIME}
 #: Settings of each topic, by its field in TopicNames.
 TOPIC_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
     "events": _THIRTY_DAYS,
     "states": _COMPACT,
     "dead_letters": _THIRTY_DAYS,
-    "job": _COMPACT | _APPEND_TIME,
-    "probes": _THIRTY_DAYS | _APPEND_TIME,
+    "job": _COMPACT,
+    "probes": _THIRTY_DAYS,
 }
-#: What is not seen without the broker's time, by topic.
+#: The topics that are wrong with other dates, and what is not seen then.
 _NEEDS_APPEND_TIME: Final[Mapping[str, str]] = {
     "job": "the age of the job's heartbeat is that of its machine's clock",
     "probes": "nobody notices clocks that are off, nor messages from the future",

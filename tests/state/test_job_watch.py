@@ -295,10 +295,22 @@ def test_the_job_s_own_clock() -> None:
     )
 
 
-def test_with_a_prober_its_rounds_report_the_clock() -> None:
-    """As for everything that the heartbeats count."""
-    observations = [taken(1), clock_beat(2, -61_000), taken(3), clock_beat(4, 0), taken(5)]
-    assert story(fed(observations)) == [(3, "clock", "firing", 2), (5, "clock", "resolved", 2)]
+def test_heartbeats_and_rounds_report_each_their_own() -> None:
+    """A heartbeat begins and ends nothing that a round has shown, and the other way round; the last round counts."""
+    silent = {1: "timed out"}
+    observations = [
+        *(taken(at, brokers=silent) for at in (1, 2)),
+        clock_beat(3, -61_000),
+        taken(4, brokers=silent),
+        *(clock_beat(at, 0) for at in (5, MINUTE, 10 * MINUTE)),
+        taken(10 * MINUTE + 1),
+    ]
+    assert story(fed(observations)) == [
+        (3, "clock", "firing", 3),
+        (4, "brokers_silent", "firing", 1),
+        (5, "clock", "resolved", 3),
+        (10 * MINUTE + 1, "brokers_silent", "resolved", 1),
+    ]
 
 
 @pytest.mark.parametrize("leaders", [{}, {3: 7, 4: 7}])

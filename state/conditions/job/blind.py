@@ -17,7 +17,7 @@ from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.job.bursts import count_burst
 from groupreplay.state.job.clocks import Clocks, PartitionClock
 from groupreplay.state.job.job_state import JobState
-from groupreplay.state.job.observations import LogObservation, RoundObservation
+from groupreplay.state.job.observations import HeartbeatObservation, LogObservation, RoundObservation
 from groupreplay.state.job.quarantines import add_quarantined
 
 BlindReason = Literal[
@@ -125,12 +125,12 @@ class JobBlindDetector(JobDetector):
         state, newest = view.state, view.newest
         if isinstance(newest, LogObservation):
             return None
-        if isinstance(newest, RoundObservation):
-            return [
-                *self._of_round(state, newest.taken_ms),
-                *self._of_counts(state),
-                *self.of_clocks(state.clocks),
-            ]
+        if not isinstance(newest, RoundObservation):
+            self._count(state, newest)
+        # A heartbeat changes nothing of what the last round has shown.
+        return [*self._of_round(state), *self._of_counts(state), *self.of_clocks(state.clocks)]
+
+    def _count(self, state: JobState, newest: HeartbeatObservation) -> None:
         state.burst = count_burst(
             state.burst,
             newest.run_id,
@@ -148,12 +148,12 @@ class JobBlindDetector(JobDetector):
             newest.taken_ms,
         )
         state.clocks.apply_heartbeat(newest, self.clock_ms, state.leaders)
-        # With a prober its rounds decide; without one the job's own counts are the only evidence.
-        return [*self._of_counts(state), *self.of_clocks(state.clocks)] if state.round_ms < 0 else None
 
-    def _of_round(self, state: JobState, now_ms: int) -> Iterator[Detection]:
+    def _of_round(self, state: JobState) -> Iterator[Detection]:
         held = {
-            number: one for number, one in state.stalls.items() if now_ms - one.since_ms > self.threshold_ms
+            number: one
+            for number, one in state.stalls.items()
+            if state.round_ms - one.since_ms > self.threshold_ms
         }
         if held:
             since_ms = min(one.since_ms for one in held.values())

@@ -159,6 +159,7 @@ def test_failures_count_anew_after_a_finished_batch() -> None:
     [
         (f"{KAFKA}.TopicAuthorizationException: no", "not authorised", None, ExitCode.AUTHORISATION),
         (f"{KAFKA}.SaslAuthenticationException: no", "the broker refused", None, ExitCode.CONNECTION),
+        (f"{KAFKA}.InvalidTimestampException: no", "the clock of this machine", None, ExitCode.CONNECTION),
         ("Some data may have been lost because", "a part of the log was deleted", None, ExitCode.DATA),
         ("storage.SnapshotError: version 9", "another release", "/checkpoint", ExitCode.DATA),
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", "is damaged", "/checkpoint", ExitCode.DATA),

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka import output_topics
@@ -22,6 +23,7 @@ from groupreplay.streaming.kafka.output_topics import (
 )
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import topic_names
+from support.kafka.clients import make_topics
 
 
 @pytest.mark.broker
@@ -39,6 +41,28 @@ def test_missing_topics_are_made_with_their_policies(
         resource = ConfigResource(ConfigResource.Type.TOPIC, getattr(names, one))
         found = admin.describe_configs([resource])[resource].result(30)
         assert {name: found[name].value for name in wanted} == wanted
+
+
+@pytest.mark.broker
+def test_a_client_whose_clock_is_ahead_may_write(
+    broker: EmbeddedBroker, unique: Callable[[str], str]
+) -> None:
+    """The broker dates its messages; where clients date them, it refuses those that are two hours ahead."""
+    names, dated = topic_names(unique("t")), unique("dated")
+    make_topics(broker.bootstrap_servers, {dated: 1})
+    ensure_topics(Connection(Cluster(bootstrap_servers=broker.bootstrap_servers)), names)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    outcomes: dict[str, str | int] = {}
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        outcomes[str(message.topic())] = message.timestamp()[0] if error is None else error.name()
+
+    topics = [dated, *(getattr(names, kind) for kind in TOPIC_CONFIGS)]
+    for topic in topics:
+        ahead_ms = now_ms() + 2 * 3_600_000
+        producer.produce(topic, key=b"k", value=b"v", timestamp=ahead_ms, on_delivery=delivered)
+    assert producer.flush(60) == 0
+    assert outcomes == dict.fromkeys(topics, TIMESTAMP_LOG_APPEND_TIME) | {dated: "INVALID_TIMESTAMP"}
 
 
 @pytest.mark.broker
