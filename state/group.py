@@ -133,7 +133,8 @@ class Group:
         log, events = self._snapshot.log, list[Event]()
         if item.first_ms < 0:
             item = item.dated(log.last_timestamp_ms if log.last_timestamp_ms >= 0 else max(0, caught_up_ms))
-        if clock_setback.is_setback(log, item.first_ms):
+        # A run that was applied in part begins before the last record.
+        if item.first_offset > log.last_offset and clock_setback.is_setback(log, item.first_ms):
             events += self._set_clock_back(item.first_ms)
         events += self._do_due(item.first_ms)
         return events + (self._apply_run(item) if isinstance(item, CommitRun) else self._apply_record(item))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
 from groupreplay.state import Event, Group
 from groupreplay.state.output.envelope import event_id
-from groupreplay.state.policy.rules import Policy
+from groupreplay.state.policy.rules import GroupRule, Policy
 from support.histories.builders import CONTEXT, GROUP, Raw, observed
 from support.histories.strategies import WrittenLog, histories, logs
 
@@ -32,7 +32,9 @@ QUICK = Policy(
         "static.crash_loop": {"times": 1, "window_ms": 20_000},
         "owner.silent": {"threshold_ms": 30_000, "commits": 1, "repeats": 0.0},
         "rebalance.suspected": {"threshold_ms": 30_000, "commits": 1, "repeats": 0.0},
-    }
+    },
+    # By its history a group is significant when it is a day old, which it seems to be while the clock is ahead.
+    groups=(GroupRule(groups="*", matters=True),),
 )
 LONGEST_WINDOW = 100_000
 QUICK_CONTEXT = replace(CONTEXT, policy=QUICK)

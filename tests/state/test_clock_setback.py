@@ -261,3 +261,12 @@ def test_the_same_moment_comes_again() -> None:
     assert told == [(6 * DAY, "firing"), (5 * DAY + 13 * hour, "resolved"), (6 * DAY, "firing")]
     ids = [event_id(event, context) for event in events]
     assert ids[2] == f"{ids[0]}-1"
+
+
+def test_a_run_that_was_applied_in_part() -> None:
+    """It begins before the last record that was applied, and shows no setback."""
+    records = placed([commit("t", 0, number, at=BACK_MS + number * 10 * MINUTE) for number in range(3)])
+    group = Group(GROUP, CONTEXT)
+    group.apply(observed(records[:2]), 0)
+    group.apply(observed(records), 0)
+    assert (group._snapshot.log.setbacks, group._snapshot.log.last_timestamp_ms) == (0, records[2].at)
