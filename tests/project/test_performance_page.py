@@ -10,13 +10,15 @@ from groupreplay.streaming.cli.commands.run import command as run
 from support.paths import ROOT
 
 PAGES = {name: (ROOT / "docs" / name).read_text() for name in ("performance.md", "scaling.md")}
-_COMMAND = re.compile(r"^(?:/tmp/)?(?:\.venv/bin/)?python benchmarks/(\w+\.py)(.*)$", re.MULTILINE)
+_COMMAND = re.compile(r"^(?:/tmp/)?(?:\.venv/bin/)?python benchmarks/([\w/]+\.py)(.*)$", re.MULTILINE)
 
 
 def test_each_benchmark_is_on_the_page() -> None:
     """The page has the command of each benchmark that is a program."""
     named = {script for script, _ in _COMMAND.findall(PAGES["performance.md"])}
-    scripts = {path.name for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()}
+    folder = ROOT / "benchmarks"
+    programs = [path for path in folder.rglob("*.py") if "__main__" in path.read_text()]
+    scripts = {path.relative_to(folder).as_posix() for path in programs}
     assert named == scripts
 
 
@@ -35,7 +37,7 @@ def test_the_flags_of_benchmarks_exist(page: str) -> None:
 def test_every_flag_exists(page: str) -> None:
     """Flags in the text belong to a benchmark or to ``groupreplay run``, except those of spark-submit."""
     text = re.sub(r"spark-submit --.*?job\.py", "", PAGES[page], flags=re.DOTALL)
-    scripts = "".join(path.read_text() for path in (ROOT / "benchmarks").glob("*.py"))
+    scripts = "".join(path.read_text() for path in (ROOT / "benchmarks").rglob("*.py"))
     known = {name for parameter in run.params for name in parameter.opts}
     flags = set(re.findall(r"(?<![\w|-])--[a-z][\w-]+", text)) - known
     assert [flag for flag in sorted(flags) if f'"{flag}"' not in scripts] == []
