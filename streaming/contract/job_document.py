@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.streaming.contract.message_decoder import Integer
+from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
 from groupreplay.streaming.contract.output import RESERVED
 
 #: Key of ``JobDocument``.
@@ -102,7 +102,7 @@ class OwnerClaim(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     host: str = ""
     checkpoint: str = ""
-    started_ms: int = 0
+    started_ms: Integer = 0
 
 
 class JobConditions(msgspec.Struct, frozen=True):
@@ -131,17 +131,12 @@ class BadRecordCounts(msgspec.Struct, frozen=True):
     bad_records: list[KindCount] = []
 
 
-_document: Final = msgspec.json.Decoder(JobDocument)
-_claim: Final = msgspec.json.Decoder(OwnerClaim)
+_document: Final = MessageDecoder[JobDocument](JobDocument)
+_claim: Final = MessageDecoder[OwnerClaim](OwnerClaim)
 
 
 def decode_run_message(key: bytes | None, value: bytes | None) -> JobDocument | OwnerClaim | None:
     """A document or a claim of a run; None for every other message of the topic, and for what cannot be read."""
-    if value is None:
-        return None
-    try:
-        if key == OWNER_KEY:
-            return _claim.decode(value)
-        return _document.decode(value) if key == JOB_KEY else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    if key == OWNER_KEY:
+        return _claim.decode(value)
+    return _document.decode(value) if key == JOB_KEY else None

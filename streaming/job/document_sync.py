@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from groupreplay.streaming.contract.message_decoder import MessageDecoder
 from groupreplay.streaming.contract.probe_messages import DocumentRequest, JobDocumentsRequest, ProbeMessage
 from groupreplay.streaming.sinks.document_topics import UNKNOWN_TOPICS, DocumentTopics, SyncRecord
 
@@ -76,7 +77,7 @@ class _Head(msgspec.Struct):
     cluster_id: str = ""
 
 
-_head: Final = msgspec.json.Decoder(_Head)
+_head: Final = MessageDecoder[_Head](_Head)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -219,10 +220,8 @@ class DocumentSync:
 
 def _cluster_of(value: bytes) -> str | None:
     """The cluster of a document; None for what is no document."""
-    try:
-        return _head.decode(value).cluster_id
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    head = _head.decode(value)
+    return None if head is None else head.cluster_id
 
 
 class DocumentSyncThread:

@@ -50,37 +50,41 @@ def run(settings: RunSettings) -> int:
         source, sink = Connection(settings.source), Connection(settings.sink_cluster)
         require(source, source_rights(probe=False, ask_retention=False))
         topic = preflight.offsets_topic(source)
-        # Before and after: a topic that the login may not see would appear to be missing.
-        require(sink, sink_rights(settings.topics))
-        partitions = ensure_topics(sink, settings.topics)
-        require(sink, sink_rights(settings.topics))
+        partitions = _sink_topics(sink, settings)
         job_topic = JobTopic(sink, settings.topics.job, partitions[settings.topics.job])
-        owner = TopicOwner(messages=job_topic, stop=stop, show=report_progress)
         with closing(job_topic), _session(settings) as spark:
             log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
             preflight.check_plan(spark, source, log)
             checkpoint = Checkpoint(spark, settings.checkpoint)
             if checkpoint.is_plain:
                 use_local_files(spark, settings)
-            name = settings.topics.probes
-            probes = TopicPlan(cluster=settings.sink_cluster, topic=name, partitions=partitions[name])
             # Before the first time is written: that of the first start decides which events are emitted.
             clock = _broker_clock(settings, topic.cluster_id)
+            probes = settings.topics.probes
             parts = RunParts(
                 settings=settings,
                 spark=spark,
                 rules=rules,
                 log=log,
-                probes=probes,
+                probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=partitions[probes]),
                 clock=clock,
-                owner=owner,
+                owner=TopicOwner(messages=job_topic, stop=stop, show=report_progress),
                 location=checkpoint.location,
             )
             with checkpoint.locked():
-                _require_free_topics(owner, checkpoint, settings)
-                wanted = _identity(topic, f"{sink.identify(name).cluster_id}/{name}", clock.now_ms())
+                _require_free_topics(parts.owner, checkpoint, settings)
+                wanted = _identity(topic, f"{sink.identify(probes).cluster_id}/{probes}", clock.now_ms())
                 _run_queries(parts, checkpoint, wanted, stop)
         return stop.exit_code
+
+
+def _sink_topics(sink: Connection, settings: RunSettings) -> dict[str, int]:
+    """The partitions of the job's topics, which are created if they are missing."""
+    # Before and after: a topic that the login may not see would appear to be missing.
+    require(sink, sink_rights(settings.topics))
+    partitions = ensure_topics(sink, settings.topics)
+    require(sink, sink_rights(settings.topics))
+    return partitions
 
 
 def _run_queries(parts: RunParts, checkpoint: Checkpoint, wanted: Identity, stop: StopRequest) -> None:

@@ -17,11 +17,9 @@ _COMMAND = re.compile(r"^(?:/tmp/)?(?:\.venv/bin/)?python benchmarks/([\w/]+\.py
 def test_each_benchmark_is_on_the_page() -> None:
     """The page has the command of each benchmark that is a program."""
     named = {script for script, _ in _COMMAND.findall(PAGES["performance.md"])}
-    scripts = {
-        str(path.relative_to(ROOT / "benchmarks"))
-        for path in (ROOT / "benchmarks").rglob("*.py")
-        if "__main__" in path.read_text()
-    }
+    folder = ROOT / "benchmarks"
+    programs = [path for path in folder.rglob("*.py") if "__main__" in path.read_text()]
+    scripts = {path.relative_to(folder).as_posix() for path in programs}
     assert named == scripts
 
 

@@ -373,6 +373,17 @@ def test_labels_of_the_policy() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["name", "value", "self", "text", "what", "state"])
+def test_a_label_of_the_policy_may_have_any_name(name: str) -> None:
+    """Also one that a function of the exporter uses itself: it is on the conditions, and the scrape goes on."""
+    seen = snapshot()
+    seen.take_state(b"g", document(stuck()[0], "g", {name: "x"}))
+    found = [
+        metric for metric in measure(seen, NOW, LIMITS) if metric.name == "kafka_consumergroup_condition"
+    ]
+    assert [one.labels[name] for one in found[0].samples if one.value] == ["x", "x"]
+
+
 def test_every_sample_has_the_labels_of_the_table() -> None:
     """And no others, but for those of the policy on conditions."""
     declared = {meter.name: set(meter.labels) for meter in METERS}
