@@ -24,7 +24,7 @@ from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey, encode_key, en
 from groupreplay.state import Context
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.pack import INPUT_COLUMNS, pack
+from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, pack
 from groupreplay.streaming.engine.wire import GROUP_TAG, PackedProbe, to_wire
 from support.histories.builders import generation, member
 

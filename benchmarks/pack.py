@@ -19,7 +19,7 @@ import pyarrow as pa
 from page import flag_parser
 
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
-from groupreplay.streaming.engine.pack import INPUT_COLUMNS, pack
+from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, pack
 
 _BATCH = 100_000
 _START_MS = 1_700_000_000_000

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.streaming.config.settings import Cluster, RunSettings
-from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics

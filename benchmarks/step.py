@@ -17,7 +17,7 @@ from page import flag_parser
 
 from groupreplay.state import Context, Group
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
-from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.wire import GROUP_TAG
 
 _DAY_MS = 24 * 3_600_000

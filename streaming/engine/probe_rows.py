@@ -26,7 +26,7 @@ from groupreplay.streaming.contract.probe_messages import (
     RoundSummary,
     decode_message,
 )
-from groupreplay.streaming.engine.pack import OUTPUT_SCHEMA
+from groupreplay.streaming.engine.packing.pack import OUTPUT_SCHEMA
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     DOCUMENT_WANTED,

@@ -28,10 +28,10 @@ from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.binary_columns import numbers
-from groupreplay.streaming.engine.horizons import Horizons
-from groupreplay.streaming.engine.pack import INPUT_COLUMNS as RECORD_COLUMNS
-from groupreplay.streaming.engine.pack import packed_rows
+from groupreplay.streaming.engine.packing.binary_columns import numbers
+from groupreplay.streaming.engine.packing.horizons import Horizons
+from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS as RECORD_COLUMNS
+from groupreplay.streaming.engine.packing.pack import packed_rows
 from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
 from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG, unpack_group
 from groupreplay.streaming.kafka.topic_reader import Rows

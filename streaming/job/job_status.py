@@ -20,8 +20,8 @@ from groupreplay.streaming.contract.job_document import (
 )
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.contract.probe_messages import RoundSummary
+from groupreplay.streaming.engine.packing.record_counts import as_counts
 from groupreplay.streaming.engine.probe_rows import COUNTS
-from groupreplay.streaming.engine.record_counts import as_counts
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ, QUARANTINED, UNMISSED
 from groupreplay.streaming.spark.source import offsets_read
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, encode_message
-from groupreplay.streaming.engine.key_columns import decode_keys
+from groupreplay.streaming.engine.packing.key_columns import decode_keys
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.topic_reader import read_messages, read_topic

@@ -15,7 +15,7 @@ from groupreplay.state.job_watch import JobWatch
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
-from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.wire import PackedDocumentRequest, to_wire
 from support.histories.raw_records import Raw, batches, commit, generation, log
 

@@ -18,7 +18,7 @@ from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage
 from groupreplay.streaming.engine import replay as replay_module
-from groupreplay.streaming.engine.pack import packed_rows
+from groupreplay.streaming.engine.packing.pack import packed_rows
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.capture_file import read_captures
 from support.histories.builders import PARTITION, asked_for, commit, emptied, generation, gone, member

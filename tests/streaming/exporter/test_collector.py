@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 
 from groupreplay import __version__
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
-from groupreplay.streaming.engine.record_counts import RECORD_TYPES
+from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.collector import (
     STATES,
     Limits,

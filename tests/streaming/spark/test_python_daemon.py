@@ -23,7 +23,7 @@ def test_workers_are_born_ready() -> None:
         from pyspark import worker
 
         ready = {
-            "groupreplay.streaming.engine.pack",
+            "groupreplay.streaming.engine.packing.pack",
             "groupreplay.streaming.spark.operator",
             "pandas",
         } <= sys.modules.keys()

@@ -16,7 +16,7 @@ from msgspec import convert, to_builtins
 from groupreplay.state import Context
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from support.histories.raw_records import Raw, batches
 from support.job.captures import rows_batch

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.streaming.engine.key_columns import usable_key
+from groupreplay.streaming.engine.packing.key_columns import usable_key
 from support.histories.raw_records import Raw
 
 DAY_MS = 86_400_000

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, decode_value, encode_value
 from groupreplay.state.snapshot.observations import CommitRun
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
-from groupreplay.streaming.engine.horizons import Horizons
+from groupreplay.streaming.engine.packing.horizons import Horizons
 from groupreplay.streaming.engine.wire import BadRecordBytes, unpack_bad_records, unpack_group
 from support.histories.raw_records import Raw, commit, commit_key, generation
 from support.job.captures import CLUSTER_ID, ERA, rows_batch

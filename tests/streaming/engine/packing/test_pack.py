@@ -24,8 +24,8 @@ from groupreplay.state.job.left_out import left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, GroupRecord
 from groupreplay.state.stored_form import bounded_text
-from groupreplay.streaming.engine import pack as pack_module
-from groupreplay.streaming.engine.pack import pack
+from groupreplay.streaming.engine.packing import pack as pack_module
+from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group, unpack_job
 from support.histories.builders import rhythm_of
 from support.histories.raw_records import Raw, batches, commit, commit_key, generation, log, random_log

@@ -21,7 +21,7 @@ from groupreplay.codecs import (
     decode_key,
     encode_key,
 )
-from groupreplay.streaming.engine.binary_columns import (
+from groupreplay.streaming.engine.packing.binary_columns import (
     BinaryColumn,
     Flags,
     Ints,

@@ -21,16 +21,16 @@ from groupreplay.state import plausible_times
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.job.left_out import LeftOut, left_out
 from groupreplay.state.plausible_times import NO_TIMESTAMP
-from groupreplay.streaming.engine import record_times
-from groupreplay.streaming.engine.allocator import keep_freed_memory
-from groupreplay.streaming.engine.binary_columns import BinaryColumn, Flags, Ints, numbers
-from groupreplay.streaming.engine.clock_rows import add_clock_row
-from groupreplay.streaming.engine.commit_columns import CommitColumns, decode_regular
-from groupreplay.streaming.engine.fold import ChunkRows, fold
-from groupreplay.streaming.engine.horizons import Horizons
-from groupreplay.streaming.engine.key_columns import KeyColumns, decode_keys
-from groupreplay.streaming.engine.record_counts import count_types
-from groupreplay.streaming.engine.record_times import RecordTimes, Stretches
+from groupreplay.streaming.engine.packing import record_times
+from groupreplay.streaming.engine.packing.allocator import keep_freed_memory
+from groupreplay.streaming.engine.packing.binary_columns import BinaryColumn, Flags, Ints, numbers
+from groupreplay.streaming.engine.packing.clock_rows import add_clock_row
+from groupreplay.streaming.engine.packing.commit_columns import CommitColumns, decode_regular
+from groupreplay.streaming.engine.packing.fold import ChunkRows, fold
+from groupreplay.streaming.engine.packing.horizons import Horizons
+from groupreplay.streaming.engine.packing.key_columns import KeyColumns, decode_keys
+from groupreplay.streaming.engine.packing.record_counts import count_types
+from groupreplay.streaming.engine.packing.record_times import RecordTimes, Stretches
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     GROUP_TAG,

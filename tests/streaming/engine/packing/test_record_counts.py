@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from groupreplay.codecs import REGISTRY
-from groupreplay.streaming.engine.binary_columns import BinaryColumn
-from groupreplay.streaming.engine.record_counts import RECORD_TYPES, as_counts, count_types
+from groupreplay.streaming.engine.packing.binary_columns import BinaryColumn
+from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES, as_counts, count_types
 from support.histories.raw_records import commit_key
 
 

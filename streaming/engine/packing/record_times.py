@@ -21,8 +21,8 @@ from groupreplay.state.plausible_times import (
     limit_ms,
     limits_ms,
 )
-from groupreplay.streaming.engine.binary_columns import Flags, Ints
-from groupreplay.streaming.engine.horizons import Horizons
+from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints
+from groupreplay.streaming.engine.packing.horizons import Horizons
 
 _MINUTE_MS: Final = 60_000
 

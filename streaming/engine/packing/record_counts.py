@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from groupreplay.codecs import REGISTRY
-from groupreplay.streaming.engine.binary_columns import BinaryColumn, Ints, integers
+from groupreplay.streaming.engine.packing.binary_columns import BinaryColumn, Ints, integers
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

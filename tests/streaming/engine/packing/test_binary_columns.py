@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from groupreplay.streaming.engine.binary_columns import BinaryColumn, distinct, integers, is_ascii, structures
+from groupreplay.streaming.engine.packing.binary_columns import (
+    BinaryColumn,
+    distinct,
+    integers,
+    is_ascii,
+    structures,
+)
 
 
 def column(values: list[bytes | None]) -> BinaryColumn:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from groupreplay.codecs import LegacyOffsetCommitKey, Malformed, OffsetCommitKey, Skipped, decode_key
-from groupreplay.streaming.engine.key_columns import decode_keys, usable_key
+from groupreplay.streaming.engine.packing.key_columns import decode_keys, usable_key
 from support.histories.raw_records import commit_key, generation, random_log
 
 
