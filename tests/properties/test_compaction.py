@@ -5,7 +5,7 @@ A window may cut an operation in two, as in the cleaner (see ``cleaner``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from groupreplay.state import Event
 from groupreplay.state.model.classic_group import ClassicGroup
 from groupreplay.state.model.consumer_group import ConsumerGroup
 from groupreplay.state.model.requests import DeleteGroup, Settings
+from groupreplay.state.output import repeats
 from support.histories.builders import GROUP, Raw, placed, read
 from support.histories.cleaner import cleaned, overtaken, settled, untrue, windows
 from support.histories.group_writer import GroupWriter
@@ -247,6 +248,14 @@ class Reader:
             group, events = read(records, NAMED)
             self._seen[place] = events, group.describe()
         return self._seen[place]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_event() -> Iterator[None]:
+    """A log that was cleaned lacks the first of two equal events, and then the second one is emitted: not here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repeats, "_INTERVAL_MS", 0)
+        yield
 
 
 @cache

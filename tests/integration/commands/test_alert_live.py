@@ -15,9 +15,9 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from groupreplay.streaming.exporter.collector import group_label
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.sinks.known_groups import group_label
 from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
 from support.job.sink_messages import document, stable
 from support.kafka.clients import make_topics, produce

@@ -145,7 +145,7 @@ def test_an_alias() -> None:
 
 
 def test_reads_what_the_job_wrote(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
-    """Repeats of an event are dropped, documents are kept by group until their tombstone, heartbeats move on.
+    """Repeats of an event are dropped, documents are kept by group until their tombstone, the last heartbeat counts.
 
     The reader leaves no group behind.
     """
@@ -163,8 +163,8 @@ def test_reads_what_the_job_wrote(broker: EmbeddedBroker, unique: Callable[[str]
         for message in (
             beat(at=5, caught_up=5),
             summed_up(at=5),
-            beat(at=9, caught_up=9),
             beat(at=7, caught_up=7),
+            beat(at=9, caught_up=9),
         ):
             topics.write(names.probes, *encode_message(message))
         found = []
