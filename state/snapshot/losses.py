@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from groupreplay.state.events.offset_events import LossReason, RewindKind
+
+#: More changes than this are sorted together with those that wait.
+_FEW: Final = 8
 
 
 class Lost(msgspec.Struct, frozen=True, array_like=True):
@@ -50,8 +54,11 @@ def latest_first(changes: Iterable[Change]) -> list[Change]:
     return sorted(changes, key=lambda one: one.timestamp_ms, reverse=True)
 
 
-def add_changes(losses: Losses, changes: Iterable[Change]) -> None:
+def add_changes(losses: Losses, changes: Sequence[Change]) -> None:
     """Let changes wait for the end of their moment."""
+    if len(changes) > _FEW:
+        losses.changes = latest_first([*losses.changes, *changes])
+        return
     for one in changes:
-        # No sort of all: most changes are the latest, and there can be thousands in one moment.
+        # No sort of all: there can be thousands in one moment, in as many calls.
         insort(losses.changes, one, key=lambda change: -change.timestamp_ms)
