@@ -16,6 +16,7 @@ from groupreplay import __version__
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.spark import checkpoint as checkpoints
+from groupreplay.streaming.spark import checkpoint_identity
 from groupreplay.streaming.spark.checkpoint_files import in_folder
 
 #: Packages whose version is checked against the requirements in this package's metadata.
@@ -135,7 +136,9 @@ def _holder(folder: Path) -> str | None:
 def _latest(folder: Path) -> Path:
     """The subfolder in which the state was last rebuilt; otherwise the folder itself."""
     inside = [
-        one for one in folder.glob(f"{checkpoints.ANEW}-*") if (one / checkpoints.IDENTITY_FILE).exists()
+        one
+        for one in folder.glob(f"{checkpoints.ANEW}-*")
+        if (one / checkpoint_identity.IDENTITY_FILE).exists()
     ]
     return max(inside, key=lambda one: _numbers(one.name), default=folder)
 
@@ -146,20 +149,20 @@ def _belongs(folder: Path, subject: Subject) -> CheckResult:
     Raises:
         GroupReplayError: it belongs to others, or it is damaged.
     """
-    path = folder / checkpoints.IDENTITY_FILE
-    known = checkpoints.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
-    checkpoints.refuse_damage(known, str(folder), in_folder(folder))
+    path = folder / checkpoint_identity.IDENTITY_FILE
+    known = checkpoint_identity.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
+    checkpoint_identity.refuse_damage(known, str(folder), in_folder(folder))
     if known is None:
         return ok("checkpoint", f"{folder} is empty: a first start, which emits no events of the past")
     topic = subject.offsets_topic
-    wanted = checkpoints.Identity(
+    wanted = checkpoint_identity.Identity(
         cluster_id=topic.cluster_id,
         era=topic.era,
         partitions=topic.partitions,
         probes=f"{subject.sink.cluster_id()}/{subject.settings.topics.probes}",
         first_start_ms=0,
     )
-    checkpoints.check_identity(known, wanted, str(folder))
+    checkpoint_identity.check_identity(known, wanted, str(folder))
     if (known.era, known.partitions) != (topic.era, topic.partitions):
         return warning(
             "checkpoint",

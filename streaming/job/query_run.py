@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from socket import gethostname
 from typing import TYPE_CHECKING, Any, Final
 
-from groupreplay import __version__
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.state.events.job_events import gap_event
 from groupreplay.state.policy.context import Context
@@ -27,15 +26,16 @@ from groupreplay.streaming.job.data_loss import LogLostError, lost_log
 from groupreplay.streaming.job.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
+from groupreplay.streaming.job.query_settings import QuerySettings
 from groupreplay.streaming.job.supervisor import Supervisor
 from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.retention import RetentionWatch
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.sinks.document_topics import KafkaDocuments
 from groupreplay.streaming.spark.batches import batches_after
-from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
+from groupreplay.streaming.spark.checkpoint import Checkpoint
+from groupreplay.streaming.spark.checkpoint_identity import Identity
 from groupreplay.streaming.spark.operator import Job
 from groupreplay.streaming.spark.query import OBSERVED, counters, output_rows
 from groupreplay.streaming.spark.session import quiet
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: An event counts as late when it is emitted this long, or three triggers, after it happened.
-_LATE_MS: Final = 60_000
 _ANSWER_SECONDS: Final = 10.0
 
 
@@ -82,7 +80,6 @@ class QueryRun:
         self._checkpoint = checkpoint
         self._identity = identity
         self._stop = stop
-        self._retention = RetentionWatch(settings.retention, lambda: Connection(settings.source))
         self._query: StreamingQuery | None = None
         self._report = JobReport(
             JobIdentity(
@@ -99,7 +96,9 @@ class QueryRun:
             retries_quarantined=settings.retry_quarantined,
         )
         self._rights: Rights = "unknown"
-        self._clock_at_start = parts.clock.mark()
+        self._query_settings = QuerySettings(
+            settings=settings, identity=identity, rules=parts.rules, clock=parts.clock, report=self._report
+        )
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
         self._documents = DocumentSyncThread(self._document_sync)
         self._prober = self._prober_process() if settings.probe else None
@@ -125,7 +124,7 @@ class QueryRun:
             Supervisor(
                 begin=self._start_query,
                 checkpoint=self._settings.checkpoint,
-                renew=self._settings_changed,
+                renew=self._query_settings.changed,
                 report=self._report,
                 stop=self._stop,
                 reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
@@ -185,30 +184,8 @@ class QueryRun:
         except KafkaException as error:
             raise Connection(sink).explain(error, topic) from None
 
-    def _settings_changed(self) -> bool:
-        """Whether rules, retention or the clock have changed since the query was started."""
-        # All must be asked: each remembers the answer it has given.
-        changed = any([self._parts.rules.changed(), self._retention.changed(), self._clock_has_moved()])
-        self._report.rules_error = self._parts.rules.error
-        return changed
-
-    def _clock_has_moved(self) -> bool:
-        """Spark waits for its next trigger by the clock of the machine: after a step back it would wait as long."""
-        if not self._parts.clock.has_moved(self._clock_at_start):
-            return False
-        off_ms = self._parts.clock.off_ms
-        log.warning(
-            "the clock of this machine was set, or differs from the brokers' by another amount than before "
-            "(it is ahead by %s); synchronise it (NTP)",
-            "an unknown time" if off_ms is None else f"{off_ms} ms",
-        )
-        return True
-
     def _start_query(self) -> StreamingQuery:
-        self._clock_at_start = self._parts.clock.mark()
-        # Not earlier: until here the former query ran with the former rules.
-        self._report.rules_changes = self._parts.rules.changes
-        settings, probes = self._settings, self._parts.probes
+        settings, probes, context = self._settings, self._parts.probes, self._query_settings.begin()
         rows = output_rows(
             self._parts.spark,
             log=self._parts.log,
@@ -220,7 +197,7 @@ class QueryRun:
                 run_id=self._report.identity.run_id,
             ),
             job=Job(
-                context=self._context(),
+                context=context,
                 topics=settings.topics,
                 retry_ms=round(settings.trigger_seconds * 1000),
             ),
@@ -230,27 +207,6 @@ class QueryRun:
         self._heartbeat.wake_query()
         self._documents.check_soon()
         return self._query
-
-    def _context(self) -> Context:
-        settings, identity = self._settings, self._identity
-        return Context(
-            cluster_id=identity.cluster_id,
-            era=identity.event_era,
-            emit_since_ms=0 if settings.backfill_events else identity.first_start_ms,
-            # A checkpoint begins with the whole topic: from its first start on no record of a group is missing.
-            complete_since_ms=identity.first_start_ms,
-            catch_up_after_ms=max(_LATE_MS, round(3_000 * settings.trigger_seconds)),
-            topic_names=Connection(settings.source).topic_names(),
-            member_events=settings.member_events,
-            probing=settings.probe,
-            labels=dict(settings.labels),
-            redaction=settings.redaction,
-            policy=self._parts.rules.policy,
-            release=__version__,
-            retry_run=self._report.identity.run_id if settings.retry_quarantined else None,
-            clock_correction_ms=self._clock_at_start.correction_ms,
-            **self._retention.known.for_context(),
-        )
 
     def _heartbeat_writer(self) -> HeartbeatWriter:
         # Connections of its own, because it runs in another thread.

@@ -26,7 +26,8 @@ from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
 from groupreplay.streaming.prober.probes_topic import read_clock
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
-from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity
+from groupreplay.streaming.spark.checkpoint import Checkpoint
+from groupreplay.streaming.spark.checkpoint_identity import Identity
 from groupreplay.streaming.spark.session import close, jvm_has_ended, quiet, spark_session, use_local_files
 from groupreplay.streaming.spark.source import TopicPlan
 

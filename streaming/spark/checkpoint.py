@@ -17,12 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from groupreplay import __version__
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.sinks.document_topics import SyncRecord
-from groupreplay.streaming.spark.checkpoint_files import SparkFiles, damage, has_run
+from groupreplay.streaming.spark.checkpoint_files import SparkFiles, has_run
+from groupreplay.streaming.spark.checkpoint_identity import (
+    IDENTITY_FILE,
+    Identity,
+    check_identity,
+    decode_identity,
+    refuse_damage,
+    refused,
+)
 from groupreplay.streaming.spark.session import PLAIN_FILES
 from groupreplay.streaming.spark.source import offsets_in
 
@@ -31,48 +37,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-IDENTITY_FILE: Final = "groupreplay.json"
 LOCK_FILE: Final = "groupreplay.lock"
 #: Not part of the identity, because it changes.
 SYNC_FILE: Final = "groupreplay-topics.json"
 _LOCK_SECONDS: Final = 10.0
 #: Folders inside in which the state was built anew, numbered from 1.
 ANEW: Final = "anew"
-_NEW_CHECKPOINT: Final = (
-    "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
-    "the log, and no event of the past is repeated)"
-)
-
-
-#: The format of the identity; a release that adds a field which must not get lost raises it.
-FORMAT: Final = 1
-
-
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """The owner of a checkpoint; written at the first start and never again.
-
-    ``era`` is the id of the offsets topic, ``probes`` the second source (cluster and topic). Times are
-    milliseconds since 1970. ``gap`` is why the state was built anew here. ``event_era`` is part of the ids of events:
-    a log that was truncated uses its offsets a second time.
-    """
-
-    cluster_id: str
-    era: str
-    partitions: int
-    probes: str
-    first_start_ms: int
-    job_id: str = ""
-    version: str = __version__
-    format: int = FORMAT
-    gap: JobGap | None = None
-    event_era: str = ""
-
-
-class _IdentityHead(msgspec.Struct):
-    """The fields that every format of the identity has."""
-
-    format: int = FORMAT
-    version: str = ""
 
 
 class Checkpoint:
@@ -274,67 +244,4 @@ class Checkpoint:
         self._write_text(beside, msgspec.json.encode(identity))
         # Complete or not at all, also when the process is killed here.
         if not self._files.rename(self._child(beside), self._child(IDENTITY_FILE)):
-            raise _refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
-
-
-def decode_identity(text: str | bytes, where: str) -> Identity:
-    """The identity in the file ``where``.
-
-    Raises:
-        GroupReplayError: the file is damaged, or a later release wrote it.
-    """
-    try:
-        # Alone, because a later format may have other fields.
-        head = msgspec.json.decode(text, type=_IdentityHead)
-        if head.format <= FORMAT:
-            return msgspec.json.decode(text, type=Identity)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise _damaged(where, f"the checkpoint's identity cannot be read: {error}") from None
-    raise GroupReplayError(
-        f"the checkpoint has format {head.format}, this release reads format {FORMAT}",
-        where=where,
-        fix=f"run the release that made it ({safe_text(head.version, 40) or 'a later one'}), or {_NEW_CHECKPOINT}",
-        exit_code=ExitCode.DATA,
-    )
-
-
-def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> None:
-    """Checks that the files of a checkpoint are complete.
-
-    Raises:
-        GroupReplayError: it was not made by groupreplay, or is damaged.
-    """
-    if known is None and has_run(files):
-        raise _refused(location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
-    found = damage(files)
-    if found is not None:
-        raise _damaged(f"{location}/{found.name}", found.what)
-
-
-def check_identity(known: Identity, wanted: Identity, location: str) -> None:
-    """Checks that an existing checkpoint belongs to the clusters and topics of this start.
-
-    Raises:
-        GroupReplayError: it does not.
-    """
-    differences = (
-        (known.cluster_id, wanted.cluster_id, "belongs to another cluster", _NEW_CHECKPOINT),
-        (
-            known.probes,
-            wanted.probes,
-            "reads its heartbeats elsewhere",
-            "name the same sink and topics again",
-        ),
-    )
-    for before, now, what, fix in differences:
-        if before != now:
-            raise _refused(location, f"the checkpoint {what} ({before}, not {now})", fix)
-
-
-def _damaged(where: str, what: str) -> GroupReplayError:
-    fix = "restore the whole folder from a backup, or " + _NEW_CHECKPOINT
-    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.DATA)
-
-
-def _refused(where: str, what: str, fix: str) -> GroupReplayError:
-    return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.USAGE)
+            raise refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")

@@ -16,7 +16,8 @@ from groupreplay.streaming.check import machine_checks
 from groupreplay.streaming.check.result import CheckSettings, Status, Subject
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import TopicIdentity
-from groupreplay.streaming.spark.checkpoint import IDENTITY_FILE, LOCK_FILE, Identity
+from groupreplay.streaming.spark.checkpoint import LOCK_FILE
+from groupreplay.streaming.spark.checkpoint_identity import IDENTITY_FILE, Identity
 
 SETTINGS = CheckSettings(source=Cluster(bootstrap_servers="127.0.0.1:1"))
 TOPIC = TopicIdentity(

@@ -16,7 +16,8 @@ from groupreplay.state.events.job_events import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.sinks.document_topics import DocumentTopics, SyncRecord
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
-from groupreplay.streaming.spark.checkpoint import Checkpoint, Identity, decode_identity
+from groupreplay.streaming.spark.checkpoint import Checkpoint
+from groupreplay.streaming.spark.checkpoint_identity import Identity, decode_identity
 from support.job.spark_notes import spark_files
 from support.job.spark_sessions import small_session
 
