@@ -9,6 +9,14 @@ import msgspec
 #: Tried in turn until the document fits: entries kept of each list or map, characters kept of each text.
 _CUTS: Final = ((200, 4096), (50, 1024), (10, 256), (3, 64), (0, 32))
 
+#: Fields that identify something: a part of an id is another id, or none.
+_WHOLE: Final = frozenset(
+    {
+        *("id", "source", "type", "time", "dataschema", "recordedtime", "sequence", "datacontenttype"),
+        *("condition_id", "cluster_id", "job_id", "run_id", "key_sha256", "value_sha256"),
+    }
+)
+
 
 def _cut(value: Any, entries: int, characters: int) -> Any:
     if isinstance(value, str):
@@ -25,7 +33,8 @@ def fit_json(document: dict[str, Any], limit: int, inner: str | None = None) -> 
     """The document as JSON of at most ``limit`` bytes.
 
     A document that is too long has its lists, maps and texts cut, and gets ``truncated: true``; its own
-    fields stay. ``inner`` names a field whose value is such a document (the ``data`` of an envelope):
+    fields stay, and ids are not cut: it may remain longer than a very small ``limit``. ``inner`` names a field
+    whose value is such a document (the ``data`` of an envelope):
     then the fields of both levels stay.
     """
     encoded = msgspec.json.encode(document)
@@ -44,4 +53,8 @@ def fit_json(document: dict[str, Any], limit: int, inner: str | None = None) -> 
 def _cut_fields(
     document: dict[str, Any], entries: int, characters: int, but: str | None = None
 ) -> dict[str, Any]:
-    return {name: _cut(value, entries, characters) for name, value in document.items() if name != but}
+    return {
+        name: value if name in _WHOLE else _cut(value, entries, characters)
+        for name, value in document.items()
+        if name != but
+    }

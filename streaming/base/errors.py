@@ -44,6 +44,18 @@ class GroupReplayError(Exception):
         return f"{text}: {self.fix}" if self.fix else text
 
 
+class PassingError(GroupReplayError):
+    """A failure that may pass by itself: a job that has run before waits for its end."""
+
+
+class UnreachableError(PassingError):
+    """A cluster does not answer, or cannot read or write a partition now."""
+
+
+class UnwritableError(PassingError):
+    """The folder of the checkpoint cannot be used now: its disk is full, read-only or away."""
+
+
 def unusable(what: str, where: object, fix: str) -> GroupReplayError:
     """The error for a flag, a setting or a file that cannot be used."""
     place = None if where is None else str(where)

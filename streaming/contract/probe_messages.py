@@ -141,11 +141,17 @@ ProbeMessage: TypeAlias = (
 _decoder: Final = MessageDecoder[ProbeMessage](ProbeMessage)
 
 
-def encode_message(message: ProbeMessage) -> tuple[bytes, bytes]:
-    """(key, value). The answer about a very large group keeps as many members as fit into 64 KiB."""
+def encode_message(message: ProbeMessage, limit: int | None = None) -> tuple[bytes, bytes]:
+    """(key, value). The answer about a very large group keeps as many members as fit into 64 KiB.
+
+    With a smaller ``limit``, which a topic demands, an answer keeps fewer, and a heartbeat has no high watermarks.
+    """
     key = message.group_id.encode() if isinstance(message, GroupAnswer | DocumentRequest) else RESERVED
     value = msgspec.json.encode(message)
-    while isinstance(message, GroupAnswer) and message.members and len(value) > _LIMIT_BYTES:
+    if limit is not None and isinstance(message, HeartbeatMessage) and len(value) > limit:
+        return key, msgspec.json.encode(msgspec.structs.replace(message, high_watermarks={}))
+    most = min(limit or _LIMIT_BYTES, _LIMIT_BYTES)
+    while isinstance(message, GroupAnswer) and message.members and len(value) > most:
         half = message.members[: len(message.members) // 2]
         message = msgspec.structs.replace(message, members=half, truncated=True)
         value = msgspec.json.encode(message)

@@ -5,7 +5,10 @@ No other module turns them into bytes. Another encoding is one more module with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +18,7 @@ from groupreplay.state.events.event import Event
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.output.document import encode_document
 from groupreplay.state.output.envelope import cloud_event
+from groupreplay.state.output.sizes import fit_json
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import redacted
 from groupreplay.state.snapshot.observations import Extent
@@ -34,6 +38,9 @@ from groupreplay.streaming.engine.wire import BadRecordBytes
 
 #: Codec errors quote a few bytes at most; this bounds what a future one might quote.
 _REASON_LIMIT: Final = 1_000
+#: Characters of base64 that a shortened dead letter keeps of key and value; multiples of four.
+_EXCERPTS: Final = (32_768, 8_192, 2_048, 512, 0)
+_GROUP_LIMIT: Final = 256
 
 
 def event_row(event: Event, context: Context, recorded_ms: int | None) -> OutputRow:
@@ -62,9 +69,12 @@ def bad_records_row(partition: int, counts: Sequence[dict[str, object]], context
     return OutputRow(Output.JOB, bad_records_key(OFFSETS_TOPIC, partition), msgspec.json.encode(value))
 
 
-def job_row(document: JobDocument) -> OutputRow:
-    """The status of the job."""
-    return OutputRow(Output.JOB, JOB_KEY, msgspec.json.encode(document))
+def job_row(document: JobDocument, limit: int | None = None) -> OutputRow:
+    """The status of the job; with a ``limit``, which the topic demands, lists and texts are cut."""
+    value = msgspec.json.encode(document)
+    if limit is not None and len(value) > limit:
+        value = fit_json(msgspec.to_builtins(document), limit)
+    return OutputRow(Output.JOB, JOB_KEY, value)
 
 
 def claim_row(claim: OwnerClaim) -> OutputRow:
@@ -104,6 +114,66 @@ def dead_letter_row(bad: BadRecordBytes, context: Context) -> OutputRow:
 def commits_letter_row(first: BadRecord, extent: Extent, context: Context) -> OutputRow:
     """Commits that could not be used, as a range of offsets: ``pack`` does not keep their bytes."""
     return _letter_row(first, context, last_offset=extent.last_offset, commits=extent.commits)
+
+
+def unfit_letter_row(row: OutputRow, limit: int, context: Context) -> OutputRow:
+    """In place of a message that its topic would refuse and that cannot be shortened enough.
+
+    ``topic`` is null, and ``output`` names the topic by its flag. With a redaction it has no bytes.
+    """
+    value = row.value or b""
+    shown = context.redaction is None
+    letter = {
+        "cluster_id": context.cluster_id,
+        "topic": None,
+        "output": row.output.value,
+        "era": context.era,
+        "partition": None,
+        "offset": None,
+        "timestamp_ms": None,
+        "group_id": row.key.decode("utf-8", "replace")[:_GROUP_LIMIT],
+        "kind": "too_large",
+        "key_type": None,
+        "version": None,
+        "field": None,
+        "byte_position": None,
+        "reason": f"a message of {len(row.key) + len(value)} bytes cannot be shortened to {limit}",
+        "key_length": len(row.key),
+        "key_sha256": hashlib.sha256(row.key).hexdigest() if shown else None,
+        "key_base64": b64encode(row.key[: _EXCERPTS[0]]).decode() if shown else None,
+        "value_length": None if row.value is None else len(value),
+        "value_sha256": hashlib.sha256(value).hexdigest() if shown and value else None,
+        "value_base64": b64encode(value[: _EXCERPTS[0]]).decode() if shown and value else None,
+    }
+    # The id of an event is in a header: a repeat has the same key.
+    what = row.key + dict(row.headers).get("ce_id", b"")
+    key = f"{row.output.value}-{hashlib.sha256(what).hexdigest()[:32]}".encode()
+    return OutputRow(Output.DEAD_LETTERS, key, msgspec.json.encode(letter))
+
+
+def shortened(row: OutputRow, limit: int, size: Callable[[OutputRow], int]) -> OutputRow | None:
+    """The message with ``truncated: true``, as far as it can be cut; None for a tombstone. Ids stay as they are."""
+    if row.value is None:
+        return None
+    document = msgspec.json.decode(row.value)
+    room = limit - size(replace(row, value=b""))
+    if row.output is Output.DEAD_LETTERS:
+        for characters in _EXCERPTS:
+            value = msgspec.json.encode(_letter_excerpt(document, characters))
+            if len(value) <= room:
+                return replace(row, value=value)
+        document = _letter_excerpt(document, 0)
+    inner = "data" if row.output is Output.EVENTS else None
+    return replace(row, value=fit_json(document, room, inner))
+
+
+def _letter_excerpt(letter: dict[str, Any], characters: int) -> dict[str, Any]:
+    excerpts = {
+        name: text[:characters] or None
+        for name in ("key_base64", "value_base64")
+        if (text := letter.get(name)) is not None
+    }
+    return {**letter, **excerpts, "truncated": True}
 
 
 def _letter_row(record: BadRecord, context: Context, **fields: object) -> OutputRow:

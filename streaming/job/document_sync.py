@@ -97,6 +97,7 @@ class DocumentSync:
     wait: Callable[[float], bool]
     show: Callable[[str], None]
     _record: SyncRecord | None = field(default=None, init=False)
+    _is_stored: bool = field(default=True, init=False)
 
     def prepare(self) -> None:
         """Call it before the first batch: documents below the present ends were written by others.
@@ -128,6 +129,9 @@ class DocumentSync:
         Raises:
             GroupReplayError: the topics cannot be asked now.
         """
+        if self._record is not None and not self._is_stored:
+            # The disk was full: everything was asked, and must not be asked again.
+            self._save(self._record)
         topics = self.source.topics()
         record = self._record
         if record == SyncRecord(topics=topics):
@@ -136,8 +140,12 @@ class DocumentSync:
             if self.wait(_POLL_SECONDS):
                 return
         if self._send(self._requests(record, topics)) and self._wait_read():
-            self._record = SyncRecord(topics=topics)
-            self.store(self._record)
+            self._save(SyncRecord(topics=topics))
+
+    def _save(self, record: SyncRecord) -> None:
+        self._record, self._is_stored = record, False
+        self.store(record)
+        self._is_stored = True
 
     def _requests(self, record: SyncRecord | None, topics: DocumentTopics) -> Iterator[ProbeMessage]:
         """The requests that are needed, those about the job first."""

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from groupreplay import __version__
@@ -21,6 +22,7 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.engine.json_messages import job_row
 from groupreplay.streaming.job.job_status import JobReport
+from groupreplay.streaming.kafka.publisher import publish_smaller
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +109,13 @@ class HeartbeatWriter:
 
     def publish_document(self) -> None:
         """Writes the job's document as it is now."""
-        row = job_row(self.report.document(self.clock.now_ms(), self.clock.off_ms))
-        self.publish(self.topics.job, row.key, row.value or b"")
+        document = self.report.document(self.clock.now_ms(), self.clock.off_ms)
+
+        def encode(limit: int | None) -> tuple[bytes, bytes]:
+            row = job_row(document, limit)
+            return row.key, row.value or b""
+
+        publish_smaller(partial(self.publish, self.topics.job), encode)
 
     def _known_high_watermarks(self) -> dict[int, int]:
         """Empty if a broker does not answer: the heartbeat is needed all the same."""
@@ -121,25 +128,23 @@ class HeartbeatWriter:
     def write_heartbeat(self) -> None:
         """Writes the heartbeat as it is now, also to wake Spark: without data it runs no batch and no timer."""
         identity, now_ms = self.report.identity, self.clock.now_ms()
-        key, value = encode_message(
-            HeartbeatMessage(
-                cluster_id=identity.cluster_id,
-                era=identity.era,
-                job_id=identity.job_id,
-                run_id=identity.run_id,
-                at_ms=now_ms,
-                caught_up_ms=self.report.caught_up_ms,
-                offsets=dict(sorted(self._passed_ends.items())),
-                unmissed_expired=self.report.unmissed_expired,
-                dead_letters=self.report.dead_letters,
-                quarantined=self.report.quarantined,
-                release=__version__,
-                retries=self.report.retries_quarantined,
-                high_watermarks=self._known_high_watermarks(),
-                clock_off_ms=self.clock.off_ms,
-            )
+        message = HeartbeatMessage(
+            cluster_id=identity.cluster_id,
+            era=identity.era,
+            job_id=identity.job_id,
+            run_id=identity.run_id,
+            at_ms=now_ms,
+            caught_up_ms=self.report.caught_up_ms,
+            offsets=dict(sorted(self._passed_ends.items())),
+            unmissed_expired=self.report.unmissed_expired,
+            dead_letters=self.report.dead_letters,
+            quarantined=self.report.quarantined,
+            release=__version__,
+            retries=self.report.retries_quarantined,
+            high_watermarks=self._known_high_watermarks(),
+            clock_off_ms=self.clock.off_ms,
         )
-        self.publish(self.topics.probes, key, value)
+        publish_smaller(partial(self.publish, self.topics.probes), partial(encode_message, message))
         self.report.announced_ms = self.report.caught_up_ms
         self._next_message = self.seconds() + identity.trigger_seconds
 

@@ -22,7 +22,14 @@ from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.contract.probe_messages import RoundSummary
 from groupreplay.streaming.engine.packing.record_counts import as_counts
 from groupreplay.streaming.engine.probe_rows import COUNTS
-from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ, QUARANTINED, UNMISSED
+from groupreplay.streaming.spark.query import (
+    OBSERVED,
+    OBSERVED_PROBES,
+    OBSERVED_READ,
+    QUARANTINED,
+    UNMISSED,
+    UNWRITTEN,
+)
 from groupreplay.streaming.spark.source import offsets_read
 
 #: A job that is behind by at most this, or by three triggers, counts as caught up.
@@ -71,7 +78,7 @@ class JobReport:
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
             (
-                *("batches", "records", *(one.value for one in Output), UNMISSED, QUARANTINED),
+                *("batches", "records", *(one.value for one in Output), UNMISSED, QUARANTINED, UNWRITTEN),
                 *COUNTS,
             ),
             0,

@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.job.supervisor import failure_text, headline, known_fault
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
+from groupreplay.streaming.job.faults import Remedy, failure_text, headline, known_fault, remedy
 from groupreplay.streaming.spark.session import SESSION_CONF
 from groupreplay.streaming.spark.source import TopicPlan, planned_partitions
 
@@ -59,6 +59,13 @@ def _planned(spark: SparkSession, plan: TopicPlan) -> int:
         return planned_partitions(spark, plan)
     except (Py4JError, PySparkException) as error:
         text = failure_text(error)
+        if remedy(text) is Remedy.CLUSTER:
+            raise UnreachableError(
+                f"Spark's Kafka connector cannot reach the cluster: {headline(text)}",
+                where=plan.cluster.bootstrap_servers,
+                fix="check that all brokers run and can be reached from this machine",
+                exit_code=ExitCode.CONNECTION,
+            ) from None
         raise known_fault(text) or GroupReplayError(
             f"Spark's Kafka connector cannot read the topic's offsets: {headline(text)}",
             where=plan.topic,
@@ -96,7 +103,7 @@ def record_at(
                     return message if message.error() is None else None
     except KafkaException as error:
         raise connection.explain(error, place) from None
-    raise GroupReplayError(
+    raise UnreachableError(
         f"no record of the offsets topic arrived within {_READ_SECONDS:g} s",
         where=f"{place}, {connection.cluster.bootstrap_servers}",
         fix="check the broker that leads this partition, then start again",

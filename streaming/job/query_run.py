@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from socket import gethostname
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.state.events.job_events import gap_event
@@ -16,7 +16,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.config.logs import log_settings, report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
-from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.contract.job_document import OwnerClaim
 from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
@@ -24,12 +24,16 @@ from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.job.data_loss import LogLostError, lost_log
 from groupreplay.streaming.job.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
+from groupreplay.streaming.job.faults import Remedy
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
+from groupreplay.streaming.job.outage import Outage
 from groupreplay.streaming.job.query_settings import QuerySettings
 from groupreplay.streaming.job.supervisor import Supervisor
 from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.message_limits import MessageLimits
+from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.sinks.document_topics import KafkaDocuments
@@ -48,15 +52,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ANSWER_SECONDS: Final = 10.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
     """What all runs of one process share.
 
     ``log`` and ``probes`` are the topics that the query reads, ``location`` is the checkpoint of the settings.
-    ``clock`` learns the brokers' time from the heartbeats.
+    ``clock`` learns the brokers' time from the heartbeats. ``outage`` waits for clusters and disk.
     """
 
     settings: RunSettings
@@ -67,6 +69,7 @@ class RunParts:
     clock: BrokerClock
     owner: TopicOwner
     location: str
+    outage: Outage
 
 
 class QueryRun:
@@ -99,6 +102,7 @@ class QueryRun:
         self._query_settings = QuerySettings(
             settings=settings, identity=identity, rules=parts.rules, clock=parts.clock, report=self._report
         )
+        self._limits = MessageLimits(settings.sink_cluster, settings.topics)
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
         self._documents = DocumentSyncThread(self._document_sync)
         self._prober = self._prober_process() if settings.probe else None
@@ -127,7 +131,8 @@ class QueryRun:
                 renew=self._query_settings.changed,
                 report=self._report,
                 stop=self._stop,
-                reachable=lambda: all(map(_answers, (self._settings.source, self._settings.sink_cluster))),
+                outage=self._parts.outage,
+                repair=self._repair,
                 lost=self._lost_log,
                 replaced=self._parts.owner.replaced,
                 quieten=lambda: quiet(self._parts.spark),
@@ -165,6 +170,13 @@ class QueryRun:
             log.warning("cannot check whether the log is complete: %s", error)
             return None
 
+    def _repair(self, helps: Remedy) -> str | None:
+        """What was done about a failure, if anything; raises GroupReplayError when a topic cannot be created."""
+        created = create_missing(Connection(self._settings.sink_cluster), self._settings.topics)
+        if created:
+            return f"output topics were deleted, and are created again: {', '.join(created)}"
+        return self._limits.tighten() if helps is Remedy.SMALLER else None
+
     def _publish_gap(self) -> None:
         """Writes why the state is built anew; once more when the job was killed before its first batch."""
         gap, settings = self._identity.gap, self._settings
@@ -200,10 +212,12 @@ class QueryRun:
                 context=context,
                 topics=settings.topics,
                 retry_ms=round(settings.trigger_seconds * 1000),
+                limits=self._limits.read(),
             ),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
         )
-        self._query = start(messages(rows.observe(OBSERVED, *counters(settings.topics))), settings)
+        counted = rows.observe(OBSERVED, *counters(settings.topics))
+        self._query = start(messages(counted), settings)
         self._heartbeat.wake_query()
         self._documents.check_soon()
         return self._query
@@ -276,14 +290,3 @@ class QueryRun:
 
     def _count_prober_end(self) -> None:
         self._report.prober_restarts += 1
-
-
-def _answers(cluster: Cluster) -> bool:
-    from confluent_kafka import KafkaException
-
-    try:
-        Connection(cluster).admin().list_topics(timeout=_ANSWER_SECONDS)
-    except (KafkaException, GroupReplayError) as error:
-        log.debug("%s does not answer: %s", cluster.bootstrap_servers, error)
-        return False
-    return True

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import cache
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.broker_clock import BrokerClock
-from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.errors import GroupReplayError, PassingError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.job.data_loss import LogLostError
+from groupreplay.streaming.job.outage import Hindrance, Outage, job_hindrance
 from groupreplay.streaming.job.query_run import QueryRun, RunParts
 from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
@@ -26,7 +28,8 @@ from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
 from groupreplay.streaming.prober.probes_topic import read_clock
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
-from groupreplay.streaming.spark.checkpoint import Checkpoint
+from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
+from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 from groupreplay.streaming.spark.session import close, jvm_has_ended, quiet, spark_session, use_local_files
 from groupreplay.streaming.spark.source import TopicPlan
@@ -47,36 +50,70 @@ def run(settings: RunSettings) -> int:
         GroupReplayError: the job cannot start, or has failed for good.
     """
     rules = RulesWatch(settings.rules)
-    with stop_requests() as stop:
-        source, sink = Connection(settings.source), Connection(settings.sink_cluster)
-        require(source, source_rights(probe=False, ask_retention=False))
-        topic = preflight.offsets_topic(source)
-        partitions = _sink_topics(sink, settings)
-        job_topic = JobTopic(sink, settings.topics.job, partitions[settings.topics.job])
-        with closing(job_topic), _session(settings) as spark:
-            log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
-            preflight.check_plan(spark, source, log)
-            checkpoint = Checkpoint(spark, settings.checkpoint)
-            if checkpoint.is_plain:
-                use_local_files(spark, settings)
-            # Before the first time is written: that of the first start decides which events are emitted.
-            clock = _broker_clock(settings, topic.cluster_id)
-            probes = settings.topics.probes
-            parts = RunParts(
-                settings=settings,
-                spark=spark,
-                rules=rules,
-                log=log,
-                probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=partitions[probes]),
-                clock=clock,
-                owner=TopicOwner(messages=job_topic, stop=stop, show=report_progress),
-                location=checkpoint.location,
-            )
-            with checkpoint.locked():
-                _require_free_topics(parts.owner, checkpoint, settings)
-                wanted = _identity(topic, f"{sink.identify(probes).cluster_id}/{probes}", clock.now_ms())
-                _run_queries(parts, checkpoint, wanted, stop)
+    with stop_requests() as stop, ExitStack() as stack:
+        session = cache(lambda: stack.enter_context(_session(settings)))
+
+        def hindrance() -> Hindrance | None:
+            is_started = session.cache_info().currsize > 0
+            return job_hindrance(settings, Checkpoint(session(), settings.checkpoint) if is_started else None)
+
+        outage = Outage(hindrance=hindrance, stop=stop, show=report_progress)
+        while not stop.made:
+            try:
+                _run_once(settings, rules, stop, session, outage)
+            except PassingError as error:
+                if not stop.made and not _has_run(settings, session):
+                    raise
+                outage.wait(f"waiting to start, because {error.what} ({error.where})")
         return stop.exit_code
+
+
+def _has_run(settings: RunSettings, session: Callable[[], SparkSession]) -> bool:
+    """Whether a query has run on the checkpoint; asks without a broker, and for a local folder without Spark."""
+    folder = local_folder(settings.checkpoint, settings.spark_conf)
+    if folder is not None:
+        return has_run(in_folder(folder))
+    return Checkpoint(session(), settings.checkpoint).started()
+
+
+def _run_once(
+    settings: RunSettings,
+    rules: RulesWatch,
+    stop: StopRequest,
+    session: Callable[[], SparkSession],
+    outage: Outage,
+) -> None:
+    """Checks, then runs; raises ``PassingError`` when a cluster or the disk goes away before the query runs."""
+    source, sink = Connection(settings.source), Connection(settings.sink_cluster)
+    require(source, source_rights(probe=False, ask_retention=False))
+    topic = preflight.offsets_topic(source)
+    partitions = _sink_topics(sink, settings)
+    job_topic = JobTopic(sink, settings.topics.job, partitions[settings.topics.job])
+    with closing(job_topic):
+        spark = session()
+        log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
+        preflight.check_plan(spark, source, log)
+        checkpoint = Checkpoint(spark, settings.checkpoint)
+        if checkpoint.is_plain:
+            use_local_files(spark, settings)
+        # Before the first time is written: that of the first start decides which events are emitted.
+        clock = _broker_clock(settings, topic.cluster_id)
+        probes = settings.topics.probes
+        parts = RunParts(
+            settings=settings,
+            spark=spark,
+            rules=rules,
+            log=log,
+            probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=partitions[probes]),
+            clock=clock,
+            owner=TopicOwner(messages=job_topic, stop=stop, show=report_progress),
+            location=checkpoint.location,
+            outage=outage,
+        )
+        with checkpoint.locked():
+            _require_free_topics(parts.owner, checkpoint, settings)
+            wanted = _identity(topic, f"{sink.identify(probes).cluster_id}/{probes}", clock.now_ms())
+            _run_queries(parts, checkpoint, wanted, stop)
 
 
 def _sink_topics(sink: Connection, settings: RunSettings) -> dict[str, int]:

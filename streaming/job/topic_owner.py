@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.sinks.job_topic import RunMessage
@@ -145,7 +145,7 @@ class TopicOwner:
             if self._is_claim_read and not self._others:
                 return
             if not self._is_claim_read and waited > _CLAIM_SECONDS:
-                raise GroupReplayError(
+                raise UnreachableError(
                     f"no message arrived within {_CLAIM_SECONDS:.0f} s",
                     where=self.messages.topic,
                     fix="check the broker that leads this topic, then start again",

@@ -24,7 +24,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
 
@@ -51,6 +51,20 @@ _UNREACHABLE: Final = frozenset(
         KafkaError.NETWORK_EXCEPTION,
         KafkaError.BROKER_NOT_AVAILABLE,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+    }
+)
+#: The cluster answers, and a partition cannot be read or written at this moment.
+_PARTITION_AWAY: Final = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.NOT_CONTROLLER,
     }
 )
 
@@ -82,6 +96,12 @@ _EXPLANATIONS: Final = (
         _UNREACHABLE,
         "cannot reach the cluster",
         "check the address, that the broker runs, and security.protocol in the --command-config file",
+        ExitCode.CONNECTION,
+    ),
+    (
+        _PARTITION_AWAY,
+        "the cluster cannot serve a partition now",
+        "check that all brokers run, and min.insync.replicas",
         ExitCode.CONNECTION,
     ),
 )
@@ -151,7 +171,15 @@ class Connection:
 
     def producer(self) -> Producer:
         """A producer that keeps the order of messages and waits for all in-sync replicas."""
-        return self._open(Producer, {"enable.idempotence": True, "message.timeout.ms": 30_000})
+        return self._open(
+            Producer,
+            {
+                "enable.idempotence": True,
+                "message.timeout.ms": 30_000,
+                # The brokers decide what is too large.
+                "message.max.bytes": 8 << 20,
+            },
+        )
 
     def identify(self, topic: str) -> TopicIdentity:
         """Ask for the cluster id, and for the id, partitions and leaders of ``topic``.
@@ -292,7 +320,8 @@ class Connection:
         for codes, what, fix, exit_code in _EXPLANATIONS:
             if code in codes:
                 server = f"{where}, {self.cluster.bootstrap_servers}"
-                return GroupReplayError(f"{what}: {text}", where=server, fix=fix, exit_code=exit_code)
+                kind = UnreachableError if codes in (_UNREACHABLE, _PARTITION_AWAY) else GroupReplayError
+                return kind(f"{what}: {text}", where=server, fix=fix, exit_code=exit_code)
         return GroupReplayError(f"Kafka returned an error: {text}", where=where)
 
     def _offsets(

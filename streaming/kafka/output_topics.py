@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, TopicMetadata
 
 from groupreplay.state.output.document import MAX_BYTES
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.rights import CREATE, grant_line
@@ -154,6 +154,21 @@ def ensure_topics(
     return partitions
 
 
+def create_missing(connection: Connection, names: TopicNames) -> list[str]:
+    """Create the topics that were deleted while the job runs; returns their names.
+
+    Raises:
+        GroupReplayError: a topic is missing and may not be created, or the cluster cannot be asked.
+    """
+    kinds = [item.name for item in fields(names)]
+    known = _partitions(connection, names, kinds)
+    missing = [one for one in kinds if getattr(names, one) not in known]
+    if missing:
+        create_topics(connection, names, missing)
+        _await_partitions(connection, names, missing)
+    return [getattr(names, one) for one in missing]
+
+
 def _partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:
     known = _known_topics(connection)
     wanted = [getattr(names, one) for one in kinds]
@@ -205,6 +220,8 @@ def _not_created(
     connection: Connection, names: TopicNames, missing: Sequence[str], error: KafkaException
 ) -> GroupReplayError:
     explained = connection.explain(error, "output topics")
+    if isinstance(explained, UnreachableError):
+        return explained
     lines = [
         f"--topic {getattr(names, one)} "
         + " ".join(f"--config {name}={value}" for name, value in TOPIC_CONFIGS[one].items())
@@ -230,7 +247,7 @@ def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence
         if not missing:
             return partitions
         if time.monotonic() > deadline:
-            raise GroupReplayError(
+            raise UnreachableError(
                 "the new output topics did not appear in the cluster's metadata",
                 where=", ".join(missing),
                 fix="check the cluster's controller, then start again",

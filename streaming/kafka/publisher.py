@@ -3,31 +3,75 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, Producer
 
 from groupreplay.streaming.base.broker_clock import AppendedMessage
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 
 _FLUSH_SECONDS: Final = 10.0
+_TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+
+
+class MessageTooLargeError(GroupReplayError):
+    """The brokers refuse messages as too large; all others were written."""
+
+
+def publish_smaller(
+    publish: Callable[[bytes, bytes], None], encode: Callable[[int | None], tuple[bytes, bytes]]
+) -> None:
+    """Write a message, and a smaller one as long as the brokers refuse it; ``encode`` takes the limit of its value.
+
+    Raises:
+        MessageTooLargeError: it cannot get smaller.
+    """
+    key, value = encode(None)
+    while True:
+        try:
+            return publish(key, value)
+        except MessageTooLargeError:
+            limit = len(value) // 2
+            smaller = encode(limit)[1]
+            if len(smaller) >= len(value):
+                raise
+            value = smaller
 
 
 @dataclass(slots=True)
 class _Delivery:
-    """What became of messages that were sent after the second ``sent`` of the monotonic clock."""
+    """What became of messages, by number, that were sent after the second ``sent`` of the monotonic clock."""
 
     sent: float
-    outcomes: list[KafkaError | None] = field(default_factory=list)
+    outcomes: dict[int, KafkaError | None] = field(default_factory=dict)
     appended: list[AppendedMessage] = field(default_factory=list)
+    _number: int = 0
 
-    def take(self, error: KafkaError | None, message: Message) -> None:
-        """The outcome of one message."""
-        self.outcomes.append(error)
+    def send(
+        self, producer: Producer, topic: str, key: bytes, value: bytes, headers: Sequence[tuple[str, bytes]]
+    ) -> None:
+        """Sends the next message; its outcome arrives later."""
+        number, self._number = self._number, self._number + 1
+        try:
+            producer.produce(
+                topic,
+                key=key,
+                value=value,
+                headers=list(headers),
+                on_delivery=lambda error, message: self._take(number, error, message),
+            )
+        except KafkaException as error:
+            # librdkafka has a limit of its own, and refuses at once.
+            if error.args[0].code() not in _TOO_LARGE:
+                raise
+            self.outcomes[number] = error.args[0]
+
+    def _take(self, number: int, error: KafkaError | None, message: Message) -> None:
+        self.outcomes[number] = error
         if error is None:
             kind, append_ms = message.timestamp()
             if kind == TIMESTAMP_LOG_APPEND_TIME:
@@ -52,25 +96,47 @@ class Publisher:
         Returns those that the broker has stamped with its own time: all or none, by the topic's setting.
 
         Raises:
-            GroupReplayError: the messages were not delivered in time.
+            UnreachableError: the messages were not delivered in time.
+            MessageTooLargeError: some are larger than the topic allows.
             KafkaException: the broker rejected one of them.
         """
+        sent = list(messages)
+        appended, refused = self._send(topic, sent, headers)
+        if refused and len(sent) > 1:
+            # The limit is that of a batch of messages: alone most of them fit.
+            again = [self._send(topic, [message], headers) for message in refused]
+            appended += [one for some, _ in again for one in some]
+            refused = [message for _, some in again for message in some]
+        if refused:
+            largest = max(len(key) + len(value) for key, value in refused)
+            raise MessageTooLargeError(
+                f"{len(refused)} messages of up to {largest} bytes are refused as too large",
+                where=topic,
+                fix="raise its max.message.bytes: kafka-configs.sh --alter --entity-type topics",
+            )
+        return appended
+
+    def _send(
+        self, topic: str, messages: Sequence[tuple[bytes, bytes]], headers: Sequence[tuple[str, bytes]]
+    ) -> tuple[list[AppendedMessage], list[tuple[bytes, bytes]]]:
+        """What the broker has stamped, and the messages that it has refused as too large."""
         if self._producer is None:
             self._producer = Connection(self._cluster).producer()
-        delivery, count = _Delivery(time.monotonic()), 0
+        delivery = _Delivery(time.monotonic())
         for key, value in messages:
-            self._producer.produce(
-                topic, key=key, value=value, headers=list(headers), on_delivery=delivery.take
-            )
-            count += 1
+            delivery.send(self._producer, topic, key, value, headers)
         self._producer.flush(_FLUSH_SECONDS)
-        if len(delivery.outcomes) < count:
+        if len(delivery.outcomes) < len(messages):
             # The old producer would send them later, perhaps after newer messages.
             self._producer = None
-            raise GroupReplayError(
-                "messages were not delivered in time", where=topic, exit_code=ExitCode.CONNECTION
+            raise UnreachableError(
+                "messages were not delivered in time",
+                where=topic,
+                fix="check the brokers that lead this topic",
+                exit_code=ExitCode.CONNECTION,
             )
-        for error in delivery.outcomes:
-            if error is not None:
+        failed = {number: error for number, error in delivery.outcomes.items() if error is not None}
+        for error in failed.values():
+            if error.code() not in _TOO_LARGE:
                 raise KafkaException(error)
-        return delivery.appended
+        return delivery.appended, [messages[number] for number in sorted(failed)]

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.state.display.phrases import timestamp
-from groupreplay.streaming.base.broker_clock import BrokerClock
+from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, encode_message
+from groupreplay.streaming.contract.probe_messages import (
+    GroupAnswer,
+    ProbeMessage,
+    RoundSummary,
+    encode_message,
+)
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import ensure_topics
-from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher, publish_smaller
 from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
 from groupreplay.streaming.prober.probes_topic import groups_in_progress, read_clock
 from groupreplay.streaming.text.terminal import Table
@@ -88,13 +94,28 @@ def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], st
     prober = ProberThread(
         opened,
         interval_seconds=target.interval_seconds,
-        write=lambda messages: clock.note(publisher.publish(target.topic, map(encode_message, messages))),
+        write=lambda messages: clock.note(_written(publisher, target.topic, messages)),
         on_round=on_round,
     )
     prober.start()
     while not stop.wait(1.0):
         pass
     prober.close()
+
+
+def _written(publisher: Publisher, topic: str, messages: Sequence[ProbeMessage]) -> list[AppendedMessage]:
+    """Write a round; answers that the topic refuses as too large are shortened."""
+    try:
+        return publisher.publish(topic, map(encode_message, messages))
+    except MessageTooLargeError:
+        appended: list[AppendedMessage] = []
+        # In order: the summary follows the answers.
+        for message in messages:
+            publish_smaller(
+                lambda key, value: appended.extend(publisher.publish(topic, [(key, value)])),
+                partial(encode_message, message),
+            )
+        return appended
 
 
 def probe_once(source: Cluster) -> ProbeRound:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from groupreplay.state.events.job_events import JobGap
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnwritableError
 from groupreplay.streaming.sinks.document_topics import SyncRecord
 from groupreplay.streaming.spark.checkpoint_files import SparkFiles, has_run
 from groupreplay.streaming.spark.checkpoint_identity import (
@@ -29,7 +31,7 @@ from groupreplay.streaming.spark.checkpoint_identity import (
     refuse_damage,
     refused,
 )
-from groupreplay.streaming.spark.session import PLAIN_FILES
+from groupreplay.streaming.spark.session import PLAIN_FILES, jvm_runs_already
 from groupreplay.streaming.spark.source import offsets_in
 
 if TYPE_CHECKING:
@@ -41,8 +43,19 @@ LOCK_FILE: Final = "groupreplay.lock"
 #: Not part of the identity, because it changes.
 SYNC_FILE: Final = "groupreplay-topics.json"
 _LOCK_SECONDS: Final = 10.0
+#: About what one small batch writes: on a disk with less space the next one would fail, too.
+_TRIED_BYTES: Final = 64 * 1024
 #: Folders inside in which the state was built anew, numbered from 1.
 ANEW: Final = "anew"
+
+
+def local_folder(location: str, spark_conf: Mapping[str, str]) -> Path | None:
+    """The folder of a checkpoint on this machine; None if only Spark knows its file system."""
+    scheme, _, path = location.rpartition(":")
+    if scheme == "file":
+        return Path("/" + path.lstrip("/"))
+    is_local = not scheme and "spark.hadoop.fs.defaultFS" not in spark_conf and not jvm_runs_already()
+    return Path(location) if is_local else None
 
 
 class Checkpoint:
@@ -67,6 +80,19 @@ class Checkpoint:
         """Whether a second job on this checkpoint can be kept out."""
         return bool(self._files.getUri().getScheme() == "file")
 
+    def unwritable(self) -> str | None:
+        """Why no file can be written and flushed in the folder now; None: one can."""
+        beside = f".groupreplay-{uuid.uuid4()}"
+        try:
+            with _unwritable(self.location):
+                self._write_text(beside, bytes(_TRIED_BYTES), flush=True)
+        except UnwritableError as error:
+            return error.what
+        finally:
+            with contextlib.suppress(UnwritableError), _unwritable(self.location):
+                self._files.delete(self._child(beside), False)
+        return None
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Holds the checkpoint for this JVM, which outlives a killed Python by a moment.
@@ -74,7 +100,8 @@ class Checkpoint:
         Raises:
             GroupReplayError: another job holds it, or the folder cannot be written.
         """
-        self._files.mkdirs(self._path)
+        with _unwritable(self.location):
+            self._files.mkdirs(self._path)
         if not self.is_lockable:
             log.warning(
                 "%s is not a local folder and cannot be locked: make sure that no second job uses it",
@@ -82,7 +109,8 @@ class Checkpoint:
             )
             yield
             return
-        file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + LOCK_FILE, "rw")
+        with _unwritable(self.location):
+            file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + LOCK_FILE, "rw")
         try:
             if not self._wait_for_lock(file.getChannel()):
                 raise GroupReplayError(
@@ -91,8 +119,10 @@ class Checkpoint:
                     fix=f"stop it (its owner: {file.readLine() or 'unknown'}), or use another --checkpoint",
                     exit_code=ExitCode.USAGE,
                 )
-            file.setLength(0)
-            file.writeBytes(f"host {socket.gethostname()}, process {os.getpid()}\n")
+            # The lock holds without this note, which a full disk may refuse.
+            with contextlib.suppress(UnwritableError), _unwritable(self.location):
+                file.setLength(0)
+                file.writeBytes(f"host {socket.gethostname()}, process {os.getpid()}\n")
             yield
         finally:
             file.close()
@@ -153,7 +183,8 @@ class Checkpoint:
         """A new checkpoint inside, with what was lost in its identity; the former one is not changed."""
         number = 1 + self._anew()
         place = self._at(number)
-        place._files.mkdirs(place._path)
+        with _unwritable(place.location):
+            place._files.mkdirs(place._path)
         same_topic = now.era == former.era
         place._write(
             msgspec.structs.replace(
@@ -232,16 +263,43 @@ class Checkpoint:
         finally:
             stream.close()
 
-    def _write_text(self, name: str, text: bytes) -> None:
-        stream = self._files.create(self._child(name), True)
-        try:
-            stream.write(bytearray(text))
-        finally:
-            stream.close()
+    def _write_text(self, name: str, text: bytes, *, flush: bool = False) -> None:
+        with _unwritable(self.location):
+            stream = self._files.create(self._child(name), True)
+            try:
+                stream.write(bytearray(text))
+                if flush:
+                    stream.hsync()
+            finally:
+                stream.close()
 
     def _write(self, identity: Identity) -> None:
         beside = f".{IDENTITY_FILE}.{uuid.uuid4()}"
         self._write_text(beside, msgspec.json.encode(identity))
         # Complete or not at all, also when the process is killed here.
-        if not self._files.rename(self._child(beside), self._child(IDENTITY_FILE)):
+        with _unwritable(self.location):
+            renamed = self._files.rename(self._child(beside), self._child(IDENTITY_FILE))
+        if not renamed:
             raise refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
+
+
+@contextlib.contextmanager
+def _unwritable(location: str) -> Iterator[None]:
+    """Turns an error of the file system into one that names the folder; the job may wait for its end."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise UnwritableError(
+            f"the checkpoint cannot be written: {_reason(str(error.java_exception.getMessage()))}",
+            where=location,
+            fix="check that its disk is there, has space, is not read-only, and that this user may write there",
+            exit_code=ExitCode.USAGE,
+        ) from None
+
+
+def _reason(message: str) -> str:
+    """The system's words, which Java puts behind names of its classes and of a file that may be a temporary one."""
+    found = re.search(r"\(([^()]+)\)$", message)
+    return found[1] if found else message.rsplit(": ", 1)[-1]

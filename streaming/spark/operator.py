@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -13,6 +13,7 @@ from groupreplay.state.policy.context import Context
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
+from groupreplay.streaming.engine.fitting import fit_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,19 +29,23 @@ OUTPUT_COLUMNS: Final = tuple(column.split()[0] for column in OUTPUT_SCHEMA.spli
 #: Some rows of one key: (``packed``, ``caught_up_ms``).
 Chunk = tuple[Sequence[bytes | None], Sequence[int]]
 #: One row by ``OUTPUT_COLUMNS``.
-OutputCells = tuple[str, bytes, bytes | None, str | None, str | None, int | None]
+OutputCells = tuple[str | None, bytes, bytes | None, str | None, str | None, int | None]
+#: For a message that no topic takes: it is counted, and does not reach the sink.
+_UNWRITTEN: Final[OutputCells] = (None, b"", None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """The settings of the job that every call needs; sent to the workers once.
 
-    ``retry_ms``: how long a timer that is due waits for the caught-up time before it fires again.
+    ``retry_ms``: how long a timer that is due waits for the caught-up time before it fires again. ``limits``: the
+    largest message by the values of ``Output``.
     """
 
     context: Context
     topics: TopicNames
     retry_ms: int = 10_000
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 def step(
@@ -86,7 +91,8 @@ def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Jo
         context=job.context,
     )
     _store(result, state, processing_ms, min(processing_ms - now_ms, job.retry_ms))
-    return [_cells(row, job.topics) for row in result.rows]
+    rows, unwritten = fit_rows(result.rows, job.limits, job.context)
+    return [*(_cells(row, job.topics) for row in rows), *[_UNWRITTEN] * unwritten]
 
 
 def _store(result: AdvanceResult, state: GroupState, processing_ms: int, trail_ms: int) -> None:

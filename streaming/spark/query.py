@@ -38,6 +38,8 @@ OBSERVED: Final = "written"
 UNMISSED: Final = "unmissed_expired"
 #: The counter of groups that were set aside.
 QUARANTINED: Final = "quarantined"
+#: The counter of messages that were too large for their topic, and whose dead letter was, too.
+UNWRITTEN: Final = "unwritten"
 
 
 def output_rows(
@@ -101,7 +103,7 @@ def left_out() -> list[Column]:
 
 
 def counters(topics: TopicNames) -> list[Column]:
-    """Rows of each topic, expiries in groups that do not matter, and groups that were set aside."""
+    """Rows of each topic, expiries in groups that do not matter, groups set aside, and rows without a topic."""
     from pyspark.sql import functions as sql
 
     expired = sql.col("event_type") == event_type(OffsetsExpired.NAME)
@@ -115,4 +117,5 @@ def counters(topics: TopicNames) -> list[Column]:
         *counts,
         sql.count_if(unmissed).alias(UNMISSED),
         sql.count_if(quarantined).alias(QUARANTINED),
+        sql.count_if(sql.col("topic").isNull()).alias(UNWRITTEN),
     ]

@@ -109,7 +109,7 @@ def spark_session(settings: RunSettings) -> SparkSession:
         JavaNotFoundError: no Java was found to start a JVM.
     """
     _need_pyspark()
-    spark = _submitted(settings) if _jvm_runs_already() else _own(settings)
+    spark = _submitted(settings) if jvm_runs_already() else _own(settings)
     for name, value in {**SESSION_CONF, **_partitions_conf(settings)}.items():
         if name not in settings.spark_conf:
             spark.conf.set(name, value)
@@ -149,7 +149,7 @@ def _need_pyspark() -> None:
         ) from None
 
 
-def _jvm_runs_already() -> bool:
+def jvm_runs_already() -> bool:
     """Whether spark-submit has started this process and left its address, or a session exists."""
     from pyspark import SparkContext
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from groupreplay.streaming.config.settings import RunSettings
+from groupreplay.streaming.kafka.message_limits import LARGEST_BYTES
 from groupreplay.streaming.spark.source import connection_options
 
 if TYPE_CHECKING:
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def messages(rows: DataFrame) -> DataFrame:
-    """The rows in the columns of Spark's Kafka sink; ``headers`` is a JSON object before."""
+    """The rows in the columns of Spark's Kafka sink, without those that have no topic; ``headers`` is JSON before."""
     from pyspark.sql import functions as sql
 
     headers = sql.map_entries(sql.from_json("headers", "map<string,string>"))
-    return rows.select(
+    return rows.where(sql.col("topic").isNotNull()).select(
         "topic",
         "key",
         "value",
@@ -29,12 +30,21 @@ def messages(rows: DataFrame) -> DataFrame:
     )
 
 
+#: Kafka's producer by default refuses a message of a mebibyte itself, and reports brokers that take nothing after two
+#: minutes, each of four times. Settings of the user come later.
+_PRODUCER: Final = {
+    "kafka.max.request.size": str(4 * LARGEST_BYTES),
+    "kafka.delivery.timeout.ms": "30000",
+    "kafka.request.timeout.ms": "15000",
+}
+
+
 def writer(rows: DataFrame, settings: RunSettings) -> DataStreamWriter:
     """The writer of the messages, on the checkpoint of the settings, without a trigger."""
     return (
         rows.writeStream.format("kafka")
         .queryName("groupreplay")
-        .options(**connection_options(settings.sink_cluster))
+        .options(**{**_PRODUCER, **connection_options(settings.sink_cluster)})
         .option("includeHeaders", "true")
         .option("checkpointLocation", settings.checkpoint)
         .outputMode("append")

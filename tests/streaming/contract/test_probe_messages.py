@@ -157,6 +157,41 @@ def test_a_group_with_very_many_members_fits() -> None:
     assert len(decoded.members) > 100
 
 
+def test_a_topic_may_demand_less() -> None:
+    """An answer keeps fewer members, a heartbeat has no high watermarks; what it says about the job stays."""
+    members = tuple(
+        MemberAnswer(member_id=f"m{number}", instance_id=None, client_id="c" * 50, client_host="h")
+        for number in range(100)
+    )
+    answer = GroupAnswer(
+        cluster_id="c",
+        group_id="g",
+        taken_ms=1,
+        state="Stable",
+        broker=1,
+        protocol_type="consumer",
+        protocol="range",
+        members=members,
+    )
+    key, value = encode_message(answer, 2_000)
+    assert (len(value) <= 2_000, decode_message(key, value)) == (
+        True,
+        msgspec.structs.replace(answer, members=members[:12], truncated=True),
+    )
+    beat = HeartbeatMessage(
+        cluster_id="c",
+        era="e",
+        job_id="j",
+        run_id="r",
+        at_ms=1,
+        caught_up_ms=1,
+        offsets={0: 5},
+        high_watermarks=dict.fromkeys(range(1000), 10**12),
+    )
+    assert decode_message(*encode_message(beat)) == beat
+    assert decode_message(*encode_message(beat, 2_000)) == msgspec.structs.replace(beat, high_watermarks={})
+
+
 def numbers(value: object) -> Iterator[bytes]:
     """A document once for each number and each numeric key in it, with a number there that is far too large."""
     text = json.dumps(value)

@@ -161,6 +161,25 @@ def test_the_record_is_written_when_the_requests_were_served() -> None:
     assert (topics.sent, len(topics.stored)) == ([held("gone")], 1)
 
 
+def test_a_full_disk_does_not_repeat_the_requests() -> None:
+    """The record is written later; a hundred thousand groups are not asked again every five seconds."""
+    topics = Topics(messages=[("gone", "c")], in_log=[])
+    sync, failures = topics.started(), [OSError("no space left"), OSError("no space left")]
+
+    def store(record: SyncRecord) -> None:
+        if failures:
+            raise failures.pop()
+        topics.stored.append(record)
+
+    sync.store = store
+    for _ in range(2):
+        with pytest.raises(OSError, match="no space"):
+            sync.check()
+    sync.check()
+    assert topics.sent == [held("gone")]
+    assert topics.stored[-1] == SyncRecord(topics=TOPICS)
+
+
 @pytest.mark.parametrize(
     "now",
     [RECREATED, msgspec.structs.replace(TOPICS, states="other-states")],

@@ -13,6 +13,7 @@ from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobReport
+from groupreplay.streaming.kafka.publisher import MessageTooLargeError
 from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
 
@@ -31,6 +32,7 @@ class Cluster:
         self.finished: list[dict[str, Any]] = []
         self.published: list[tuple[str, bytes, dict[str, Any]]] = []
         self.broken = False
+        self.most_bytes = 1 << 20
         self.high: Mapping[int, int] | None = {1: 4, 0: 8}
         self.report = JobReport(IDENTITY)
         self.heartbeat = HeartbeatWriter(
@@ -59,6 +61,8 @@ class Cluster:
     def _publish(self, topic: str, key: bytes, value: bytes) -> None:
         if self.broken:
             raise OSError("no broker")
+        if len(value) > self.most_bytes:
+            raise MessageTooLargeError("too large")
         self.published.append((topic, key, json.loads(value)))
 
     def finish(self, number: int, read: Mapping[int, int]) -> None:
@@ -69,6 +73,22 @@ class Cluster:
     def beats(self) -> list[int | None]:
         """The caught-up times published so far."""
         return [value["caught_up_ms"] for topic, _, value in self.published if topic == TOPICS.probes]
+
+
+def test_topics_that_take_only_small_messages() -> None:
+    """The heartbeat does without high watermarks, the document without some partitions: both go on."""
+    cluster = Cluster()
+    cluster.ends = dict.fromkeys(range(300), 10**9)
+    cluster.high = dict.fromkeys(range(300), 10**9)
+    cluster.most_bytes = 2_000
+    cluster.heartbeat.tick()
+    (_, _, beat), (_, _, document) = cluster.published
+    assert (beat["kind"], beat["at_ms"], beat["high_watermarks"]) == ("heartbeat", 1_000_007, {})
+    assert (document["truncated"], document["run_id"], document["lag"]["offsets"]) == (
+        True,
+        IDENTITY.run_id,
+        300 * 10**9,
+    )
 
 
 def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:

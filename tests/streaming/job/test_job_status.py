@@ -39,6 +39,7 @@ def test_the_document_before_the_first_batch() -> None:
             "job": 0,
             "unmissed_expired": 0,
             "quarantined": 0,
+            "unwritten": 0,
             "probes_unreadable": 0,
             "probes_misdated": 0,
         },
@@ -104,6 +105,7 @@ def test_every_batch_is_counted_once() -> None:
         "job": 0,
         "unmissed_expired": 6,
         "quarantined": 2,
+        "unwritten": 0,
         "probes_unreadable": 4,
         "probes_misdated": 0,
     }

@@ -19,7 +19,7 @@ from groupreplay.streaming.base.broker_clock import AppendedMessage
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher, publish_smaller
 
 CLUSTER = Cluster(bootstrap_servers="h:1")
 
@@ -31,19 +31,27 @@ class Producer:
         self.waiting: list[tuple[bytes, Callable[..., None]]] = []
         self.delivered: list[bytes] = []
         self.refuses: bytes | None = None
+        #: The largest batch that is taken, and the largest message that is sent at all.
+        self.most_bytes, self.most_sent = 1_000, 2_000
         self.is_away = False
         self.stamped = (TIMESTAMP_CREATE_TIME, 7)
 
     def produce(self, topic: str, *, value: bytes, on_delivery: Callable[..., None], **rest: Any) -> None:
         assert (topic, rest) == ("t", {"key": b"k", "headers": [("h", b"1")]})
+        if len(value) > self.most_sent:
+            raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
         self.waiting.append((value, on_delivery))
 
     def flush(self, seconds: float) -> None:
         assert seconds > 0
+        size = sum(len(value) for value, _ in self.waiting)
         while self.waiting and not self.is_away:
             value, on_delivery = self.waiting.pop(0)
-            self.delivered.append(value)
             error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED) if value == self.refuses else None
+            if size > self.most_bytes:
+                error = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+            else:
+                self.delivered.append(value)
             on_delivery(error, SimpleNamespace(timestamp=lambda: self.stamped))
 
 
@@ -100,3 +108,34 @@ def test_a_refusal_is_an_error(made: list[Producer]) -> None:
     made[0].refuses = b"2"
     with pytest.raises(KafkaException):
         publish(publisher, b"2", b"3")
+
+
+def test_a_batch_that_is_too_large_is_sent_in_parts(made: list[Producer]) -> None:
+    """A broker counts the whole batch: alone each message fits."""
+    publish(Publisher(CLUSTER), b"1" * 600, b"2" * 600)
+    assert made[0].delivered == [b"1" * 600, b"2" * 600]
+
+
+@pytest.mark.parametrize("size", [1_001, 2_001])
+def test_one_that_is_too_large_does_not_hold_back_the_others(made: list[Producer], size: int) -> None:
+    """Whether the broker refuses it, or librdkafka before; the error names topic, size and setting."""
+    with pytest.raises(
+        MessageTooLargeError, match=rf"1 messages of up to {size + 1} bytes .*\(t\).*max.message"
+    ):
+        publish(Publisher(CLUSTER), b"1", b"x" * size, b"2")
+    assert made[0].delivered == [b"1", b"2"]
+
+
+def test_a_smaller_one_in_its_place() -> None:
+    """The limit is halved until the broker takes the message."""
+    taken: list[bytes] = []
+
+    def take(_: bytes, value: bytes) -> None:
+        if len(value) > 100:
+            raise MessageTooLargeError("too large")
+        taken.append(value)
+
+    publish_smaller(take, lambda limit: (b"k", b"x" * min(900, limit or 900)))
+    assert taken == [b"x" * 56]
+    with pytest.raises(MessageTooLargeError):
+        publish_smaller(take, lambda limit: (b"k", b"x" * max(150, limit or 900)))

@@ -25,7 +25,7 @@ from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.packing.record_counts import as_counts, summed
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.spark import operator
-from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, OutputCells, _cells
+from groupreplay.streaming.spark.operator import _UNWRITTEN, OUTPUT_SCHEMA, Job, OutputCells, _cells
 from groupreplay.streaming.spark.query import (
     COUNTED_SCHEMA,
     PACKED_SCHEMA,
@@ -61,17 +61,19 @@ def test_expiries_in_groups_that_do_not_matter() -> None:
         context = replace(CONTEXT, retention_ms=MINUTE, policy=policy)
         _, events = replay([commit("t", 0, 5, at=1), no_offset("t", 0, at=2 * MINUTE)], context)
         rows += [_cells(event_row(event, context, None), topics) for event in events]
+    rows.append(_UNWRITTEN)
     (counted,) = small_session().createDataFrame(rows, OUTPUT_SCHEMA).agg(*counters(topics)).collect()
     expected = {
-        "events": len(rows) - 2,
+        "events": len(rows) - 3,
         "states": 2,
         "dead_letters": 0,
         "job": 0,
         "unmissed_expired": 1,
         "quarantined": 0,
+        "unwritten": 1,
     }
     assert counted.asDict() == expected
-    assert len(rows) > 4
+    assert len(rows) > 5
 
 
 @pytest.mark.spark

@@ -1,0 +1,66 @@
+"""The largest message that each output topic takes, as far as the brokers show it or have shown it by a refusal."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from confluent_kafka import KafkaException
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.output_topics import describe_topics
+
+log = logging.getLogger(__name__)
+
+#: Above every message that the job writes: a group's document has at most 256 KiB, a dead letter two excerpts of
+#: 64 KiB in base64, and names of groups add to both.
+LARGEST_BYTES: Final = 1 << 20
+#: Below this no message of the job fits.
+_LEAST_BYTES: Final = 256
+
+
+class MessageLimits:
+    """The limits by field of ``TopicNames``; topics without a known limit are left out.
+
+    Only logins with DescribeConfigs see ``max.message.bytes``. For others, and when a broker refuses what its settings
+    allow, the limit is halved with each refusal.
+    """
+
+    def __init__(self, cluster: Cluster, names: TopicNames) -> None:
+        self._cluster = cluster
+        self._names = names
+        self._own: int | None = None
+        self._used: dict[str, int] = {}
+
+    def read(self) -> dict[str, int]:
+        """The limits for a query that starts now; a cluster that does not answer leaves those of the last one."""
+        try:
+            topics = describe_topics(Connection(self._cluster), self._names)
+        except (GroupReplayError, KafkaException) as error:
+            log.debug("the limits of messages are not known now: %s", error)
+            return self._used
+        found = {one.kind: one.number("max.message.bytes") for one in topics}
+        self._used = {
+            kind: min(LARGEST_BYTES if size is None else size, self._own or LARGEST_BYTES)
+            for kind, size in found.items()
+            if size is not None or self._own is not None
+        }
+        return self._used
+
+    def tighten(self) -> str | None:
+        """Call it after a refusal: what has changed, for the terminal; None if the limits cannot get lower."""
+        before = self._used
+        if self.read() != before:
+            return f"the limits of messages have changed ({_shown(self._used)})"
+        smallest = min(before.values(), default=LARGEST_BYTES)
+        if smallest <= _LEAST_BYTES:
+            return None
+        self._own = max(_LEAST_BYTES, smallest // 2)
+        self.read()
+        return f"a broker refuses a message as too large: all are limited to {self._own} bytes from now on"
+
+
+def _shown(limits: dict[str, int]) -> str:
+    return ", ".join(f"{kind}: {size} bytes" for kind, size in sorted(limits.items())) or "none is known"

@@ -1,0 +1,102 @@
+"""What helps after a failure, from texts that Spark, Kafka's clients and the operating system have written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.job.faults import Remedy, explained, failure_text, headline, known_fault, remedy
+
+KAFKA = "org.apache.kafka.common.errors"
+
+
+class QueryError(Exception):
+    """What pyspark raises for a query: a text, the JVM's stack trace beside it, and the cause apart from both."""
+
+    def __init__(self, text: str, cause: Exception | None = None) -> None:
+        super().__init__("the query terminated with an exception")
+        self._stackTrace = f"org.apache.spark.SparkException: job aborted\n\tat x\nCaused by: {text}\n\tat y"
+        self._cause = cause
+
+
+@pytest.mark.parametrize(
+    ("text", "helps"),
+    [
+        ("org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device", Remedy.DISK),
+        ("java.io.IOException: Disk quota exceeded", Remedy.DISK),
+        ("java.io.FileNotFoundException: /cp/offsets/.7.tmp (Read-only file system)", Remedy.DISK),
+        ("java.io.FileNotFoundException: /cp/offsets/.7.tmp (Permission denied)", Remedy.DISK),
+        ("java.nio.file.AccessDeniedException: /cp/state", Remedy.DISK),
+        ("OSError: [Errno 28] No space left on device: '/tmp/x'", Remedy.DISK),
+        ("PermissionError: [Errno 13] Permission denied: '/cp'", Remedy.DISK),
+        ("org.rocksdb.RocksDBException: While fsync: Input/output error", Remedy.DISK),
+        (
+            f"[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error\nCaused by: {KAFKA}.TimeoutException: x\n"
+            "Caused by: java.io.IOException: No space left on device",
+            Remedy.DISK,
+        ),
+        (f"{KAFKA}.RecordTooLargeException: The request included a message larger than", Remedy.SMALLER),
+        (f"{KAFKA}.NotEnoughReplicasException: Messages are rejected since there are fewer", Remedy.REPLICAS),
+        (f"{KAFKA}.NotEnoughReplicasAfterAppendException: Messages are written to the log", Remedy.REPLICAS),
+        (f"{KAFKA}.TimeoutException: Expiring 5 record(s) for events-0:30000 ms has passed", Remedy.CLUSTER),
+        (f"{KAFKA}.TimeoutException: Topic events not present in metadata after 60000 ms.", Remedy.CLUSTER),
+        ("java.net.ConnectException: Connection refused", Remedy.CLUSTER),
+        (f"{KAFKA}.UnknownTopicOrPartitionException: This server does not host", Remedy.TOPIC),
+        ("java.lang.IllegalStateException: something else", Remedy.RETRY),
+        ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", Remedy.RETRY),
+    ],
+)
+def test_every_failure_has_a_remedy(text: str, helps: Remedy) -> None:
+    """The innermost cause decides, whatever Spark calls its consequence."""
+    assert remedy(text) is helps
+
+
+def test_the_causes_belong_to_the_text() -> None:
+    """PySpark reports a full disk as a state that cannot be written; the cause says why."""
+    inner = QueryError("java.io.IOException: No space left on device")
+    text = failure_text(QueryError("[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing", inner))
+    assert (remedy(text), headline(text)) == (Remedy.DISK, "java.io.IOException: No space left on device")
+
+
+def test_a_circle_of_causes_ends() -> None:
+    """The description of an error must not fail."""
+    error: Any = QueryError("a")
+    error._cause = error
+    assert headline(failure_text(error)) == "a"
+
+
+def test_a_state_in_use_is_not_damaged() -> None:
+    """A task that was cancelled holds the state a moment longer; Spark gives both faults one name."""
+    text = "[CANNOT_LOAD_STATE_STORE.UNRELEASED_THREAD_ERROR] RocksDB instance could not be acquired"
+    assert (remedy(text), known_fault(text)) == (Remedy.RETRY, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "where", "exit_code"),
+    [
+        (f"{KAFKA}.TopicAuthorizationException: no", "not authorised", None, ExitCode.AUTHORISATION),
+        (f"{KAFKA}.SaslAuthenticationException: no", "the broker refused", None, ExitCode.CONNECTION),
+        (f"{KAFKA}.InvalidTimestampException: no", "the clock of this machine", None, ExitCode.CONNECTION),
+        ("Some data may have been lost because", "a part of the log was deleted", None, ExitCode.DATA),
+        ("storage.SnapshotError: version 9", "another release", "/checkpoint", ExitCode.DATA),
+        ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", "is damaged", "/checkpoint", ExitCode.DATA),
+        ("whatever", "failed 3 times in a row", None, ExitCode.UNEXPECTED),
+    ],
+)
+def test_what_cannot_get_better_is_explained(
+    text: str, what: str, where: str | None, exit_code: ExitCode
+) -> None:
+    """The last failure becomes an error with a remedy and an exit code for scripts."""
+    error = explained(text, "/checkpoint")
+    assert what in error.what
+    assert error.where == where
+    assert error.fix
+    assert error.exit_code == exit_code
+
+
+def test_secrets_of_a_failure_are_not_shown() -> None:
+    """The JVM may quote a client's settings."""
+    text = failure_text(QueryError('bad: sasl.jaas.config = x required password="hunter2";'))
+    assert "hunter2" not in text

@@ -1,0 +1,77 @@
+"""The limits of messages, by what the brokers show and by what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.kafka import message_limits
+from groupreplay.streaming.kafka.message_limits import MessageLimits
+from groupreplay.streaming.kafka.output_topics import OutputTopic
+
+NAMES = TopicNames()
+
+
+def topic(kind: str, size: int | None) -> OutputTopic:
+    """A topic whose settings this login may see, or may not."""
+    settings = None if size is None else {"max.message.bytes": str(size)}
+    return OutputTopic(kind=kind, name=getattr(NAMES, kind), partitions=1, replicas=1, settings=settings)
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[OutputTopic]:
+    """The topics as the cluster shows them; empty: it does not answer."""
+    topics: list[OutputTopic] = []
+
+    def described(*_: object) -> Sequence[OutputTopic]:
+        if not topics:
+            raise GroupReplayError("cannot reach the cluster")
+        return topics
+
+    monkeypatch.setattr(message_limits, "describe_topics", described)
+    return topics
+
+
+def limits() -> MessageLimits:
+    """Those of one run."""
+    return MessageLimits(Cluster(bootstrap_servers="b:1"), NAMES)
+
+
+def test_what_the_brokers_show_counts(shown: list[OutputTopic]) -> None:
+    """Topics whose settings the login may not see have no limit; an outage changes nothing."""
+    made = limits()
+    assert made.read() == {}
+    shown[:] = [topic("events", 20_000), topic("states", None)]
+    assert made.read() == {"events": 20_000}
+    shown.clear()
+    assert made.read() == {"events": 20_000}
+
+
+def test_a_limit_that_was_lowered(shown: list[OutputTopic]) -> None:
+    """After a refusal the limits are read again."""
+    shown[:] = [topic("events", 20_000)]
+    made = limits()
+    made.read()
+    shown[:] = [topic("events", 10_000)]
+    assert made.tighten() == "the limits of messages have changed (events: 10000 bytes)"
+    assert made.read() == {"events": 10_000}
+
+
+@pytest.mark.parametrize(("size", "first"), [(None, 1 << 19), (20_000, 10_000)])
+def test_an_unknown_limit_is_halved(shown: list[OutputTopic], size: int | None, first: int) -> None:
+    """With each refusal, until nothing would fit any more: then there is nothing left to try."""
+    shown[:] = [topic("events", size), topic("job", None)]
+    made = limits()
+    made.read()
+    assert (
+        made.tighten()
+        == f"a broker refuses a message as too large: all are limited to {first} bytes from now on"
+    )
+    assert made.read() == {"events": first, "job": first}
+    tries = 0
+    while made.tighten() is not None:
+        tries += 1
+    assert (made.read(), tries < 15) == ({"events": 256, "job": 256}, True)
