@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Final, Literal, TextIO
 
@@ -85,7 +86,9 @@ def report_progress(line: str) -> None:
     if _is_json():
         root.handle(root.makeRecord(f"{_ROOT}.progress", logging.INFO, "", 0, line, (), None))
         return
-    click.echo(f"{_ROOT}: {line}", err=True)
+    # The disk of a log file may be full: the job goes on without the line.
+    with suppress(OSError):
+        click.echo(f"{_ROOT}: {line}", err=True)
 
 
 def _is_json() -> bool:

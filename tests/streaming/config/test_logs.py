@@ -78,6 +78,17 @@ def test_librdkafka_is_heard_at_debug_only() -> None:
     configure_logs()
 
 
+def test_progress_on_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that stderr goes to may be on the disk that is full: the job waits for space, and does not end."""
+
+    class FullDisk(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sys.stderr", FullDisk())
+    report_progress("5 groups")
+
+
 @pytest.mark.parametrize("level", ["ERROR", "DEBUG"])
 def test_progress_beside_the_log(capsys: pytest.CaptureFixture[str], level: str) -> None:
     """A line of progress is said at every level: as text, or as one more object of a JSON log."""

@@ -1,0 +1,153 @@
+"""The sink is away, not writable, without a topic, or refuses a message: the job waits or repairs, and goes on."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import ConfigResource
+
+from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.histories.builders import generation, member
+from support.job.jobs import (
+    RunningJob,
+    interleaved,
+    last_batch,
+    read_json,
+    read_topic,
+    running_job,
+    topic_names,
+    write_log,
+)
+from support.job.written_load import compare_with_replay, written_load
+from support.kafka.clients import make_topics, set_configs
+from support.kafka.three_brokers import three_brokers
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
+
+PARTITIONS = 3
+#: An hour; GROUPREPLAY_SINK_AWAY_SECONDS makes it shorter.
+SINK_AWAY_SECONDS = float(os.environ.get("GROUPREPLAY_SINK_AWAY_SECONDS", "3600"))
+TOPICS = topic_names("sink")
+
+
+@contextmanager
+def job_under_load(server: str, folder: Path, log_server: str | None = None) -> Iterator[RunningJob]:
+    """A job in whose log something happens all the time; the process stays the same."""
+    elsewhere = ["--bootstrap-server", log_server, "--sink-bootstrap-server", server] if log_server else []
+    with running_job(server, folder / "checkpoint", TOPICS, "--member-events", *elsewhere) as job:
+        job.wait_until(lambda: last_batch(job.checkpoint) >= 0)
+        pid = job.process.pid
+        with written_load(log_server or server, PARTITIONS) as lives:
+            job.wait_until(lambda: lives() > 5)
+            yield job
+            written = lives()
+            job.wait_until(lambda: lives() > written + 5)
+        assert (job.process.pid, job.process.exit_code) == (pid, None)
+
+
+@pytest.mark.timeout(SINK_AWAY_SECONDS + 900)
+def test_an_hour_without_the_sink(tmp_path: Path) -> None:
+    """The sink is another cluster than the log: everything of that hour is written when it is back."""
+    with (
+        EmbeddedBroker(offsets_partitions=PARTITIONS) as log,
+        EmbeddedBroker(offsets_partitions=1) as sink,
+    ):
+        with job_under_load(sink.bootstrap_servers, tmp_path, log.bootstrap_servers) as job:
+            job.wait_caught_up()
+            sink.stop()
+            time.sleep(SINK_AWAY_SECONDS)  # what is tested is an outage of this length
+            sink.start()
+            back = time.monotonic()
+            job.wait_caught_up()
+            print(f"caught up {time.monotonic() - back:.1f} s after the sink was back")  # noqa: T201
+        flags = ("--sink-bootstrap-server", sink.bootstrap_servers)
+        compare_with_replay(job, *flags, log_server=log.bootstrap_servers)
+
+
+@pytest.mark.timeout(900)
+def test_a_sink_that_takes_no_messages(tmp_path: Path) -> None:
+    """Too few replicas are in sync for an hour or a minute: the brokers answer everything but writes."""
+    with three_brokers(PARTITIONS) as cluster:
+        with job_under_load(cluster.bootstrap_servers, tmp_path) as job:
+            job.wait_caught_up()
+            minimum = {"min.insync.replicas": 3}
+            set_configs(
+                cluster.bootstrap_servers, ConfigResource.Type.TOPIC, [TOPICS.events, TOPICS.states], minimum
+            )
+            cluster.nodes[3].kill()
+            job.wait_until(
+                lambda: "the brokers accept no messages (min.insync.replicas)" in job.process.tail(10_000)
+            )
+            cluster.start(3)
+            job.wait_caught_up()
+        compare_with_replay(job)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", ["events", "states", "dead_letters", "job", "probes"])
+def test_an_output_topic_that_is_deleted(tmp_path: Path, kind: str) -> None:
+    """It is created again with its settings, and everything from then on is in it; documents are all written again."""
+    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+        server = broker.bootstrap_servers
+        with job_under_load(server, tmp_path) as job:
+            quiet = {"quiet": [generation(1, member("one", [0]), at=0)]}
+            write_log(server, interleaved(quiet, PARTITIONS, now_ms()), PARTITIONS)
+            job.wait_caught_up()
+            job.wait_until(lambda: "quiet" in job.documents())
+            admin = make_topics(server, {})
+            deleted_ms = now_ms()
+            admin.delete_topics([getattr(TOPICS, kind)])[getattr(TOPICS, kind)].result(30)
+            job.wait_until(lambda: f"are created again: {getattr(TOPICS, kind)}" in job.process.tail(10_000))
+            job.wait_caught_up()
+            job.wait_until(lambda: "quiet" in job.documents())
+            job.wait_until(lambda: job.status()["phase"] == "caught_up")
+        said = {event["data"]["group_id"] for event in job.events().values()}
+        assert any(str(name).startswith("written-") for name in said)
+        if kind != "probes":  # a replay needs the heartbeats that were deleted
+            compare_with_replay(job, since_ms=deleted_ms + 30_000 if kind == "events" else 0)
+
+
+def large_group(topics: int) -> dict[str, list[object]]:
+    """A group with members that have long names."""
+    members = [member(f"{number}-" + "x" * 200, [number]) for number in range(topics)]
+    return {"large": [generation(1, *members, at=0)]}
+
+
+def letters(server: str, topics: TopicNames) -> set[str]:
+    """The kinds of dead letters."""
+    return {str(letter["kind"]) for letter in read_json(server, topics.dead_letters)}
+
+
+@pytest.mark.timeout(900)
+def test_messages_that_the_sink_refuses_as_too_large(tmp_path: Path) -> None:
+    """They are shortened, also when the limit falls while the job runs; what cannot be shortened is a dead letter."""
+    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+        server = broker.bootstrap_servers
+        kinds = [TOPICS.events, TOPICS.states, TOPICS.dead_letters]
+        with job_under_load(server, tmp_path) as job:
+            set_configs(server, ConfigResource.Type.TOPIC, kinds, {"max.message.bytes": 20_000})
+            write_log(server, interleaved(large_group(150), PARTITIONS, now_ms()), PARTITIONS)
+            job.wait_until(lambda: job.documents().get("large", {}).get("truncated"))
+            assert job.documents()["large"]["member_count"] == 150
+            job.wait_caught_up()
+            set_configs(server, ConfigResource.Type.TOPIC, kinds, {"max.message.bytes": 2_500})
+            larger = {"larger": large_group(100)["large"]}
+            write_log(server, interleaved(larger, PARTITIONS, now_ms()), PARTITIONS)
+            job.wait_until(lambda: job.documents().get("larger", {}).get("truncated"))
+            job.wait_caught_up()
+            name = "n" * 3_000
+            write_log(server, interleaved({name: large_group(1)["large"]}, PARTITIONS, now_ms()), PARTITIONS)
+            job.wait_until(lambda: letters(server, TOPICS) == {"too_large"})
+            job.wait_caught_up()
+        sizes = [
+            len(one.key or b"") + len(one.value or b"") for kind in kinds for one in read_topic(server, kind)
+        ]
+        assert max(sizes) < 20_000
+        assert job.status()["counters"]["unwritten"] == 0

@@ -1,0 +1,85 @@
+"""A steady load of short-lived groups, and the comparison of a job's events with a replay of the log."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+
+from groupreplay.streaming.base.clock import now_ms
+from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
+from support.job.jobs import Json, RunningJob, comparable, interleaved, write_log
+from support.job.replays import replayed_topics
+from support.kafka.waiting import in_background
+
+PAUSE_SECONDS = 0.5
+_LATE_SECONDS = 30.0
+
+
+def short_life() -> Sequence[Raw]:
+    """A group of two generations that is deleted with its offsets."""
+    one, two = member("one", [0]), member("two", [1])
+    lived = [asked_for(at=0), generation(1, one, at=1), generation(2, one, two, at=5)]
+    lived += [commit("t", part, 7, at=10 + part) for part in range(2)]
+    ended = [no_offset("t", part, at=30) for part in range(2)]
+    return [*lived, emptied(3, at=20), *ended, gone(at=30)]
+
+
+@contextmanager
+def written_load(server: str, partitions: int) -> Iterator[Callable[[], int]]:
+    """Writes one life after the other into the log until the block ends; yields how many there were."""
+    lives = [0]
+
+    def write(done: threading.Event) -> None:
+        while not done.wait(PAUSE_SECONDS):
+            life = {f"written-{lives[0]}": short_life()}
+            write_log(server, interleaved(life, partitions, now_ms()), partitions)
+            lives[0] += 1
+
+    with in_background(write):
+        yield lambda: lives[0]
+
+
+def compare_with_replay(
+    job: RunningJob, *flags: object, log_server: str | None = None, since_ms: int = 0
+) -> int:
+    """Nothing is lost, wrong, or reported under two ids; returns the number of events.
+
+    ``flags`` are more flags of ``replay``, ``log_server`` has the log if the job's topics are elsewhere. Of events
+    before ``since_ms`` only those that are there are compared. A condition that was reported late is reported again,
+    which no replay does.
+    """
+    job.wait_caught_up()
+    found: tuple[dict[str, Json], dict[str, Json]] = ({}, {})
+
+    def same() -> bool:
+        nonlocal found
+        events = replayed_topics(log_server or job.server, job.topics.probes, "--member-events", *flags)
+        expected = {one["id"]: comparable(one) for one in events}
+        fired = {("firing", one["data"].get("condition_id")) for one in expected.values()}
+        said = {
+            name: one
+            for name, one in job.events().items()
+            if ".job." not in one["type"]
+            and (
+                name in expected or (one["data"].get("status"), one["data"].get("condition_id")) not in fired
+            )
+        }
+        wanted = {name: one for name, one in expected.items() if name in said or _time_ms(one) >= since_ms}
+        found = said, wanted
+        return said.keys() == wanted.keys()
+
+    deadline = time.monotonic() + _LATE_SECONDS
+    with suppress(AssertionError):  # what differs is shown below
+        while not same() and time.monotonic() < deadline:
+            time.sleep(1.0)
+    said, wanted = found
+    assert said == wanted
+    assert len(wanted) > 0
+    return len(wanted)
+
+
+def _time_ms(event: Json) -> int:
+    return round(1_000 * datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp())
