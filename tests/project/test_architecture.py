@@ -56,7 +56,6 @@ COVERED_BY = {
     "streaming/job/query_run.py": "tests/integration/run/test_run_live.py",
     "streaming/spark/checkpoint_identity.py": "tests/streaming/spark/test_checkpoint.py",
     "streaming/inspection/describe_columns.py": "tests/streaming/inspection/test_describe.py",
-    "streaming/job/run.py": "tests/integration/run/test_run_live.py",
     "streaming/simulate/topics.py": "tests/integration/commands/test_simulate_topic.py",
     "streaming/spark/operator.py": "tests/streaming/spark/test_query.py",
 }

@@ -11,9 +11,9 @@ import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, last_batch, running_job, topic_names
-from support.job.written_load import compare_with_replay, written_load
 from support.kafka.waiting import wait_until
 from support.tools.small_disks import filled, read_only, small_disk
+from support.tools.written_load import compare_with_replay, written_load
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -8,8 +8,8 @@ import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, last_batch, running_job, topic_names
-from support.job.written_load import compare_with_replay, written_load
 from support.kafka.waiting import wait_until
+from support.tools.written_load import compare_with_replay, written_load
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 

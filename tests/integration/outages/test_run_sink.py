@@ -25,9 +25,9 @@ from support.job.jobs import (
     topic_names,
     write_log,
 )
-from support.job.written_load import compare_with_replay, written_load
 from support.kafka.clients import make_topics, set_configs
 from support.kafka.three_brokers import three_brokers
+from support.tools.written_load import compare_with_replay, written_load
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
