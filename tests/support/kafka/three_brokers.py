@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.waiting import wait_until
 
@@ -30,9 +31,15 @@ _SETTINGS: Mapping[str, object] = {
 
 
 class ThreeBrokers:
-    """The brokers by node id; all have the same settings."""
+    """The brokers by node id; all have the same settings.
 
-    def __init__(self, overrides: Mapping[str, object], offsets_partitions: int) -> None:
+    With ``single`` each partition of the offsets topic has one replica, on node ``partition % 3 + 1``: the loss of a
+    node leaves its partitions without a leader, and the others as they are. A start then waits for no coordinator.
+    """
+
+    def __init__(
+        self, overrides: Mapping[str, object], offsets_partitions: int, *, single: bool = False
+    ) -> None:
         ports = dict(zip(NODES, zip(*[iter(free_ports(6))] * 2, strict=True), strict=True))
         voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in ports.items())
         self.nodes = {
@@ -47,6 +54,7 @@ class ThreeBrokers:
                     **overrides,
                 },
                 ready_seconds=120,
+                wait_for_coordinator=not single,
             )
             for node, (port, controller) in ports.items()
         }
@@ -60,6 +68,17 @@ class ThreeBrokers:
         """Starts these (none named: all) at once: none is ready before two of three are there."""
         with ThreadPoolExecutor(len(NODES)) as pool:
             list(pool.map(lambda node: self.nodes[node].start(), nodes or NODES))
+
+    def make_offsets_topic(self, partitions: int) -> None:
+        """As a broker makes it, but with one replica of each partition, node by node."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        wait_until(lambda: len(admin.list_topics(timeout=20).brokers) == len(NODES), 60)
+        topic = NewTopic(
+            OFFSETS_TOPIC,
+            replica_assignment=[[NODES[number % len(NODES)]] for number in range(partitions)],
+            config={"cleanup.policy": "compact", "compression.type": "producer"},
+        )
+        admin.create_topics([topic])[OFFSETS_TOPIC].result(30)
 
     def leader(self, topic: str, partition: int) -> int | None:
         """The node that leads a partition; None for a leaderless one."""
@@ -86,15 +105,18 @@ class ThreeBrokers:
 
 
 @contextmanager
-def three_brokers(offsets_partitions: int = 3, **overrides: object) -> Iterator[ThreeBrokers]:
+def three_brokers(
+    offsets_partitions: int = 3, *, single: bool = False, **overrides: object
+) -> Iterator[ThreeBrokers]:
     """The cluster, ready; ended with all its data afterwards. Settings have underscores in place of dots."""
-    cluster = ThreeBrokers(
-        {name.replace("_", "."): value for name, value in overrides.items()}, offsets_partitions
-    )
+    settings = {name.replace("_", "."): value for name, value in overrides.items()}
+    cluster = ThreeBrokers(settings, offsets_partitions, single=single)
     with ExitStack() as stack:
         for broker in cluster.nodes.values():
             stack.callback(broker.close)
         cluster.start()
+        if single:
+            cluster.make_offsets_topic(offsets_partitions)
         yield cluster
 
 
