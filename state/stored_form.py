@@ -72,13 +72,10 @@ class StoredForm(Generic[_Stored]):
             **({} if unchecked is None else {unchecked: self._read_least}),
             version: self._read_checked,
         }
+        #: All versions that are read; the last is the present one.
+        self.versions: Final = tuple(self._readers)
         self._decoder: Final = msgspec.msgpack.Decoder(kind)
         self._encoder: Final = msgspec.msgpack.Encoder()
-
-    @property
-    def versions(self) -> tuple[int, ...]:
-        """All versions that are read; the last is the present one."""
-        return tuple(self._readers)
 
     def write(self, state: _Stored) -> bytes:
         """The state in the present version."""
@@ -92,7 +89,7 @@ class StoredForm(Generic[_Stored]):
         """
         read = self._readers.get(blob[0]) if blob else None
         if read is None:
-            found, known = blob[0] if blob else "nothing", " and ".join(map(str, self._readers))
+            found, known = blob[0] if blob else "nothing", " and ".join(map(str, self.versions))
             raise SnapshotError(f"{self.what} version {found}, this release reads versions {known}")
         try:
             return read(memoryview(blob)[1:])

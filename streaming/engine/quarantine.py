@@ -71,7 +71,6 @@ class Quarantined(msgspec.Struct, array_like=True):
 FORM: Final = StoredForm[Quarantined](
     "quarantine note", version=0xF0, reader=1, kind=Quarantined, older={}, unchecked=0xFF
 )
-_FIRST_BYTES: Final = frozenset(bytes((version,)) for version in FORM.versions)
 
 
 def read(blob: bytes | None) -> Quarantined | None:
@@ -80,7 +79,7 @@ def read(blob: bytes | None) -> Quarantined | None:
     Raises:
         SnapshotError: a later release wrote it, or it is damaged.
     """
-    return FORM.read(blob) if blob is not None and blob[:1] in _FIRST_BYTES else None
+    return FORM.read(blob) if blob and blob[0] in FORM.versions else None
 
 
 def write(note: Quarantined) -> bytes:

@@ -201,9 +201,11 @@ def test_the_note_of_a_later_release_is_refused() -> None:
 
 @pytest.mark.usefixtures("defect")
 def test_a_note_without_a_checksum_is_read() -> None:
-    """Those of earlier releases begin with another byte; it is written back with a checksum."""
+    """It begins with another byte, and is written back with a checksum. Spark gives a bytearray."""
     blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
     assert blob is not None
     assert blob[:1] == b"\xf0"
     later = packed(LATER)[b"g:g"]
-    assert call(b"g:g", b"\xff" + blob[5:], later) == call(b"g:g", blob, later)
+    assert call(b"g:g", bytearray(b"\xff" + blob[5:]), later) == call(b"g:g", bytearray(blob), later)
+    healthy = Group("g", CONTEXT).snapshot()
+    assert call(b"g:g", bytearray(healthy), []) == call(b"g:g", healthy, [])

@@ -75,6 +75,7 @@ class ThreeBrokers:
         wait_until(lambda: len(admin.list_topics(timeout=20).brokers) == len(NODES), 60)
         topic = NewTopic(
             OFFSETS_TOPIC,
+            num_partitions=partitions,
             replica_assignment=[[NODES[number % len(NODES)]] for number in range(partitions)],
             config={"cleanup.policy": "compact", "compression.type": "producer"},
         )
