@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -81,6 +82,19 @@ class ThreeBrokers:
         )
         admin.create_topics([topic])[OFFSETS_TOPIC].result(30)
 
+    def controller(self) -> int | None:
+        """The node whose controller is active, as the first broker that answers knows it; None during an election.
+
+        Clients are told of another one: the node that takes their requests to the controller.
+        """
+        for broker in self.nodes.values():
+            try:
+                found = quorum_leader(broker.port)
+            except OSError:
+                continue
+            return found if found in NODES else None
+        return None
+
     def leader(self, topic: str, partition: int) -> int | None:
         """The node that leads a partition; None for a leaderless one."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
@@ -128,3 +142,19 @@ def free_ports(count: int) -> list[int]:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         return [one.getsockname()[1] for one in sockets]
+
+
+def quorum_leader(port: int) -> int:
+    """Who leads the metadata of the cluster: a request DescribeQuorum, version 0, for which no client has a method."""
+    topic = b"__cluster_metadata"
+    partitions = b"\x02" + struct.pack(">i", 0) + b"\x00"
+    body = b"\x02" + bytes((len(topic) + 1,)) + topic + partitions + b"\x00\x00"
+    request = struct.pack(">hhih", 55, 0, 1, -1) + b"\x00" + body
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        with connection.makefile("rb") as stream:
+            answer = stream.read(struct.unpack(">i", stream.read(4))[0])
+    # Behind the correlation id and tags: error, one topic with its name, one partition with its index and error.
+    at = 4 + 1 + 2 + 1 + 1 + len(topic) + 1 + 4 + 2
+    leader: int = struct.unpack_from(">i", answer, at)[0]
+    return leader
