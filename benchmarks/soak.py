@@ -1,10 +1,11 @@
 """The job under a steady load for a long time: its memory, batches, checkpoint and lag.
 
-    python benchmarks/soak.py [--minutes 30] [--rate 5000] [--groups 2000] [--trigger 10]
+    python benchmarks/soak.py [--minutes 30] [--rate 5000] [--groups 2000] [--trigger 10] [--bounce-minutes 10]
 
 Starts a broker, writes commits and generations of that many groups into the log at that rate, and prints a line a
 minute and the slope of each figure. Memory is the resident memory of all processes of the job; the slopes leave out
-the first third, in which caches and heaps fill. It prints figures and no verdict.
+the first third, in which caches and heaps fill. With ``--bounce-minutes`` the broker is restarted that often. After the
+load the events are compared with a replay of the log; the exit code is 1 if any is lost or wrong.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from page import flag_parser
 from processes import FULL_SPEED
 
@@ -32,16 +33,21 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from groupreplay.codecs import GroupMetadataKey, encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import generation, member
 from support.histories.raw_records import commit
-from support.job.jobs import RunningJob, read_json, running_job, topic_names
+from support.job.jobs import RunningJob, last_batch, read_json, running_job, topic_names
+from support.kafka.waiting import in_background
+from support.ordeals.comparison import replayed, said_of_groups
 
 PARTITIONS = 8
 TOPIC_PARTITIONS = 3
 #: After this many records one group gets a new generation.
 GENERATION_EVERY = 500
 STEP_SECONDS = 0.1
+#: A restart of the broker under load.
+JOIN_SECONDS = 300.0
 MIB = 1 << 20
 
 
@@ -127,9 +133,47 @@ class Load:
         self.written += 1
 
 
+@contextmanager
+def bounced(broker: EmbeddedBroker, minutes: float) -> Iterator[None]:
+    """The broker restarts this often, until the block ends; a restart that has begun is finished."""
+    bounces = [0]
+
+    def run(done: threading.Event) -> None:
+        while not done.wait(60 * minutes):
+            broker.restart()
+            bounces[0] += 1
+
+    with in_background(run, JOIN_SECONDS):
+        yield
+    print(f"{bounces[0]} restarts of the broker")
+
+
+def compare(job: RunningJob) -> int:
+    """Prints how many events of a replay the job has not written, and how many it wrote otherwise; their sum."""
+    job.wait_caught_up()
+    expected, said = replayed(job), {}
+
+    def complete() -> bool:
+        said.clear(), said.update(said_of_groups(job, expected))
+        return said.keys() >= expected.keys()
+
+    with suppress(AssertionError):  # what is missing is counted
+        job.wait_until(complete)
+    lost = expected.keys() - said.keys()
+    wrong = [name for name, event in said.items() if name not in lost and event != expected.get(name)]
+    print(f"{len(expected):,} events in a replay: {len(lost)} lost, {len(wrong)} wrong")
+    for name in [*sorted(lost), *wrong][:5]:
+        print(name, expected.get(name), said.get(name), sep="\n  ")
+    return len(lost) + len(wrong)
+
+
 def sample(job: RunningJob, begin: float) -> Sample | None:
-    """The job now; None before its first batch."""
-    known = [one for one in read_json(job.server, job.topics.job)[-50:] if one.get("batch")]
+    """The job now; None before its first batch, and while no broker answers."""
+    try:
+        documents = read_json(job.server, job.topics.job)
+    except (KafkaException, AssertionError, GroupReplayError):
+        return None
+    known = [one for one in documents[-50:] if one.get("batch")]
     if not known:
         return None
     memory = {"driver": 0, "java": 0, "python": 0}
@@ -172,8 +216,8 @@ def show(one: Sample) -> None:
     print(" ".join(f"{getattr(one, column.name):>16,.1f}" for column in fields(Sample)), flush=True)
 
 
-def soak(asked: argparse.Namespace) -> list[Sample]:
-    """Runs the job under load, and prints a line a minute."""
+def soak(asked: argparse.Namespace) -> tuple[list[Sample], int]:
+    """Runs the job under load, and prints a line a minute; also the number of lost and wrong events."""
     samples: list[Sample] = []
     print(" ".join(f"{column.name:>16}" for column in fields(Sample)))
     with (
@@ -182,21 +226,30 @@ def soak(asked: argparse.Namespace) -> list[Sample]:
     ):
         flags = ("--trigger", str(asked.trigger))
         job_at = (broker.bootstrap_servers, Path(folder) / "job", topic_names("soak"))
-        with (
-            running_job(*job_at, *flags) as job,
-            Load(broker.bootstrap_servers, asked.rate, asked.groups) as load,
-        ):
-            begin = time.monotonic()
-            shown = 0.0
-            while (passed := time.monotonic() - begin) < 60 * asked.minutes:
-                time.sleep(5)
-                assert job.process.exit_code is None, job.process.tail(40)
-                if (one := sample(job, begin)) is not None:
-                    samples.append(one)
-                    if passed - shown >= 60:
-                        show(one)
-                        shown = passed
-            print(f"{load.written:,} records, {load.written / (time.monotonic() - begin):,.0f} a second")
+        with running_job(*job_at, *flags) as job:
+            # What happened before the first start would not be said.
+            job.wait_until(lambda: last_batch(job.checkpoint) >= 0)
+            with (
+                Load(broker.bootstrap_servers, asked.rate, asked.groups) as load,
+                bounced(broker, asked.bounce_minutes) if asked.bounce_minutes else nullcontext(),
+            ):
+                begin = time.monotonic()
+                samples += watch(job, begin, asked.minutes)
+                print(f"{load.written:,} records, {load.written / (time.monotonic() - begin):,.0f} a second")
+            return samples, compare(job)
+
+
+def watch(job: RunningJob, begin: float, minutes: float) -> list[Sample]:
+    """A sample every five seconds, a line a minute."""
+    samples, shown = [], 0.0
+    while (passed := time.monotonic() - begin) < 60 * minutes:
+        time.sleep(5)
+        assert job.process.exit_code is None, job.process.tail(40)
+        if (one := sample(job, begin)) is not None:
+            samples.append(one)
+            if passed - shown >= 60:
+                show(one)
+                shown = passed
     return samples
 
 
@@ -207,8 +260,9 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=5_000, help="records a second")
     parser.add_argument("--groups", type=int, default=2_000)
     parser.add_argument("--trigger", type=float, default=10.0)
+    parser.add_argument("--bounce-minutes", type=float, default=0.0, help="between restarts of the broker")
     asked = parser.parse_args()
-    samples = soak(asked)
+    samples, faults = soak(asked)
     settled = [one for one in samples if one.minutes >= asked.minutes / 3]
     if len(settled) < 2:
         sys.exit("too few batches have ended for a slope: use more --minutes, or an idle machine")
@@ -216,6 +270,7 @@ def main() -> None:
         if column.name != "events":
             middle = statistics.median(float(getattr(one, column.name)) for one in settled)
             print(f"{column.name}: median {middle:,.1f}, {slope(settled, column.name):+.1f} % an hour")
+    sys.exit(1 if faults else 0)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """The form of everything that is stored: its first bytes, and how long a text in it may be.
 
-The first bytes are the version of the form, and which release may read it.
+The first bytes are the version of the form, a checksum of all that follows, and which release may read it.
+
+The checksum stands for what the body cannot show: most bytes of a state can be changed into others that make sense, and
+a state that was misread would stay wrong until the group ends.
 
 A positional array does not show that it has more fields than its reader knows: msgpack's readers ignore them, and would
-write the state back without them. So the second byte is the least *reader* that may read the state, a number that a
-release raises whenever it adds something that must not get lost.
+write the state back without them. So the last of these bytes is the least *reader* that may read the state, a number
+that a release raises whenever it adds something that must not get lost.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Final, Generic, TypeVar
+from zlib import crc32
 
 import msgspec
 
 #: Characters of a text that is longer in the log: metadata of an offset, names in the history of a slot.
 MOST_CHARACTERS: Final = 256
 _DIGEST_BYTES: Final = 8
+_CHECKSUM_BYTES: Final = 4
 
 _Stored = TypeVar("_Stored")
 #: Damaged bytes: besides msgspec's own errors, text that is not UTF-8, and nesting deeper than Python's stack.
@@ -40,10 +45,12 @@ class SnapshotError(ValueError):
 
 
 class StoredForm(Generic[_Stored]):
-    """How one kind of state is stored: two bytes and a msgpack body.
+    """How one kind of state is stored: a byte, a checksum, a byte, and a msgpack body.
 
     ``reader`` is the number of this release as a reader: it is written as the least reader, and states that demand a
-    higher one are refused. ``older`` are the versions without that second byte, with the readers of their bodies.
+    higher one are refused. ``older`` are versions that have neither of the two, with the readers of their bodies;
+    ``unchecked`` is a version that has the least reader and no checksum. ``version`` differs from each of them in two
+    bits: a state with one flipped bit would not be checked otherwise.
     """
 
     def __init__(
@@ -54,18 +61,25 @@ class StoredForm(Generic[_Stored]):
         reader: int,
         kind: type[_Stored],
         older: Mapping[int, Callable[[memoryview], _Stored]],
+        unchecked: int | None = None,
     ) -> None:
         self.what: Final = what
         self.version: Final = version
         self.reader: Final = reader
         self.kind: Final = kind
-        self._older: Final = older
+        self._readers: Final[Mapping[int, Callable[[memoryview], _Stored]]] = {
+            **older,
+            **({} if unchecked is None else {unchecked: self._read_least}),
+            version: self._read_checked,
+        }
+        #: All versions that are read; the last is the present one.
+        self.versions: Final = tuple(self._readers)
         self._decoder: Final = msgspec.msgpack.Decoder(kind)
         self._encoder: Final = msgspec.msgpack.Encoder()
 
     def write(self, state: _Stored) -> bytes:
         """The state in the present version."""
-        return bytes((self.version, self.reader)) + self._encoder.encode(state)
+        return sealed(self.version, self.reader, self._encoder.encode(state))
 
     def read(self, blob: bytes) -> _Stored:
         """The inverse of ``write``, for older versions, too.
@@ -73,21 +87,36 @@ class StoredForm(Generic[_Stored]):
         Raises:
             SnapshotError: a later release wrote it, or the bytes are damaged.
         """
-        version, body = blob[0] if blob else None, memoryview(blob)[1:]
+        read = self._readers.get(blob[0]) if blob else None
+        if read is None:
+            found, known = blob[0] if blob else "nothing", " and ".join(map(str, self.versions))
+            raise SnapshotError(f"{self.what} version {found}, this release reads versions {known}")
         try:
-            if version is not None and version in self._older:
-                return self._older[version](body)
-            if version == self.version and body:
-                least, body = body[0], body[1:]
-                if least <= self.reader:
-                    return self._decoder.decode(body)
-                raise SnapshotError(
-                    f"{self.what} version {version} for readers from {least} on, this release is reader {self.reader}"
-                )
+            return read(memoryview(blob)[1:])
         except SnapshotError:
             raise
         except _DAMAGE as error:
-            raise SnapshotError(f"{self.what} of version {version} is damaged: {error}") from error
-        found = "nothing" if version is None else version
-        known = " and ".join(map(str, (*self._older, self.version)))
-        raise SnapshotError(f"{self.what} version {found}, this release reads versions {known}")
+            raise SnapshotError(f"{self.what} of version {blob[0]} is damaged: {error}") from error
+
+    def _read_checked(self, rest: memoryview) -> _Stored:
+        checked = rest[_CHECKSUM_BYTES:]
+        if crc32(checked) != int.from_bytes(rest[:_CHECKSUM_BYTES], "big"):
+            raise ValueError("its bytes do not have its checksum")
+        return self._read_least(checked)
+
+    def _read_least(self, rest: memoryview) -> _Stored:
+        if not rest:
+            raise ValueError("it ends after its version")
+        least = rest[0]
+        if least > self.reader:
+            raise SnapshotError(
+                f"{self.what} for readers from {least} on, this release is reader {self.reader}"
+            )
+        return self._decoder.decode(rest[1:])
+
+
+def sealed(version: int, least_reader: int, body: bytes) -> bytes:
+    """A stored state: the bytes before its body, and the body."""
+    least = bytes((least_reader,))
+    checksum = crc32(body, crc32(least))
+    return b"".join((bytes((version,)), checksum.to_bytes(_CHECKSUM_BYTES, "big"), least, body))

@@ -145,7 +145,7 @@ def _by(now_ms: int, since_ms: int | None) -> int | None:
 #: A field that is added to any struct of the state raises ``reader``, unless an earlier release may lose it.
 FORM: Final = StoredForm[JobState](
     "job state",
-    version=3,
+    version=4,
     reader=1,
     kind=JobState,
     older={
@@ -153,6 +153,7 @@ FORM: Final = StoredForm[JobState](
         # The same fields, without the byte for the reader.
         2: msgspec.msgpack.Decoder(JobState).decode,
     },
+    unchecked=3,
 )
 
 

@@ -16,7 +16,7 @@ from groupreplay.state.stored_form import SnapshotError, StoredForm
 #: A field that is added to any struct of the snapshot raises ``reader``, unless an earlier release may lose it.
 FORM: Final = StoredForm[GroupSnapshot](
     "snapshot",
-    version=3,
+    version=4,
     reader=1,
     kind=GroupSnapshot,
     older={
@@ -24,6 +24,7 @@ FORM: Final = StoredForm[GroupSnapshot](
         # The same fields, without the byte for the reader.
         2: msgspec.msgpack.Decoder(GroupSnapshot).decode,
     },
+    unchecked=3,
 )
 
 

@@ -30,6 +30,7 @@ from groupreplay.streaming.spark.checkpoint_identity import (
     decode_identity,
     refuse_damage,
     refused,
+    unreadable_identity,
 )
 from groupreplay.streaming.spark.session import PLAIN_FILES, jvm_runs_already
 from groupreplay.streaming.spark.source import offsets_in
@@ -154,7 +155,12 @@ class Checkpoint:
         """
         if not self._exists(IDENTITY_FILE):
             return None
-        return decode_identity(self._text(IDENTITY_FILE), f"{self.location}/{IDENTITY_FILE}")
+        where = f"{self.location}/{IDENTITY_FILE}"
+        try:
+            text = self._readable(IDENTITY_FILE)
+        except ValueError as error:
+            raise unreadable_identity(where, error) from None
+        return decode_identity(text, where)
 
     def synced(self) -> SyncRecord | None:
         """What is known about the topics of documents; None if nothing is, or the file cannot be read."""

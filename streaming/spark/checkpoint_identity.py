@@ -60,13 +60,18 @@ def decode_identity(text: str | bytes, where: str) -> Identity:
         if head.format <= FORMAT:
             return msgspec.json.decode(text, type=Identity)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise _damaged(where, f"the checkpoint's identity cannot be read: {error}") from None
+        raise unreadable_identity(where, error) from None
     raise GroupReplayError(
         f"the checkpoint has format {head.format}, this release reads format {FORMAT}",
         where=where,
         fix=f"run the release that made it ({safe_text(head.version, 40) or 'a later one'}), or {_NEW_CHECKPOINT}",
         exit_code=ExitCode.DATA,
     )
+
+
+def unreadable_identity(where: str, why: Exception) -> GroupReplayError:
+    """The error for an identity whose text cannot be had, or means nothing."""
+    return _damaged(where, f"the checkpoint's identity cannot be read: {why}")
 
 
 def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> None:

@@ -43,6 +43,11 @@ def connection_options(cluster: Cluster) -> dict[str, str]:
 def read_options(plan: TopicPlan) -> dict[str, str]:
     """How a topic is read: by assignment, because a driver that subscribes joins a group and appears in the events."""
     return {
+        # A partition without a leader is an error after this time; by default it would be one after three minutes. Of
+        # several tries only the first is sure to end: each further one has a new consumer group, and waits for ever if
+        # the coordinator of that group is away.
+        "kafka.default.api.timeout.ms": "30000",
+        "fetchOffset.numRetries": "1",
         **connection_options(plan.cluster),
         "assign": json.dumps({plan.topic: list(range(plan.partitions))}),
         "startingOffsets": "earliest",

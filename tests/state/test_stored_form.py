@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
-from groupreplay.state.stored_form import SnapshotError, StoredForm, bounded_text
+from groupreplay.state.stored_form import SnapshotError, StoredForm, bounded_text, sealed
 
 
 class Number(msgspec.Struct, array_like=True):
@@ -26,47 +30,60 @@ def old_number(body: memoryview) -> Number:
     return Number(msgspec.msgpack.decode(body, type=int))
 
 
-FORM = StoredForm[Number]("number", version=2, reader=3, kind=Number, older={1: old_number})
+FORM = StoredForm[Number]("number", version=4, reader=3, kind=Number, older={1: old_number}, unchecked=2)
+NUMBERS = some.builds(Number, some.integers(0, 2**63), some.text())
+
+
+def body(*fields: object) -> bytes:
+    """The body of a state with these fields."""
+    return msgspec.msgpack.encode(fields)
 
 
 def test_what_was_written_is_read() -> None:
-    """Behind a byte for the version and one for the least reader."""
+    """Behind a byte for the version, four for the checksum and one for the least reader."""
     blob = FORM.write(Number(7, "x"))
-    assert (blob[:2], FORM.read(blob)) == (b"\x02\x03", Number(7, "x"))
+    rest = b"\x03\x92\x07\xa1x"
+    assert blob == b"\x04" + crc32(rest).to_bytes(4, "big") + rest
+    assert FORM.read(blob) == Number(7, "x")
 
 
 def test_older_forms_are_read() -> None:
-    """An older version by its own reader, and a state that demands less than this reader."""
+    """A version by its own reader, the version without a checksum, and a state that demands less than this reader."""
     assert FORM.read(b"\x01\x07") == Number(7)
-    assert FORM.read(b"\x02\x01" + msgspec.msgpack.encode([7])) == Number(7)
+    assert FORM.read(b"\x02\x03" + body(7)) == Number(7)
+    assert FORM.read(sealed(4, 1, body(7))) == Number(7)
+    assert FORM.versions == (1, 2, 4)
 
 
 def test_a_later_release_is_refused() -> None:
     """A state with a field more is refused if it demands a later reader: it is not written back without the field."""
-    later = StoredForm[LaterNumber]("number", version=2, reader=4, kind=LaterNumber, older={})
-    with pytest.raises(
-        SnapshotError, match="number version 2 for readers from 4 on, this release is reader 3"
-    ):
-        FORM.read(later.write(LaterNumber(7, "x", 9)))
+    later = StoredForm[LaterNumber]("number", version=4, reader=4, kind=LaterNumber, older={})
+    for blob in (later.write(LaterNumber(7, "x", 9)), b"\x02\x04" + body(7, "x", 9)):
+        with pytest.raises(SnapshotError, match="number for readers from 4 on, this release is reader 3"):
+            FORM.read(blob)
 
 
 def test_a_field_that_may_be_lost() -> None:
     """A later release that does not raise its number can be gone back from; the field is dropped."""
-    later = StoredForm[LaterNumber]("number", version=2, reader=3, kind=LaterNumber, older={})
+    later = StoredForm[LaterNumber]("number", version=4, reader=3, kind=LaterNumber, older={})
     assert FORM.read(later.write(LaterNumber(7, "x", 9))) == Number(7, "x")
 
 
 @pytest.mark.parametrize(
     ("blob", "what"),
     [
-        (b"", "number version nothing, this release reads versions 1 and 2"),
-        (b"\x09abc", "number version 9, this release reads versions 1 and 2"),
-        (b"\x02", "number version 2, this release reads versions 1 and 2"),
-        (b"\x02\x03", "number of version 2 is damaged"),
+        (b"", "number version nothing, this release reads versions 1 and 2 and 4"),
+        (b"\x09abc", "number version 9, this release reads versions 1 and 2 and 4"),
+        (b"\x04", "number of version 4 is damaged"),
+        (b"\x04\x00\x00\x00\x00", "number of version 4 is damaged: it ends after its version"),
+        (b"\x04\x00\x00\x00\x00\x03\x92\x07\xa1x", "damaged: its bytes do not have its checksum"),
+        (sealed(4, 3, b""), "number of version 4 is damaged"),
+        (sealed(4, 3, b"\x92\x01"), "number of version 4 is damaged"),
+        (sealed(4, 3, b"\x92\x01\xa1\xff"), "number of version 4 is damaged"),
+        (sealed(4, 3, b"\x91" * 5_000), "number of version 4 is damaged"),
+        (sealed(4, 3, b"\x92\x01\xa1a\x00"), "number of version 4 is damaged"),
+        (b"\x02", "number of version 2 is damaged"),
         (b"\x02\x03\x92\x01", "number of version 2 is damaged"),
-        (b"\x02\x03\x92\x01\xa1\xff", "number of version 2 is damaged"),
-        (b"\x02\x03" + b"\x91" * 5_000, "number of version 2 is damaged"),
-        (b"\x02\x03\x92\x01\xa1a\x00", "number of version 2 is damaged"),
         (b"\x01\xa1a", "number of version 1 is damaged"),
     ],
 )
@@ -74,6 +91,35 @@ def test_damaged_bytes(blob: bytes, what: str) -> None:
     """Missing bytes, other types, invalid UTF-8, deep nesting and bytes behind the end are one error."""
     with pytest.raises(SnapshotError, match=what):
         FORM.read(blob)
+
+
+@given(NUMBERS)
+def test_any_flipped_bit_is_refused(state: Number) -> None:
+    """Wherever it is: in the version, in the checksum, in the least reader or in the body."""
+    blob = FORM.write(state)
+    for place in range(8 * len(blob)):
+        with pytest.raises(SnapshotError):
+            FORM.read(flipped(blob, place))
+
+
+@given(NUMBERS, some.data())
+def test_damage_of_many_bits_is_refused(state: Number, data: some.DataObject) -> None:
+    """Two or three flipped bits, and bytes that are missing at the end."""
+    blob = FORM.write(state)
+    places = some.lists(some.integers(8, 8 * len(blob) - 1), min_size=2, max_size=3, unique=True)
+    damaged = blob
+    for place in data.draw(places):
+        damaged = flipped(damaged, place)
+    for wrong in (damaged, blob[: data.draw(some.integers(0, len(blob) - 1))]):
+        with pytest.raises(SnapshotError):
+            FORM.read(wrong)
+
+
+def flipped(blob: bytes, place: int) -> bytes:
+    """The bytes with one bit flipped."""
+    changed = bytearray(blob)
+    changed[place // 8] ^= 1 << place % 8
+    return bytes(changed)
 
 
 @pytest.mark.parametrize("text", ["", "x", "x" * 256, "\U0001f600" * 256, "\ud800" * 256])

@@ -2,12 +2,16 @@
 
 One real checkpoint, made by a run of the job; each test damages a copy. A job that lost its state and went on in
 silence would tell the groups' creation again as soon as they commit: that is what is looked for.
+
+Flipped bits, of which there are many, are not tried with a job each: the files are read as the job and Spark read them.
 """
 
 from __future__ import annotations
 
+import random
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +19,19 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
+from groupreplay.state import SnapshotError
+from groupreplay.state.job import bad_records, job_state
+from groupreplay.state.snapshot import storage
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.spark.checkpoint import Checkpoint
 from support.job.jobs import PATIENCE_SECONDS, has_caught_up, last_batch, read_events, topic_names
 from support.job.own_process import keep_session, run_until
 from support.job.replays import named
+from support.job.spark_sessions import small_session
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.waiting import wait_until
 
@@ -189,3 +199,102 @@ def test_a_damaged_checkpoint(stored: Stored, tmp_path: Path, what: str) -> None
         assert str(copy) in str(caught.value)
         assert "checkpoint" in str(caught.value.fix)
     assert stored.creations() == before
+
+
+#: Files of the state below ``state/0``, whose bits are flipped: the job finds out by itself, or Spark does.
+STATE_FILES = ("0/*.changelog", "0/[0-9]*.zip", "0/SSTs/*", "0/_metadata/schema", "_metadata/metadata")
+#: All others; besides our checks and Spark's they have Hadoop's checksums.
+OTHER_FILES = ("metadata", "offsets/*", "commits/*", "groupreplay.json", "groupreplay-topics.json")
+FLIPS_OF_A_FILE = 12
+
+
+def flip_a_bit(file: Path, chance: random.Random) -> None:
+    """Any of them."""
+    content = bytearray(file.read_bytes())
+    place = chance.randrange(8 * len(content))
+    content[place // 8] ^= 1 << place % 8
+    file.write_bytes(content)
+
+
+def stored_state(checkpoint: Path) -> dict[bytes, tuple[bytes, int]]:
+    """State and timer of each key, as Spark reads them for the next batch.
+
+    Raises:
+        SnapshotError: a state is refused, as the job would.
+    """
+    frame = small_session().read.format("statestore").option("path", str(checkpoint)).load()
+    found = {}
+    for row in frame.collect():
+        key, blob = bytes(row.key.key), bytes(row.value.groupState.state)
+        form = bad_records.FORM if key.startswith(BAD_RECORDS_TAG) else job_state.FORM
+        (storage.FORM if key.startswith(GROUP_TAG) else form).read(blob)
+        found[key] = blob, int(row.value.timeoutTimestamp)
+    return found
+
+
+def stored_progress(checkpoint: Path) -> tuple[object, ...]:
+    """Everything else that a start reads, by our own code and by Spark's."""
+    spark = small_session()
+    place = Checkpoint(spark, str(checkpoint))
+    known = place.known()
+    assert known is not None
+    place.claim(known)
+    jvm, session = spark.sparkContext._jvm, spark._jsparkSession
+    assert jvm is not None
+    streaming = jvm.org.apache.spark.sql.execution.streaming
+    latest = streaming.OffsetSeqLog(session, str(checkpoint / "offsets")).getLatest().get()._2().toString()
+    done = streaming.CommitLog(session, str(checkpoint / "commits")).getLatest().get()._1()
+    hadoop = session.sessionState().newHadoopConf()
+    query = streaming.StreamMetadata.read(jvm.org.apache.hadoop.fs.Path(str(checkpoint / "metadata")), hadoop)
+    return known, place.read_to(), place.synced(), latest, done, query.get().id()
+
+
+def outcome(read: Callable[[Path], object], checkpoint: Path, expected: object) -> str:
+    """What becomes of a damaged checkpoint; a misread one fails the test."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        found = read(checkpoint)
+    except (GroupReplayError, Py4JError, PySparkException, SnapshotError):
+        return "refused"
+    assert found == expected
+    return "read right"
+
+
+@pytest.mark.parametrize("checksums", [True, False], ids=["with Hadoop's checksums", "without them"])
+@pytest.mark.parametrize("pattern", STATE_FILES)
+def test_flipped_bits_in_the_state(stored: Stored, tmp_path: Path, pattern: str, *, checksums: bool) -> None:
+    """Any bit of any file of the state: it is refused or read right, also if Hadoop's checksums are gone."""
+    flip_and_read(stored, tmp_path, f"state/0/{pattern}", stored_state, checksums=checksums)
+
+
+@pytest.mark.parametrize("pattern", OTHER_FILES)
+def test_flipped_bits_in_other_files(stored: Stored, tmp_path: Path, pattern: str) -> None:
+    """Any bit of the files that say how far was read, and by whom; and of their checksums."""
+    flip_and_read(stored, tmp_path, pattern, stored_progress, checksums=True)
+
+
+def flip_and_read(
+    stored: Stored, folder: Path, pattern: str, read: Callable[[Path], object], *, checksums: bool
+) -> None:
+    """Flips one bit of one file at a time, and reads."""
+    seed = random.randrange(1_000_000)
+    chance, copy, outcomes = random.Random(seed), folder / "checkpoint", Counter[str]()
+    expected = read(stored.folder)
+    names = [file.relative_to(stored.folder) for file in stored.folder.glob(pattern)]
+    assert names
+    for number in range(FLIPS_OF_A_FILE):
+        shutil.copytree(stored.folder, copy)
+        if pattern.startswith("state") and "changelog" in pattern:
+            changes(copy)
+        file = copy / chance.choice(names)
+        if not checksums:
+            without_checksum(file)
+        elif number % 3 == 2:
+            file = file.with_name(f".{file.name}.crc")
+        print(f"seed {seed}, {file.relative_to(copy)}")  # noqa: T201
+        flip_a_bit(file, chance)
+        outcomes[outcome(read, copy, expected)] += 1
+        shutil.rmtree(copy)
+    print(f"{pattern}: {dict(outcomes)}")  # noqa: T201

@@ -125,16 +125,17 @@ def test_records_without_any_time_are_said_once() -> None:
     assert said(records.apply([*undated, *dated])) == [(RecordMalformed, 0, 0)]
 
 
-def test_version_1_is_read() -> None:
-    """It has the same fields behind the version alone."""
+def test_older_versions_are_read() -> None:
+    """They have the same fields: behind the version alone, and without a checksum."""
     records = BadRecords(3, CONTEXT)
     records.apply([bad(0)])
     blob = records.snapshot()
-    assert blob[:2] == b"\x03\x01"
-    assert BadRecords.from_snapshot(3, CONTEXT, b"\x01" + blob[2:]).snapshot() == blob
+    assert (blob[:1], blob[5:6]) == (b"\x04", b"\x01")
+    for before in (b"\x01", b"\x03\x01"):
+        assert BadRecords.from_snapshot(3, CONTEXT, before + blob[6:]).snapshot() == blob
 
 
-@pytest.mark.parametrize("blob", [b"\x01\xff", b"\x03\x01\xff", b"\x03\x02\x90"])
+@pytest.mark.parametrize("blob", [b"\x01\xff", b"\x03\x01\xff", b"\x03\x02\x90", b"\x04abcd"])
 def test_a_damaged_snapshot_is_refused(blob: bytes) -> None:
     """It is no reason to quarantine the key: the job ends with 5."""
     with pytest.raises(SnapshotError):

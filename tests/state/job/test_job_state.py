@@ -39,10 +39,17 @@ def test_what_was_written_is_read() -> None:
 
 def test_version_2_is_read() -> None:
     """It has the same fields behind the version alone."""
-    assert read(b"\x02" + write(STATE)[2:]) == STATE
+    assert read(b"\x02" + write(STATE)[6:]) == STATE
 
 
-@pytest.mark.parametrize("blob", [b"\x01\xa1x", b"\x02\xff", b"\x03\x01\xff", b"\x03\x02\x90", b"\x09"])
+def test_version_3_is_read() -> None:
+    """It has the least reader, and no checksum."""
+    assert read(b"\x03\x01" + write(STATE)[6:]) == STATE
+
+
+@pytest.mark.parametrize(
+    "blob", [b"\x01\xa1x", b"\x02\xff", b"\x03\x01\xff", b"\x03\x02\x90", b"\x04abcd", b"\x09"]
+)
 def test_another_state_is_refused(blob: bytes) -> None:
     """Damaged bytes and those of a later release."""
     with pytest.raises(SnapshotError, match="job state"):

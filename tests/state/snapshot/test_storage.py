@@ -20,7 +20,7 @@ from groupreplay.state.snapshot.offsets import OffsetsSnapshot
 from groupreplay.state.snapshot.slot_history import SlotHistory
 from groupreplay.state.snapshot.storage import read, write
 from groupreplay.state.snapshot.version_1 import TextKeyCondition, active_conditions
-from groupreplay.state.stored_form import SnapshotError
+from groupreplay.state.stored_form import SnapshotError, sealed
 
 MEMBER = Member("m", "i", "c", "/h", 1, 2, ("range",), ("t",), {"t": "0"})
 FORMER = Member("n", None, "c", "/h", 1, 2, (), None, None)
@@ -54,6 +54,8 @@ SNAPSHOT = GroupSnapshot(
     ),
     document_digest=b"digest",
 )
+
+BODY = write(SNAPSHOT)[6:]
 
 #: The same as the releases with version 1 wrote it: the parts in one flat array.
 VERSION_1 = (
@@ -99,7 +101,12 @@ def test_text_keys_of_version_1(key: str, dedup_key: str, expected: tuple[object
 
 def test_version_2_is_read() -> None:
     """It has the same fields behind the version alone."""
-    assert read(b"\x02" + write(SNAPSHOT)[2:]) == SNAPSHOT
+    assert read(b"\x02" + BODY) == SNAPSHOT
+
+
+def test_version_3_is_read() -> None:
+    """It has the least reader, and no checksum."""
+    assert read(b"\x03\x01" + BODY) == SNAPSHOT
 
 
 def test_a_short_array_of_version_1_is_read() -> None:
@@ -109,7 +116,15 @@ def test_a_short_array_of_version_1_is_read() -> None:
 
 @pytest.mark.parametrize(
     "blob",
-    [b"", b"\x63abc", b"\x01\xff\xff", b"\x02\xff\xff", b"\x03\x01\xff", version_1("e", "?")],
+    [
+        b"",
+        b"\x63abc",
+        b"\x01\xff\xff",
+        b"\x02\xff\xff",
+        b"\x03\x01\xff",
+        sealed(4, 1, b"\xff"),
+        version_1("e", "?"),
+    ],
 )
 def test_a_foreign_snapshot_is_refused(blob: bytes) -> None:
     """Another version or damaged bytes are an error that names the version."""
@@ -125,8 +140,12 @@ def test_a_damaged_table_of_offsets() -> None:
 
 
 def test_no_version_is_read_as_another() -> None:
-    """A wrong version byte is found out: the first field is text in version 1, an array in 2, and a number in 3."""
-    body, old = write(SNAPSHOT)[2:], version_1(*VERSION_1)[1:]
-    for blob in (b"\x01" + body, b"\x02" + old, b"\x03" + body, b"\x03" + old, b"\x02\x01" + body):
+    """A wrong version byte is found out: the first field is text in version 1, an array in 2, and a number in 3.
+
+    Version 4 has a checksum.
+    """
+    old, sums = version_1(*VERSION_1)[1:], write(SNAPSHOT)[1:]
+    three = (b"\x01" + BODY, b"\x02" + old, b"\x03" + BODY, b"\x03" + old, b"\x02\x01" + BODY)
+    for blob in (*three, b"\x01" + sums, b"\x02" + sums, b"\x03" + sums, b"\x04" + BODY, b"\x04\x01" + BODY):
         with pytest.raises(SnapshotError, match=r"damaged|for readers from"):
             read(blob)

@@ -6,7 +6,9 @@ from base64 import b64decode
 
 import pytest
 
-from support.job.stored_states import bodies_of, events, load, replay_half
+from groupreplay.state import SnapshotError
+from groupreplay.streaming.engine.advance import advance
+from support.job.stored_states import CONTEXT, bodies_of, events, load, replay_half
 
 STORED = load()
 CASES = [(commit, name) for commit, states in STORED["states"].items() for name in states]
@@ -31,3 +33,16 @@ def test_the_histories_have_events() -> None:
         _, forgotten = replay_half(history["key"], None, history["after"])
         assert events(before), name
         assert bodies_of(after) != bodies_of(forgotten), name
+
+
+@pytest.mark.parametrize("name", STORED["histories"])
+def test_a_flipped_bit_ends_the_call(name: str) -> None:
+    """Nothing is emitted and nothing is quarantined, wherever the bit is: the state is refused."""
+    history = STORED["histories"][name]
+    blob, _ = replay_half(history["key"], None, history["before"])
+    assert blob is not None
+    for place in range(8 * len(blob)):
+        damaged = bytearray(blob)
+        damaged[place // 8] ^= 1 << place % 8
+        with pytest.raises(SnapshotError):
+            advance(history["key"].encode(), bytes(damaged), [], now_ms=0, recorded_ms=None, context=CONTEXT)

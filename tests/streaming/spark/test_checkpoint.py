@@ -118,6 +118,16 @@ def test_a_damaged_identity_is_refused(folder: Path) -> None:
         opened(folder).claim(WANTED)
 
 
+def test_an_identity_with_a_flipped_bit_is_refused(folder: Path) -> None:
+    """Another digit is good JSON: Hadoop's checksum beside the file tells, and the error names the file."""
+    opened(folder).claim(WANTED)
+    file = folder / "groupreplay.json"
+    file.write_bytes(file.read_bytes().replace(b'"partitions":3', b'"partitions":2'))
+    with pytest.raises(GroupReplayError, match="identity cannot be read: Checksum error") as caught:
+        opened(folder).claim(WANTED)
+    assert (caught.value.exit_code, caught.value.where) == (ExitCode.DATA, f"file:{file}")
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [

@@ -23,6 +23,17 @@ def test_a_topic_is_read_by_assignment_and_as_committed() -> None:
     assert not {"subscribe", "subscribePattern", "kafka.group.id"} & options.keys()
 
 
+def test_a_partition_without_a_leader_is_an_error_soon() -> None:
+    """After one try of half a minute; whoever sets another timeout in the client's properties gets that."""
+    cluster = Cluster(bootstrap_servers="b:9092", properties={"default.api.timeout.ms": "90000"})
+    names = ("kafka.default.api.timeout.ms", "fetchOffset.numRetries")
+    found = [
+        [read_options(TopicPlan(cluster=one, topic="t", partitions=3))[name] for name in names]
+        for one in (Cluster(bootstrap_servers="b:9092"), cluster)
+    ]
+    assert found == [["30000", "1"], ["90000", "1"]]
+
+
 def test_the_first_batch_does_not_take_a_month_of_probes() -> None:
     """They are read with a limit, as the log is, whose limit a flag gives."""
     spark = MagicMock()

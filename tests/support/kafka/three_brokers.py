@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.waiting import wait_until
 
@@ -30,9 +32,15 @@ _SETTINGS: Mapping[str, object] = {
 
 
 class ThreeBrokers:
-    """The brokers by node id; all have the same settings."""
+    """The brokers by node id; all have the same settings.
 
-    def __init__(self, overrides: Mapping[str, object], offsets_partitions: int) -> None:
+    With ``single`` each partition of the offsets topic has one replica, on node ``partition % 3 + 1``: the loss of a
+    node leaves its partitions without a leader, and the others as they are. A start then waits for no coordinator.
+    """
+
+    def __init__(
+        self, overrides: Mapping[str, object], offsets_partitions: int, *, single: bool = False
+    ) -> None:
         ports = dict(zip(NODES, zip(*[iter(free_ports(6))] * 2, strict=True), strict=True))
         voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in ports.items())
         self.nodes = {
@@ -47,6 +55,7 @@ class ThreeBrokers:
                     **overrides,
                 },
                 ready_seconds=120,
+                wait_for_coordinator=not single,
             )
             for node, (port, controller) in ports.items()
         }
@@ -60,6 +69,31 @@ class ThreeBrokers:
         """Starts these (none named: all) at once: none is ready before two of three are there."""
         with ThreadPoolExecutor(len(NODES)) as pool:
             list(pool.map(lambda node: self.nodes[node].start(), nodes or NODES))
+
+    def make_offsets_topic(self, partitions: int) -> None:
+        """As a broker makes it, but with one replica of each partition, node by node."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        wait_until(lambda: len(admin.list_topics(timeout=20).brokers) == len(NODES), 60)
+        topic = NewTopic(
+            OFFSETS_TOPIC,
+            num_partitions=partitions,
+            replica_assignment=[[NODES[number % len(NODES)]] for number in range(partitions)],
+            config={"cleanup.policy": "compact", "compression.type": "producer"},
+        )
+        admin.create_topics([topic])[OFFSETS_TOPIC].result(30)
+
+    def controller(self) -> int | None:
+        """The node whose controller is active, as the first broker that answers knows it; None during an election.
+
+        Clients are told of another one: the node that takes their requests to the controller.
+        """
+        for broker in self.nodes.values():
+            try:
+                found = quorum_leader(broker.port)
+            except OSError:
+                continue
+            return found if found in NODES else None
+        return None
 
     def leader(self, topic: str, partition: int) -> int | None:
         """The node that leads a partition; None for a leaderless one."""
@@ -86,15 +120,18 @@ class ThreeBrokers:
 
 
 @contextmanager
-def three_brokers(offsets_partitions: int = 3, **overrides: object) -> Iterator[ThreeBrokers]:
+def three_brokers(
+    offsets_partitions: int = 3, *, single: bool = False, **overrides: object
+) -> Iterator[ThreeBrokers]:
     """The cluster, ready; ended with all its data afterwards. Settings have underscores in place of dots."""
-    cluster = ThreeBrokers(
-        {name.replace("_", "."): value for name, value in overrides.items()}, offsets_partitions
-    )
+    settings = {name.replace("_", "."): value for name, value in overrides.items()}
+    cluster = ThreeBrokers(settings, offsets_partitions, single=single)
     with ExitStack() as stack:
         for broker in cluster.nodes.values():
             stack.callback(broker.close)
         cluster.start()
+        if single:
+            cluster.make_offsets_topic(offsets_partitions)
         yield cluster
 
 
@@ -105,3 +142,19 @@ def free_ports(count: int) -> list[int]:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         return [one.getsockname()[1] for one in sockets]
+
+
+def quorum_leader(port: int) -> int:
+    """Who leads the metadata of the cluster: a request DescribeQuorum, version 0, for which no client has a method."""
+    topic = b"__cluster_metadata"
+    partitions = b"\x02" + struct.pack(">i", 0) + b"\x00"
+    body = b"\x02" + bytes((len(topic) + 1,)) + topic + partitions + b"\x00\x00"
+    request = struct.pack(">hhih", 55, 0, 1, -1) + b"\x00" + body
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        with connection.makefile("rb") as stream:
+            answer = stream.read(struct.unpack(">i", stream.read(4))[0])
+    # Behind the correlation id and tags: error, one topic with its name, one partition with its index and error.
+    at = 4 + 1 + 2 + 1 + 1 + len(topic) + 1 + 4 + 2
+    leader: int = struct.unpack_from(">i", answer, at)[0]
+    return leader

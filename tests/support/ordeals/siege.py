@@ -1,0 +1,64 @@
+"""A job among churning groups on a cluster of three brokers; its events are compared when all is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import TopicPartition
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.base.clock import now_ms
+from support.job.jobs import RunningJob, last_batch, running_job, topic_names
+from support.kafka.clients import make_topics
+from support.kafka.three_brokers import NODES, ThreeBrokers, three_brokers
+from support.kafka.waiting import wait_until
+from support.ordeals.churn import ORDERS, PARTITIONS, churning
+from support.ordeals.comparison import compare
+
+HEALING_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Siege:
+    """The job and the cluster that it watches and writes to."""
+
+    job: RunningJob
+    cluster: ThreeBrokers
+
+    def heal(self) -> None:
+        """Waits until every node has all records of the topics of the job and of the groups."""
+        topics = {OFFSETS_TOPIC: PARTITIONS, self.job.topics.probes: 1, self.job.topics.job: 1}
+        for topic, partitions in topics.items():
+            for number in range(partitions):
+                place = TopicPartition(topic, number)
+                wait_until(lambda place=place: self.cluster.in_sync(place) == [*NODES], HEALING_SECONDS)
+
+    def goes_on(self) -> None:
+        """The same process catches up; how soon is printed."""
+        since_ms = now_ms()
+        self.job.wait_caught_up()
+        print(f"caught up {now_ms() - since_ms} ms after the cluster was whole")  # noqa: T201
+
+
+@contextmanager
+def besieged_cluster(
+    folder: Path, seed: int, *, single: bool = False, same_process: bool = True
+) -> Iterator[Siege]:
+    """The events of the job are compared with a replay when the block ends and all is quiet again.
+
+    The output topics have three replicas, of which two must be in sync.
+    """
+    print(f"seed {seed}")  # noqa: T201
+    with three_brokers(PARTITIONS, single=single, min_insync_replicas=2) as cluster:
+        server = cluster.bootstrap_servers
+        make_topics(server, {ORDERS: 4})
+        with running_job(server, folder / "checkpoint", topic_names("cluster"), "--member-events") as job:
+            job.wait_until(lambda: last_batch(job.checkpoint) >= 0)
+            process = job.process
+            with churning(server, seed):
+                yield Siege(job, cluster)
+            compare(job)
+            assert not same_process or (job.process, process.exit_code) == (process, None)
