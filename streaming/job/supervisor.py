@@ -98,8 +98,8 @@ class Supervisor:
 
     ``begin`` starts the query on the ``checkpoint``; ``renew``: whether the query must end between two batches and
     start again, because settings have changed; ``reachable``: whether both clusters answer; ``lost`` returns the error
-    when the log is no longer the one that was read, ``replaced`` when another run has taken over; ``quieten`` silences
-    the JVM before a batch is cancelled; ``show`` prints a line.
+    when the log is no longer the one that was read, ``cut`` the same if it is known already, ``replaced`` when another
+    run has taken over; ``quieten`` silences the JVM before a batch is cancelled; ``show`` prints a line.
     """
 
     begin: Callable[[], Any]
@@ -109,6 +109,7 @@ class Supervisor:
     stop: StopRequest
     reachable: Callable[[], bool]
     lost: Callable[[], GroupReplayError | None]
+    cut: Callable[[], GroupReplayError | None]
     replaced: Callable[[], GroupReplayError | None]
     quieten: Callable[[], None]
     show: Callable[[str], None]
@@ -139,10 +140,10 @@ class Supervisor:
             if self.stop.wait(_POLL_SECONDS):
                 self._end(query)
                 return True
-            replaced = self.replaced()
-            if replaced is not None:
+            ended = self.replaced() or self.cut()
+            if ended is not None:
                 self._end(query)
-                raise replaced
+                raise ended
             if self.renew():
                 self.show("the settings have changed, continuing with the new ones")
                 self._pause_query(query)
