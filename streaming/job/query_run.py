@@ -27,11 +27,13 @@ from groupreplay.streaming.job.document_sync import DocumentSync, DocumentSyncTh
 from groupreplay.streaming.job.faults import Remedy
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
+from groupreplay.streaming.job.log_watch import LogWatch, LogWatchThread
 from groupreplay.streaming.job.outage import Outage
 from groupreplay.streaming.job.query_settings import QuerySettings
 from groupreplay.streaming.job.supervisor import Supervisor
 from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.log_check import last_records
 from groupreplay.streaming.kafka.message_limits import MessageLimits
 from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import Publisher
@@ -103,6 +105,8 @@ class QueryRun:
             settings=settings, identity=identity, rules=parts.rules, clock=parts.clock, report=self._report
         )
         self._limits = MessageLimits(settings.sink_cluster, settings.topics)
+        self._log_watch = self._new_log_watch()
+        self._log_watch_thread = LogWatchThread(self._log_watch)
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
         self._documents = DocumentSyncThread(self._document_sync)
         self._prober = self._prober_process() if settings.probe else None
@@ -121,6 +125,7 @@ class QueryRun:
         self._documents.sync.prepare()
         self._publish_gap()
         self._heartbeat.start()
+        self._log_watch_thread.start()
         self._documents.start()
         if self._prober is not None:
             self._prober.start()
@@ -134,6 +139,7 @@ class QueryRun:
                 outage=self._parts.outage,
                 repair=self._repair,
                 lost=self._lost_log,
+                cut=self._log_watch.found,
                 replaced=self._parts.owner.replaced,
                 quieten=lambda: quiet(self._parts.spark),
                 show=report_progress,
@@ -145,6 +151,7 @@ class QueryRun:
             self._documents.close()
             self._report.stopped = True
             self._heartbeat.close()
+            self._log_watch_thread.close()
 
     def _own_claim(self) -> OwnerClaim:
         own = self._report.identity
@@ -161,11 +168,9 @@ class QueryRun:
         self._publish(self._settings.topics.job, claim_row(claim))
 
     def _lost_log(self) -> LogLostError | None:
-        """The part of the log that was deleted before it was read; None also while no broker answers."""
-        identity = self._identity
+        """The part of the log that is gone; None also while no broker answers."""
         try:
-            source = Connection(self._settings.source)
-            return lost_log(self._checkpoint.read_to(), identity.era, identity.partitions, source)
+            return self._compare_log()
         except GroupReplayError as error:
             log.warning("cannot check whether the log is complete: %s", error)
             return None
@@ -176,6 +181,22 @@ class QueryRun:
         if created:
             return f"output topics were deleted, and are created again: {', '.join(created)}"
         return self._limits.tighten() if helps is Remedy.SMALLER else None
+
+    def _compare_log(self) -> LogLostError | None:
+        # A connection of its own, because two threads ask.
+        source, place = Connection(self._settings.source), self._checkpoint
+        marks = self._log_watch.marks()
+        return lost_log(place.read_to(), self._identity, source, planned=place.planned_to(), marks=marks)
+
+    def _new_log_watch(self) -> LogWatch:
+        source = Connection(self._settings.source)
+        return LogWatch(
+            era=self._identity.era,
+            lost=self._compare_log,
+            last_records=lambda ends: last_records(source, self._parts.log.topic, ends),
+            load=self._checkpoint.log_marks,
+            store=self._checkpoint.note_log_marks,
+        )
 
     def _publish_gap(self) -> None:
         """Writes why the state is built anew; once more when the job was killed before its first batch."""
@@ -236,7 +257,7 @@ class QueryRun:
         return HeartbeatWriter(
             report=self._report,
             topics=self._settings.topics,
-            ends=lambda: source.end_offsets(log_plan.topic, log_plan.partitions),
+            ends=lambda: self._log_watch.note(source.log_ends(log_plan.topic, log_plan.partitions)),
             high_watermarks=lambda: source.high_watermarks(log_plan.topic, log_plan.partitions),
             progress=self._progress,
             publish=publish,

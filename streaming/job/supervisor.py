@@ -48,8 +48,8 @@ class Supervisor:
     ``begin`` starts the query on the ``checkpoint``; ``renew``: whether the query must end between two batches and
     start again, because settings have changed; ``outage`` waits until clusters and disk work; ``repair`` does what can
     be done about a failure, and returns what it did; ``lost`` returns the error when the log is no longer the one that
-    was read, ``replaced`` when another run has taken over; ``quieten`` silences the JVM before a batch is cancelled;
-    ``show`` prints a line.
+    was read, ``cut`` the same if it is known already, ``replaced`` when another run has taken over; ``quieten``
+    silences the JVM before a batch is cancelled; ``show`` prints a line.
     """
 
     begin: Callable[[], Any]
@@ -60,6 +60,7 @@ class Supervisor:
     outage: Outage
     repair: Callable[[Remedy], str | None]
     lost: Callable[[], GroupReplayError | None]
+    cut: Callable[[], GroupReplayError | None]
     replaced: Callable[[], GroupReplayError | None]
     quieten: Callable[[], None]
     show: Callable[[str], None]
@@ -110,10 +111,10 @@ class Supervisor:
             elif time.monotonic() >= next_look:
                 self._look_around()
                 next_look = time.monotonic() + _STUCK_SECONDS
-            replaced = self.replaced()
-            if replaced is not None:
+            ended = self.replaced() or self.cut()
+            if ended is not None:
                 self._end(query)
-                raise replaced
+                raise ended
             if self.renew():
                 self.show("the settings have changed, continuing with the new ones")
                 self._pause_query(query)

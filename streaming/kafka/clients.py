@@ -22,11 +22,18 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    ClusterMetadata,
+    ConfigResource,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+)
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.log_marks import EpochEnd
 
 log = logging.getLogger(__name__)
 
@@ -152,8 +159,11 @@ class Connection:
         """Open a new client for the next request: librdkafka caches the partition leaders that it once found."""
         self._admin = None
 
-    def consumer(self, isolation_level: str = "read_committed") -> Consumer:
-        """A consumer for ``assign`` only; librdkafka requires a group id, which is never sent to a broker."""
+    def consumer(self, isolation_level: str = "read_committed", fetch_bytes: int = 1024 * 1024) -> Consumer:
+        """A consumer for ``assign`` only; librdkafka requires a group id, which is never sent to a broker.
+
+        ``fetch_bytes`` is requested of each partition at once.
+        """
         return self._open(
             Consumer,
             {
@@ -164,6 +174,7 @@ class Connection:
                 "isolation.level": isolation_level,
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 100,
+                "fetch.message.max.bytes": fetch_bytes,
                 # Bounds the memory of the queue; twice the largest batch that a broker accepts by default.
                 "queued.max.messages.kbytes": 32 * 1024,
             },
@@ -286,6 +297,16 @@ class Connection:
         """The current end offset of each partition (with read_committed: the last stable offset)."""
         return self._offsets(topic, partitions, OffsetSpec.latest())
 
+    def log_ends(self, topic: str, partitions: int) -> dict[int, EpochEnd]:
+        """The same with the epoch of the leader that answered."""
+        found = self._offset_answers(topic, partitions, OffsetSpec.latest())
+        return {
+            number: EpochEnd(
+                one.offset, None if one.leader_epoch is None or one.leader_epoch < 0 else one.leader_epoch
+            )
+            for number, one in found.items()
+        }
+
     def high_watermarks(self, topic: str, partitions: int) -> dict[int, int]:
         """The current end offset of each partition, behind the records of open transactions."""
         return self._offsets(topic, partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
@@ -331,9 +352,19 @@ class Connection:
         which: OffsetSpec,
         level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[int, int]:
+        found = self._offset_answers(topic, partitions, which, level)
+        return {number: one.offset for number, one in found.items()}
+
+    def _offset_answers(
+        self,
+        topic: str,
+        partitions: int,
+        which: OffsetSpec,
+        level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> dict[int, ListOffsetsResultInfo]:
         try:
             answers = self._list_offsets([(topic, number) for number in range(partitions)], which, level)
-            return {at.partition: answer.result(ANSWER_SECONDS).offset for at, answer in answers.items()}
+            return {at.partition: answer.result(ANSWER_SECONDS) for at, answer in answers.items()}
         except KafkaException as error:
             explained = self.explain(error, topic)
             self.forget_admin()

@@ -15,12 +15,13 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnwritableError
+from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.sinks.document_topics import SyncRecord
 from groupreplay.streaming.spark.checkpoint_files import SparkFiles, has_run
 from groupreplay.streaming.spark.checkpoint_identity import (
@@ -40,9 +41,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_Record = TypeVar("_Record")
+
 LOCK_FILE: Final = "groupreplay.lock"
 #: Not part of the identity, because it changes.
 SYNC_FILE: Final = "groupreplay-topics.json"
+#: What was seen of the log; changes with each batch.
+MARKS_FILE: Final = "groupreplay-log.json"
 _LOCK_SECONDS: Final = 10.0
 #: About what one small batch writes: on a disk with less space the next one would fail, too.
 _TRIED_BYTES: Final = 64 * 1024
@@ -164,17 +169,19 @@ class Checkpoint:
 
     def synced(self) -> SyncRecord | None:
         """What is known about the topics of documents; None if nothing is, or the file cannot be read."""
-        if not self._exists(SYNC_FILE):
-            return None
-        try:
-            return msgspec.json.decode(self._readable(SYNC_FILE), type=SyncRecord)
-        except ValueError as error:
-            log.warning("%s/%s cannot be read and is written again: %s", self.location, SYNC_FILE, error)
-            return None
+        return self._record(SYNC_FILE, SyncRecord)
 
     def note_synced(self, record: SyncRecord) -> None:
         """Writes what is known about the topics of documents. A torn file is as good as none."""
         self._write_text(SYNC_FILE, msgspec.json.encode(record))
+
+    def log_marks(self) -> LogMarks | None:
+        """What was seen of the log; None if nothing was, or the file cannot be read."""
+        return self._record(MARKS_FILE, LogMarks)
+
+    def note_log_marks(self, marks: LogMarks) -> None:
+        """Writes what was seen of the log. A torn file is as good as none."""
+        self._write_text(MARKS_FILE, msgspec.json.encode(marks))
 
     def started(self) -> bool:
         """Whether a query has run on it."""
@@ -204,10 +211,26 @@ class Checkpoint:
 
     def read_to(self) -> dict[int, int]:
         """The next offset of each partition of the log after the last finished batch; nothing before the first."""
-        finished = self._numbers("commits")
-        if not finished or not self._exists(f"offsets/{finished[-1]}"):
+        return self._offsets_of(self._numbers("commits"))
+
+    def planned_to(self) -> dict[int, int]:
+        """The same after the last batch that was begun: Spark reads exactly that part of the log again."""
+        return self._offsets_of(self._numbers("offsets"))
+
+    def _offsets_of(self, batches: list[int]) -> dict[int, int]:
+        if not batches or not self._exists(f"offsets/{batches[-1]}"):
             return {}
-        return offsets_in(self._text(f"offsets/{finished[-1]}").splitlines())
+        return offsets_in(self._text(f"offsets/{batches[-1]}").splitlines())
+
+    def _record(self, name: str, kind: type[_Record]) -> _Record | None:
+        """The content of a file that is written often and may be missing or torn."""
+        if not self._exists(name):
+            return None
+        try:
+            return msgspec.json.decode(self._readable(name), type=kind)
+        except ValueError as error:
+            log.warning("%s/%s cannot be read and is written again: %s", self.location, name, error)
+            return None
 
     def _anew(self) -> int:
         number = 0

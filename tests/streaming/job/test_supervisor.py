@@ -65,6 +65,7 @@ class Stage:
         repair: Callable[[Remedy], str | None] = lambda _: None,
         renew: Callable[[], bool] = lambda: False,
         lost: Callable[[], GroupReplayError | None] = lambda: None,
+        cut: Callable[[], GroupReplayError | None] = lambda: None,
         replaced: Callable[[], GroupReplayError | None] = lambda: None,
         report: JobReport | None = None,
     ) -> None:
@@ -85,6 +86,7 @@ class Stage:
             ),
             repair=repair,
             lost=lost,
+            cut=cut,
             replaced=replaced,
             quieten=lambda: self.lines.append("quiet"),
             show=self.lines.append,
@@ -245,6 +247,15 @@ def test_a_log_that_is_lost_ends_it_at_once() -> None:
     with pytest.raises(GroupReplayError, match="gone"):
         stage.supervisor.run()
     assert len(stage.begun) == 1
+
+
+def test_a_log_that_was_cut_ends_a_query_that_runs() -> None:
+    """It may never fail: the log has grown again, and every offset is there."""
+    query = Puppet()
+    stage = Stage(query, Puppet(), cut=lambda: GroupReplayError("cut"))
+    with pytest.raises(GroupReplayError, match="cut"):
+        stage.supervisor.run()
+    assert (len(stage.begun), query.stopped) == (1, True)
 
 
 @pytest.mark.parametrize("busy", [False, True])

@@ -14,6 +14,7 @@ import pytest
 from groupreplay import __version__
 from groupreplay.state.events.job_events import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.sinks.document_topics import DocumentTopics, SyncRecord
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
 from groupreplay.streaming.spark.checkpoint import Checkpoint
@@ -180,9 +181,9 @@ def test_the_state_is_begun_anew_inside(folder: Path) -> None:
 
 
 def test_how_far_the_log_was_read(folder: Path) -> None:
-    """By Spark's own notes: a batch that was planned and not finished does not count."""
+    """By Spark's own notes: a batch that was planned and not finished is not read, but will be, as it was planned."""
     root = opened(folder)
-    assert root.read_to() == {}
+    assert (root.read_to(), root.planned_to()) == ({}, {})
     for name in ("offsets", "commits"):
         (folder / name).mkdir(parents=True)
     for number in (8, 9, 10):
@@ -196,7 +197,7 @@ def test_how_far_the_log_was_read(folder: Path) -> None:
     assert root.read_to() == {}
     for number in (8, 9):
         (folder / "commits" / str(number)).write_text("v1\n{}")
-    assert root.read_to() == {0: 9, 1: 7}
+    assert (root.read_to(), root.planned_to()) == ({0: 9, 1: 7}, {0: 10, 1: 7})
 
 
 def test_what_is_known_about_the_topics(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -217,6 +218,27 @@ def test_what_is_known_about_the_topics(folder: Path, caplog: pytest.LogCaptureF
     file.write_bytes(b"")
     assert opened(folder).synced() is None
     assert len(caplog.records) == 2
+
+
+def test_what_was_seen_of_the_log(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is written over and over, and each checkpoint inside has its own; a torn file is as good as none."""
+    root = opened(folder)
+    identity = root.claim(WANTED)
+    assert root.log_marks() is None
+    record = RecordMark(4, "d")
+    for marks in (
+        LogMarks("e", {0: PartitionMark(EpochEnd(5, 2), record), 7: PartitionMark(EpochEnd(0, 0))}),
+        LogMarks("e", {0: PartitionMark(EpochEnd(6), record)}),
+    ):
+        root.note_log_marks(marks)
+        assert opened(folder).log_marks() == marks
+    assert root.begin_anew(identity, GAP, WANTED).log_marks() is None
+    file = folder / "groupreplay-log.json"
+    for torn in (file.read_bytes()[:20], b"", b'{"era":"e","partitions":{"0":7}}'):
+        file.write_bytes(torn)
+        (folder / ".groupreplay-log.json.crc").unlink(missing_ok=True)
+        assert opened(folder).log_marks() is None
+    assert len(caplog.records) == 3
 
 
 def test_a_second_job_in_this_jvm_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

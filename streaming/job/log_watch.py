@@ -1,0 +1,170 @@
+"""Follows the leaders of the log while the job runs, and remembers in the checkpoint what the log was.
+
+An unclean leader election cuts the end of the log, which then grows again: no offset shows that the state has records
+that are gone. The ends that the heartbeat takes have the epoch of each leader. When one changes, the log is compared
+with what was seen of it. The marks stay in the checkpoint, so the next start compares, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark, continues
+
+log = logging.getLogger(__name__)
+
+_WRITE_SECONDS: Final = 10.0
+_RECORD_SECONDS: Final = 60.0
+_TICK_SECONDS: Final = 1.0
+_LONGEST_PAUSE_SECONDS: Final = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class LogWatch:
+    """The marks of a running job. ``note`` is called by the heartbeat's thread, ``tick`` by one of its own.
+
+    ``era`` is the topic's id. ``lost`` compares the log with ``marks()`` and returns the error if a part is gone;
+    ``last_records`` returns the last record below these ends; ``load`` and ``store`` are the checkpoint's.
+    All of them raise if there is no answer now.
+    """
+
+    era: str
+    lost: Callable[[], GroupReplayError | None]
+    last_records: Callable[[Mapping[int, int]], Mapping[int, RecordMark]]
+    load: Callable[[], LogMarks | None]
+    store: Callable[[LogMarks], None]
+    seconds: Callable[[], float] = time.monotonic
+    _marks: dict[int, PartitionMark] = field(default_factory=dict, init=False)
+    #: Ends that do not prove by themselves that they continue the log.
+    _unproven: dict[int, EpochEnd] = field(default_factory=dict, init=False)
+    #: The ends below which the records of the marks were looked for.
+    _looked: dict[int, int] = field(default_factory=dict, init=False)
+    _found: GroupReplayError | None = field(default=None, init=False)
+    _stored: LogMarks | None = field(default=None, init=False)
+    _next_write: float = field(default=-math.inf, init=False)
+    _next_records: float = field(default=-math.inf, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        known = self.load()
+        # The topic was created again: its new id says so.
+        if known is not None and known.era == self.era:
+            self._marks, self._stored = dict(known.partitions), known
+
+    def marks(self) -> LogMarks:
+        """What is known of the log."""
+        with self._lock:
+            return LogMarks(self.era, dict(sorted(self._marks.items())))
+
+    def found(self) -> GroupReplayError | None:
+        """Why the state must be built anew; None as long as the log is the one that was read."""
+        return self._found
+
+    def note(self, ends: Mapping[int, EpochEnd]) -> dict[int, int]:
+        """Takes the present ends of all partitions; returns their offsets."""
+        with self._lock:
+            for number, end in ends.items():
+                mark = self._marks.get(number)
+                if mark is None or continues(mark, end):
+                    self._marks[number] = PartitionMark(end, mark.record if mark is not None else None)
+                    self._unproven.pop(number, None)
+                else:
+                    self._unproven[number] = end
+        return {number: end.offset for number, end in ends.items()}
+
+    def tick(self) -> None:
+        """Compares the log if a leader has changed; looks for last records and writes the marks when that is due."""
+        if self._found is not None:
+            return
+        with self._lock:
+            unproven = dict(self._unproven)
+        if unproven:
+            self._prove(unproven)
+        elif self.seconds() >= self._next_records:
+            self._next_records = self.seconds() + _RECORD_SECONDS
+            self.look_for_records()
+        if self.seconds() >= self._next_write:
+            self.write()
+
+    def _prove(self, ends: Mapping[int, EpochEnd]) -> None:
+        self._found = self.lost()
+        if self._found is not None:
+            # The marks stay: if the process ends before the state is built anew, the next start finds it again.
+            return
+        with self._lock:
+            for number, end in ends.items():
+                self._marks[number] = PartitionMark(end, self._marks[number].record)
+                if self._unproven.get(number) == end:
+                    del self._unproven[number]
+        self.write()
+
+    def look_for_records(self) -> None:
+        """Takes the last record of each partition that has grown since the last time."""
+        marks = self.marks().partitions
+        grown = {n: mark.end.offset for n, mark in marks.items() if self._looked.get(n) != mark.end.offset}
+        if any(marks[number].end.epoch is None for number in grown):
+            # Only the record shows a cut here: compare it before another one takes its place.
+            self._found = self.lost()
+        if not grown or self._found is not None:
+            return
+        records = self.last_records(grown)
+        self._looked.update(grown)
+        with self._lock:
+            for number, record in records.items():
+                self._marks[number] = PartitionMark(self._marks[number].end, record)
+
+    def write(self) -> None:
+        """Writes the marks to the checkpoint if they have changed."""
+        self._next_write = self.seconds() + _WRITE_SECONDS
+        marks = self.marks()
+        if marks != self._stored and self._found is None:
+            self.store(marks)
+            self._stored = marks
+
+
+class LogWatchThread:
+    """Calls ``LogWatch.tick`` in the background until it is closed; retries failures after a pause."""
+
+    def __init__(self, watch: LogWatch) -> None:
+        self._watch = watch
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="groupreplay-log-watch", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Stops, and writes the marks a last time, within these seconds."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        pause, failing = _TICK_SECONDS, False
+        while not self._closed.wait(pause):
+            error = _failure(self._watch.tick)
+            if error is not None:
+                # One warning for each outage.
+                level = logging.DEBUG if failing else logging.WARNING
+                log.log(level, "cannot compare the log with what was read for now: %s", error)
+            failing = error is not None
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS) if failing else _TICK_SECONDS
+        # First as they are: an answer may take longer than the process lives.
+        for last in (self._watch.write, self._watch.look_for_records, self._watch.write):
+            _failure(last)
+
+
+def _failure(action: Callable[[], None]) -> Exception | None:
+    try:
+        action()
+    except Exception as error:  # whatever it is, also a full disk: the next attempt may succeed
+        return error
+    return None

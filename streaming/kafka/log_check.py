@@ -1,0 +1,173 @@
+"""Asks the brokers whether a topic still has what was read of it, and takes new marks.
+
+librdkafka has no request for the end of a leader epoch. But a consumer that is assigned at an offset with an epoch asks
+for it before it reads (KIP-320), and returns an error if the epoch ended below that offset.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.kafka.clients import Connection, ends_reading
+from groupreplay.streaming.kafka.log_marks import (
+    EpochEnd,
+    LogAnswer,
+    PartitionMark,
+    RecordMark,
+    is_cut,
+    is_later_leader,
+    record_digest,
+)
+
+#: How long all partitions together may take.
+_ANSWER_SECONDS: Final = 20.0
+_POLL_SECONDS: Final = 0.2
+_FETCH_BYTES: Final = 64 * 1024
+#: The last record is looked for in so many offsets: there are none in markers of transactions and in what was
+#: compacted away.
+_LAST_OFFSETS: Final = 64
+#: The error has the code of a reset of the offset for all its reasons. The end is -1 if the broker does not know it.
+_EPOCH_ENDED: Final = re.compile(r"Partition log truncation detected at offset .*broker end offset is \d")
+#: Read after the epoch was found to hold: retention has removed that part of the log.
+_REMOVED: Final = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE).str()
+
+
+def cut_partitions(
+    connection: Connection, topic: str, marks: Mapping[int, PartitionMark], ends: Mapping[int, EpochEnd]
+) -> frozenset[int]:
+    """The partitions whose log was cut since their mark; ``ends`` are those of now.
+
+    Raises:
+        GroupReplayError: a partition cannot be asked now.
+    """
+    known = {number: mark for number, mark in marks.items() if number in ends}
+    epochs = _epochs_hold(
+        connection, topic, {n: mark.end for n, mark in known.items() if is_later_leader(mark, ends[n])}
+    )
+    records = _records_at(
+        connection,
+        topic,
+        {
+            number: mark.record.offset
+            for number, mark in known.items()
+            # Otherwise there is nothing to read, and the end says it.
+            if mark.record is not None and mark.record.offset < ends[number].offset
+        },
+    )
+    answers = {
+        number: LogAnswer(end=ends[number], in_epoch=epochs.get(number), record=records.get(number))
+        for number in known
+    }
+    return frozenset(number for number, mark in known.items() if is_cut(mark, answers[number]))
+
+
+def last_records(connection: Connection, topic: str, ends: Mapping[int, int]) -> dict[int, RecordMark]:
+    """The last record below the end of each partition; nothing of a partition that has none near its end.
+
+    Raises:
+        GroupReplayError: a partition cannot be read now.
+    """
+    if not ends:
+        return {}
+    starts = connection.first_offsets(topic, max(ends) + 1)
+    places = {
+        number: max(starts[number], end - _LAST_OFFSETS)
+        for number, end in ends.items()
+        if starts[number] < end
+    }
+    found: dict[int, RecordMark] = {}
+    open_partitions = set(places)
+    with closing(_assigned(connection, _at(topic, places))) as consumer:
+        for message in _messages(consumer, connection, topic, open_partitions):
+            number, error = message.partition(), message.error()
+            if error is not None or message.offset() >= ends[number] - 1:
+                open_partitions.discard(number)
+            if error is None and message.offset() < ends[number]:
+                found[number] = _mark(message)
+    return found
+
+
+def _epochs_hold(connection: Connection, topic: str, ends: Mapping[int, EpochEnd]) -> dict[int, bool]:
+    """Whether the leaders' logs hold all offsets below these ends, in their epochs or earlier ones."""
+    places = [
+        TopicPartition(topic, number, end.offset, leader_epoch=end.epoch) for number, end in ends.items()
+    ]
+    answers = _first_messages(connection, topic, places)
+    return {number: _EPOCH_ENDED.search(_error_text(one)) is None for number, one in answers.items()}
+
+
+def _records_at(connection: Connection, topic: str, offsets: Mapping[int, int]) -> dict[int, RecordMark]:
+    """The first record of each partition at this offset or behind it."""
+    starts = connection.first_offsets(topic, max(offsets) + 1) if offsets else {}
+    # What retention has removed cannot be compared.
+    places = {number: at for number, at in offsets.items() if starts[number] <= at}
+    answers = _first_messages(connection, topic, _at(topic, places))
+    return {number: _mark(one) for number, one in answers.items() if one.error() is None}
+
+
+def _first_messages(
+    connection: Connection, topic: str, places: Collection[TopicPartition]
+) -> dict[int, Message]:
+    """The first message of each place: a record, or the end of the partition or of the place's epoch as an error."""
+    found: dict[int, Message] = {}
+    waiting = {place.partition for place in places}
+    with closing(_assigned(connection, places)) as consumer:
+        for message in _messages(consumer, connection, topic, waiting):
+            found.setdefault(message.partition(), message)
+            waiting.discard(message.partition())
+    return found
+
+
+def _assigned(connection: Connection, places: Collection[TopicPartition]) -> Consumer:
+    # One batch of each partition is enough.
+    consumer = connection.consumer(fetch_bytes=_FETCH_BYTES)
+    consumer.assign(list(places))
+    return consumer
+
+
+def _messages(
+    consumer: Consumer, connection: Connection, topic: str, waiting: Collection[int]
+) -> Iterator[Message]:
+    """Messages, and errors about positions, until no partition is waited for."""
+    deadline = time.monotonic() + _ANSWER_SECONDS
+    while waiting:
+        if time.monotonic() > deadline:
+            raise GroupReplayError(
+                f"no answer within {_ANSWER_SECONDS:g} s about partitions {sorted(waiting)[:5]}",
+                where=topic,
+                fix="check that they have a leader (groupreplay check)",
+                exit_code=ExitCode.CONNECTION,
+            )
+        first = consumer.poll(_POLL_SECONDS)
+        for message in [] if first is None else [first, *consumer.consume(1_000, timeout=0)]:
+            error = message.error()
+            if error is None or _is_answer(error):
+                yield message
+            elif ends_reading(error):
+                raise connection.explain(KafkaException(error), topic)
+
+
+def _is_answer(error: KafkaError) -> bool:
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:
+        return _EPOCH_ENDED.search(error.str()) is not None or _REMOVED in error.str()
+    return bool(error.code() == KafkaError._PARTITION_EOF)
+
+
+def _error_text(message: Message) -> str:
+    error = message.error()
+    return "" if error is None else error.str()
+
+
+def _mark(message: Message) -> RecordMark:
+    return RecordMark(message.offset(), record_digest(message.key(), message.value(), message.timestamp()[1]))
+
+
+def _at(topic: str, offsets: Mapping[int, int]) -> list[TopicPartition]:
+    return [TopicPartition(topic, number, at) for number, at in offsets.items()]

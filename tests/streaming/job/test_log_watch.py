@@ -1,0 +1,196 @@
+"""When the log is compared, and what is remembered of it; the brokers and the checkpoint are puppets here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.job import log_watch as module
+from groupreplay.streaming.job.log_watch import LogWatch, LogWatchThread
+from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
+from support.kafka.waiting import wait_until
+
+CUT = GroupReplayError("cut")
+
+
+class Stage:
+    """A watch with a clock that is set by hand; ``answers`` are those to questions whether the log is lost."""
+
+    def __init__(
+        self, known: LogMarks | None = None, store: Callable[[LogMarks], None] | None = None
+    ) -> None:
+        self.now = 0.0
+        self.answers: list[GroupReplayError | Exception | None] = []
+        self.asked: list[LogMarks] = []
+        self.looked: list[Mapping[int, int]] = []
+        self.stored: list[LogMarks] = []
+        self.watch = LogWatch(
+            era="e",
+            lost=self._lost,
+            last_records=self._last_records,
+            load=lambda: known,
+            store=store or self.stored.append,
+            seconds=lambda: self.now,
+        )
+
+    def _lost(self) -> GroupReplayError | None:
+        self.asked.append(self.watch.marks())
+        answer = self.answers.pop(0) if self.answers else None
+        if isinstance(answer, ConnectionError):
+            raise answer
+        assert answer is None or isinstance(answer, GroupReplayError)
+        return answer
+
+    def _last_records(self, ends: Mapping[int, int]) -> dict[int, RecordMark]:
+        self.looked.append(ends)
+        return {number: record(end) for number, end in ends.items() if end}
+
+    def see(self, *ends: tuple[int, int | None], later: float = 0.0) -> dict[int, int]:
+        """These ends, each an offset and an epoch, and a tick so many seconds later."""
+        self.now += later
+        offsets = self.watch.note({number: EpochEnd(*end) for number, end in enumerate(ends)})
+        self.watch.tick()
+        return offsets
+
+
+def record(end: int) -> RecordMark:
+    """The last record below an end."""
+    return RecordMark(end - 1, f"of {end}")
+
+
+def marks(*partitions: tuple[int, int | None, int]) -> LogMarks:
+    """End, epoch, and the end below which the record is; 0 for none."""
+    return LogMarks(
+        "e",
+        {
+            number: PartitionMark(EpochEnd(end, epoch), record(below) if below else None)
+            for number, (end, epoch, below) in enumerate(partitions)
+        },
+    )
+
+
+def test_a_log_that_grows() -> None:
+    """Nothing is asked; records are looked for once a minute where it grew; it is written every ten seconds."""
+    stage = Stage()
+    assert stage.see((5, 1), (0, 1)) == {0: 5, 1: 0}
+    assert stage.stored == [marks((5, 1, 5), (0, 1, 0))]
+    stage.see((7, 1), (0, 1), later=5)
+    assert len(stage.stored) == 1
+    stage.see((8, 1), (0, 1), later=5)
+    stage.see((8, 1), (0, 1), later=20)
+    assert stage.stored[1:] == [marks((8, 1, 5), (0, 1, 0))]
+    stage.see((9, 1), (0, 1), later=30)
+    assert stage.stored[2:] == [marks((9, 1, 9), (0, 1, 0))]
+    assert (stage.asked, stage.looked) == ([], [{0: 5, 1: 0}, {0: 9}])
+
+
+def test_a_clean_election() -> None:
+    """The log is compared with what the former leader showed; then it is written at once."""
+    stage = Stage()
+    stage.see((5, 1), (6, 1))
+    stage.see((9, 2), (7, 1), later=1)
+    assert stage.asked == [marks((5, 1, 5), (7, 1, 6))]
+    assert stage.stored[1:] == [marks((9, 2, 5), (7, 1, 6))]
+    stage.see((9, 2), (7, 1), later=1)
+    assert (len(stage.asked), stage.watch.found()) == (1, None)
+
+
+@pytest.mark.parametrize("end", [(9, 2), (4, 1), (9, 0), (9, None), (4, 2)])
+def test_a_cut(end: tuple[int, int | None]) -> None:
+    """Another epoch or a lower end is compared. A cut is found once; what was seen stays in the checkpoint."""
+    stage = Stage()
+    stage.see((5, 1))
+    stage.answers = [CUT]
+    stage.see(end, later=1)
+    stage.see(end, later=60)
+    assert (stage.watch.found(), stage.asked) == (CUT, [marks((5, 1, 5))])
+    stage.watch.write()
+    assert stage.stored == [marks((5, 1, 5))]
+
+
+def test_brokers_that_do_not_answer() -> None:
+    """The question stays, and what was seen of the former leader is kept until it is answered."""
+    stage = Stage()
+    stage.see((5, 1))
+    stage.answers = [ConnectionError("away"), CUT]
+    with pytest.raises(ConnectionError):
+        stage.see((9, 2), later=1)
+    assert stage.watch.found() is None
+    stage.see((10, 3), later=1)
+    assert (stage.watch.found(), stage.asked) == (CUT, [marks((5, 1, 5))] * 2)
+
+
+def test_an_election_while_the_log_is_compared() -> None:
+    """Its leader was not asked about the epoch in between: that comes next."""
+    stage = Stage()
+    stage.see((5, 1))
+
+    def elect_again() -> None:
+        stage.watch.note({0: EpochEnd(8, 3)})
+
+    stage.watch.lost, ask = lambda: elect_again() or None, stage.watch.lost
+    stage.see((7, 2), later=1)
+    stage.watch.lost = ask
+    assert stage.watch.marks() == marks((7, 2, 5))
+    stage.see((8, 3), later=1)
+    assert stage.asked == [marks((7, 2, 5))]
+    assert stage.watch.marks() == marks((8, 3, 5))
+
+
+def test_a_leader_that_is_back_in_its_epoch() -> None:
+    """An answer of a leader that was replaced is followed by one of the true leader: nothing is left to ask."""
+    stage = Stage()
+    stage.see((5, 2))
+    stage.watch.note({0: EpochEnd(5, 1)})
+    stage.see((6, 2), later=1)
+    assert (stage.asked, stage.watch.marks()) == ([], marks((6, 2, 5)))
+
+
+def test_brokers_without_epochs() -> None:
+    """Only the record shows a cut: the log is compared before another record takes its place."""
+    stage = Stage()
+    stage.answers = [None, CUT]
+    stage.see((5, None))
+    stage.see((9, None), later=60)
+    assert stage.asked == [marks((5, None, 0)), marks((9, None, 5))]
+    assert (stage.watch.found(), stage.looked) == (CUT, [{0: 5}])
+
+
+@pytest.mark.parametrize(("era", "kept"), [("e", True), ("f", False)])
+def test_what_a_checkpoint_knows(era: str, kept: bool) -> None:
+    """The first ends are compared with it, unless it is about another topic."""
+    known = LogMarks(era, marks((5, 1, 5)).partitions)
+    stage = Stage(known)
+    assert stage.watch.marks() == (known if kept else LogMarks("e", {}))
+    stage.see((9, 2))
+    assert stage.asked == ([known] if kept else [])
+
+
+def test_a_disk_that_is_full(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One warning; the job goes on, and the marks are written when there is room again, and at the end."""
+    monkeypatch.setattr(module, "_TICK_SECONDS", 0.01)
+    full, written = [True], list[LogMarks]()
+
+    def store(found: LogMarks) -> None:
+        if full[0]:
+            raise OSError("no space left on device")
+        written.append(found)
+
+    stage = Stage(store=store)
+    stage.watch.note({0: EpochEnd(5, 1)})
+    thread = LogWatchThread(stage.watch)
+    with caplog.at_level(logging.WARNING):
+        thread.start()
+        wait_until(lambda: caplog.records)
+        full[0] = False
+        stage.now += 10
+        wait_until(lambda: written)
+    stage.watch.note({0: EpochEnd(6, 1)})
+    thread.close(60)
+    assert written == [marks((5, 1, 5)), marks((6, 1, 5)), marks((6, 1, 6))]
+    assert [one.getMessage() for one in caplog.records] == [
+        "cannot compare the log with what was read for now: no space left on device"
+    ]

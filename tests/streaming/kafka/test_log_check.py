@@ -1,0 +1,101 @@
+"""What a broker answers about a log that was read, before and after it has lost the log's end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.log_check import cut_partitions, last_records
+from groupreplay.streaming.kafka.log_marks import EpochEnd, PartitionMark, RecordMark, record_digest
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.kafka.clients import make_topics, produce
+from support.kafka.cut_logs import cut_log, log_size
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+TOPIC = "log"
+CUT, WHOLE, EMPTY, MARKERS = range(4)
+
+
+def records(first: int, count: int) -> list[tuple[bytes, bytes]]:
+    """Keys and values."""
+    return [(b"k%d" % number, b"v%d" % number) for number in range(first, first + count)]
+
+
+def marks_of(server: str) -> dict[int, PartitionMark]:
+    """The marks of all partitions, as a job takes them."""
+    connection = Connection(Cluster(bootstrap_servers=server))
+    ends = connection.log_ends(TOPIC, 4)
+    found = last_records(connection, TOPIC, {number: end.offset for number, end in ends.items()})
+    return {number: PartitionMark(end, found.get(number)) for number, end in ends.items()}
+
+
+def cut_since(server: str, marks: Mapping[int, PartitionMark]) -> frozenset[int]:
+    """The partitions that were cut, by what the broker answers now."""
+    connection = Connection(Cluster(bootstrap_servers=server))
+    return cut_partitions(connection, TOPIC, marks, connection.log_ends(TOPIC, 4))
+
+
+def write_transactions(server: str) -> None:
+    """One that is committed, one that is aborted: their markers are the last offsets."""
+    producer = Producer({"bootstrap.servers": server, "transactional.id": "t", "log_level": 0})
+    producer.init_transactions(30)
+    for end in (producer.commit_transaction, producer.abort_transaction):
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"in transaction", b"k", MARKERS)
+        producer.flush(30)
+        end(30)
+
+
+def test_a_log_that_lost_its_end() -> None:
+    """The epoch shows it and so does the record, whether the log has grown again or not; other partitions are whole."""
+    with EmbeddedBroker(offsets_partitions=2) as broker:
+        server, place = broker.bootstrap_servers, TopicPartition(TOPIC, CUT)
+        make_topics(server, {TOPIC: 4})
+        write_transactions(server)
+        for partition in (CUT, WHOLE):
+            produce(server, TOPIC, records(0, 10), partition)
+        size = log_size(broker, place)
+        first = marks_of(server)
+        produce(server, TOPIC, records(10, 5), CUT)
+        marks = marks_of(server)
+        assert (first[CUT].end, marks[CUT].end, marks[EMPTY]) == (
+            EpochEnd(10, 0),
+            EpochEnd(15, 0),
+            PartitionMark(EpochEnd(0, 0)),
+        )
+        # The marker of the committed one, and the aborted record with its marker, are behind it.
+        assert (marks[MARKERS].end.offset, marks[MARKERS].record and marks[MARKERS].record.offset) == (4, 0)
+        assert marks[WHOLE].record is not None
+        assert cut_since(server, marks) == set()
+        cut_log(broker, place, size)
+        without_epochs = {
+            number: PartitionMark(EpochEnd(mark.end.offset), mark.record) for number, mark in marks.items()
+        }
+        for known in (marks, without_epochs):
+            assert cut_since(server, known) == {CUT}
+        produce(server, TOPIC, records(100, 20), CUT)
+        assert cut_since(server, first) == set()
+        only_epochs = {number: PartitionMark(mark.end) for number, mark in marks.items()}
+        for known in (marks, without_epochs, only_epochs):
+            assert cut_since(server, known) == {CUT}
+        # Seen under a leader that this log has never had: only the record can be compared.
+        restored = {CUT: PartitionMark(EpochEnd(15, 99), marks[CUT].record)}
+        assert cut_since(server, restored) == {CUT}
+        assert cut_since(server, {CUT: PartitionMark(EpochEnd(15, 99), first[CUT].record)}) == set()
+        assert marks_of(server)[CUT].record == last_of(server, 29)
+
+
+def last_of(server: str, offset: int) -> RecordMark:
+    """What a plain consumer reads there."""
+    consumer = Connection(Cluster(bootstrap_servers=server)).consumer()
+    consumer.assign([TopicPartition(TOPIC, CUT, offset)])
+    message = consumer.poll(30)
+    assert message is not None
+    assert message.error() is None
+    consumer.close()
+    return RecordMark(message.offset(), record_digest(message.key(), message.value(), message.timestamp()[1]))
