@@ -27,6 +27,10 @@ _GRACE_SECONDS: Final = 5.0
 _CANCEL_SECONDS: Final = 12.0
 _FAILURES: Final = 3
 
+#: What Spark throws when another query has written the same batch to the checkpoint.
+_CONCURRENT: Final = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming (?:jobs|queries)")
+_CLAIM_SECONDS: Final = 10.0
+
 #: What Kafka's clients throw, anywhere in the chain of causes, while a cluster cannot be reached.
 _OUTAGE: Final = re.compile(
     r"org\.apache\.kafka\.common\.errors\."
@@ -74,6 +78,13 @@ _FAULTS: Final = (
         "the broker refused the date of a message: the clock of this machine, or of an executor's, is ahead",
         "correct that clock, or set message.timestamp.type=LogAppendTime on the job's topics: kafka-configs.sh --alter",
         ExitCode.CONNECTION,
+    ),
+    _Fault(
+        _CONCURRENT,
+        "another query writes to the same checkpoint",
+        "stop the other one, or give this job a --checkpoint of its own",
+        ExitCode.USAGE,
+        stored=True,
     ),
     _Fault(
         re.compile(r"SnapshotError"),
@@ -125,6 +136,7 @@ class Supervisor:
         """
         while not self.stop.made:
             batch_before = self.report.last_batch_id
+            self._require_owner()
             query = self.begin()
             if self._watch(query):
                 continue
@@ -152,6 +164,16 @@ class Supervisor:
                 next_line = time.monotonic() + _LINE_SECONDS
         return self.stop.made
 
+    def _require_owner(self, seconds: float = 0.0) -> None:
+        """Raises when another run has taken over; waits up to this time for its claim."""
+        deadline = time.monotonic() + seconds
+        while True:
+            replaced = self.replaced()
+            if replaced is not None:
+                raise replaced
+            if time.monotonic() >= deadline or self.stop.wait(_POLL_SECONDS):
+                return
+
     def _pause_query(self, query: Any) -> None:
         """Ends the query after its batch, however long that takes; a stop request is served at once."""
         while query.isActive and query.status["isTriggerActive"]:
@@ -176,6 +198,7 @@ class Supervisor:
         text = "it ended without an error" if exception is None else failure_text(exception)
         self.report.restarts += 1
         self.report.last_error = headline(text)
+        self._require_owner(_CLAIM_SECONDS if _CONCURRENT.search(text) else 0.0)
         if _OUTAGE.search(text) or not self.reachable():
             self.show(f"Kafka cannot be reached, retrying: {headline(text)}")
             self._wait_for_cluster()

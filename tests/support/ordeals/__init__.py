@@ -1,0 +1,1 @@
+"""The job, captures, and what the job writes."""

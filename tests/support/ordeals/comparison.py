@@ -1,0 +1,56 @@
+"""What the job said, held against a replay of the two topics that it read."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from support.job.jobs import Json, RunningJob, comparable, read_topic
+from support.job.replays import replayed_topics
+from support.ordeals.churn import GROUPS
+
+
+def replayed(job: RunningJob) -> dict[str, Json]:
+    """What ``replay`` says of the two topics, by id."""
+    events = replayed_topics(job.server, job.topics.probes, "--member-events")
+    return {event["id"]: comparable(event) for event in events}
+
+
+def said_of_groups(job: RunningJob, expected: dict[str, Json]) -> dict[str, Json]:
+    """What the job said, but for what it said about itself; repeats were compared.
+
+    A condition that was said more than a minute late is said again, as it is by then, which no replay does.
+    """
+    fired = {("firing", event["data"].get("condition_id")) for event in expected.values()}
+
+    def again(event: Json) -> bool:
+        return (event["data"].get("status"), event["data"].get("condition_id")) in fired
+
+    return {
+        name: event
+        for name, event in job.events().items()
+        if ".job." not in event["type"] and (name in expected or not again(event))
+    }
+
+
+def compare(job: RunningJob) -> None:
+    """The events of the job are those of the replay, once nothing happens any more.
+
+    A member that could not take its leave, because the broker was away, is thrown out much later.
+    """
+    expected: dict[str, Json] = {}
+    said: dict[str, Json] = {}
+    job.wait_caught_up()
+
+    def same() -> bool:
+        expected.clear(), expected.update(replayed(job))
+        said.clear(), said.update(said_of_groups(job, expected))
+        return said.keys() == expected.keys()
+
+    with suppress(AssertionError):  # what differs is shown below
+        job.wait_until(same)
+    assert said == expected
+    names = {event["data"]["group_id"] for event in expected.values()}
+    assert any(name.startswith("written") for name in names), "nothing was written into the log"
+    assert names & GROUPS.keys(), "no group has lived"
+    repeats = len(read_topic(job.server, job.topics.events)) - len(job.events())
+    print(f"{len(expected)} events of {len(names)} groups, {repeats} said twice")  # noqa: T201
