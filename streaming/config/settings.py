@@ -81,7 +81,7 @@ class RunSettings:
     start on a checkpoint. ``master`` None: that of spark-submit, otherwise ``default_master()``. ``probe``: ask the
     brokers every ``probe_interval_seconds`` which classic groups are rebalancing. ``redaction``: fields to replace by
     hashes in events and documents. ``retry_quarantined``: process groups again that were set aside. ``take_over``:
-    replace another job that writes to the same topics.
+    replace another job that writes to the same topics. ``standby``: wait beside such a job, and go on when it is gone.
     ``spark_conf`` overrides the job's own Spark configuration.
     """
 
@@ -97,6 +97,7 @@ class RunSettings:
     member_events: bool = False
     retry_quarantined: bool = False
     take_over: bool = False
+    standby: bool = False
     probe: bool = True
     probe_interval_seconds: float = 10.0
     retention: RetentionFlags = field(default_factory=RetentionFlags)
@@ -120,6 +121,12 @@ class RunSettings:
                 "the probe interval is too short",
                 None,
                 "use --probe-interval 1 or more; 10 seconds are usual",
+            )
+        if self.standby and self.take_over:
+            raise unusable(
+                "--standby waits for another job, --take-over ends it",
+                None,
+                "use one of the two: --standby for a service, --take-over for one start by hand",
             )
         if self.shuffle_partitions < 1:
             raise unusable(

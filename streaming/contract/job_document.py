@@ -95,7 +95,10 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnerClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """A run takes over the job's topics. It writes this once; of two claims the later one in the topic holds."""
+    """A run takes over the job's topics. It writes this once; of two claims the later one in the topic holds.
+
+    ``era`` and ``first_start_ms`` are those of its documents.
+    """
 
     cluster_id: str = ""
     job_id: str = ""
@@ -103,6 +106,8 @@ class OwnerClaim(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     checkpoint: str = ""
     started_ms: Integer = 0
+    era: str = ""
+    first_start_ms: Integer = 0
 
 
 class JobConditions(msgspec.Struct, frozen=True):

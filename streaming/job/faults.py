@@ -89,6 +89,9 @@ class _Fault:
     stored: bool = False
 
 
+#: What Spark throws when another query has written the same batch to the checkpoint.
+_CONCURRENT: Final = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming (?:jobs|queries)")
+
 _FAULTS: Final = (
     _Fault(
         re.compile(r"(?:Topic|Cluster|Group|TransactionalId)AuthorizationException"),
@@ -116,16 +119,23 @@ _FAULTS: Final = (
         ExitCode.CONNECTION,
     ),
     _Fault(
-        re.compile(r"SnapshotError"),
-        "the state in the checkpoint was written by another release",
-        "run the release that wrote it, or start again with a new --checkpoint",
+        _CONCURRENT,
+        "another query writes to the same checkpoint",
+        "stop the other one, or give this job a --checkpoint of its own",
+        ExitCode.USAGE,
+        stored=True,
+    ),
+    _Fault(
+        re.compile(r"CANNOT_LOAD_STATE_STORE|SnapshotError: [^\n]* is damaged"),
+        "the state in the checkpoint is damaged",
+        "restore the whole folder from a backup, or start again with a new --checkpoint",
         ExitCode.DATA,
         stored=True,
     ),
     _Fault(
-        re.compile(r"CANNOT_LOAD_STATE_STORE"),
-        "the state in the checkpoint is damaged",
-        "restore the whole folder from a backup, or start again with a new --checkpoint",
+        re.compile(r"SnapshotError"),
+        "the state in the checkpoint was written by another release",
+        "run the release that wrote it, or start again with a new --checkpoint",
         ExitCode.DATA,
         stored=True,
     ),
@@ -135,6 +145,11 @@ _FAULTS: Final = (
 def remedy(text: str) -> Remedy:
     """What helps after the failure that the text describes."""
     return next((one for one, pattern in _REMEDIES if pattern.search(text)), Remedy.RETRY)
+
+
+def is_concurrent(text: str) -> bool:
+    """Whether the query failed because another one writes to its checkpoint."""
+    return _CONCURRENT.search(text) is not None
 
 
 def known_fault(text: str, checkpoint: str | None = None) -> GroupReplayError | None:

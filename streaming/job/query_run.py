@@ -162,6 +162,8 @@ class QueryRun:
             host=own.host,
             checkpoint=own.checkpoint,
             started_ms=own.started_ms,
+            era=own.era,
+            first_start_ms=own.first_start_ms,
         )
 
     def _write_claim(self, claim: OwnerClaim) -> None:

@@ -61,9 +61,12 @@ class QuerySettings:
         return Context(
             cluster_id=identity.cluster_id,
             era=identity.event_era,
-            emit_since_ms=0 if settings.backfill_events else identity.first_start_ms,
+            # Another job has emitted what was before a take-over.
+            emit_since_ms=0
+            if settings.backfill_events and not identity.taken_over_ms
+            else identity.first_start_ms,
             # A checkpoint begins with the whole topic: from its first start on no record of a group is missing.
-            complete_since_ms=identity.first_start_ms,
+            complete_since_ms=identity.complete_since_ms,
             catch_up_after_ms=max(_LATE_MS, round(3_000 * settings.trigger_seconds)),
             topic_names=Connection(settings.source).topic_names(),
             member_events=settings.member_events,

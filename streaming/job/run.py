@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
@@ -21,7 +21,8 @@ from groupreplay.streaming.job import preflight
 from groupreplay.streaming.job.data_loss import LogLostError
 from groupreplay.streaming.job.outage import Hindrance, Outage, job_hindrance
 from groupreplay.streaming.job.query_run import QueryRun, RunParts
-from groupreplay.streaming.job.topic_owner import TopicOwner
+from groupreplay.streaming.job.standby import JobHistory, Standby, Turns, begin_after
+from groupreplay.streaming.job.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
@@ -30,8 +31,18 @@ from groupreplay.streaming.prober.probes_topic import read_clock
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
 from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder
-from groupreplay.streaming.spark.checkpoint_identity import Identity
-from groupreplay.streaming.spark.session import close, jvm_has_ended, quiet, spark_session, use_local_files
+from groupreplay.streaming.spark.checkpoint_identity import Identity, check_identity
+from groupreplay.streaming.spark.session import (
+    close,
+    jvm_has_ended,
+    quiet,
+    require_jvm,
+    require_no_query,
+    spark_session,
+    unquiet,
+    use_local_files,
+    warm_up,
+)
 from groupreplay.streaming.spark.source import TopicPlan
 
 if TYPE_CHECKING:
@@ -96,24 +107,95 @@ def _run_once(
         checkpoint = Checkpoint(spark, settings.checkpoint)
         if checkpoint.is_plain:
             use_local_files(spark, settings)
+        process = _Process(settings, spark, rules, checkpoint, partitions, stop, outage)
+        if settings.standby:
+            job_topic.close()
+            _run_in_turns(process, topic)
+            return
         # Before the first time is written: that of the first start decides which events are emitted.
-        clock = _broker_clock(settings, topic.cluster_id)
-        probes = settings.topics.probes
-        parts = RunParts(
-            settings=settings,
-            spark=spark,
-            rules=rules,
-            log=log,
-            probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=partitions[probes]),
-            clock=clock,
-            owner=TopicOwner(messages=job_topic, stop=stop, show=report_progress),
-            location=checkpoint.location,
-            outage=outage,
-        )
+        parts = process.parts(TopicOwner(messages=job_topic, stop=stop, show=report_progress), topic)
         with checkpoint.locked():
             _require_free_topics(parts.owner, checkpoint, settings)
-            wanted = _identity(topic, f"{sink.identify(probes).cluster_id}/{probes}", clock.now_ms())
-            _run_queries(parts, checkpoint, wanted, stop)
+            _run_queries(parts, checkpoint, process.identity(topic, parts.clock), stop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """What is made once, before the first query; ``partitions`` are those of the job's topics."""
+
+    settings: RunSettings
+    spark: SparkSession
+    rules: RulesWatch
+    checkpoint: Checkpoint
+    partitions: Mapping[str, int]
+    stop: StopRequest
+    outage: Outage
+
+    def parts(self, owner: TopicOwner, topic: TopicIdentity) -> RunParts:
+        """What the runs from now on share."""
+        settings, probes = self.settings, self.settings.topics.probes
+        return RunParts(
+            settings=settings,
+            spark=self.spark,
+            rules=self.rules,
+            log=TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions),
+            probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=self.partitions[probes]),
+            clock=_broker_clock(settings, topic.cluster_id),
+            owner=owner,
+            location=self.checkpoint.location,
+            outage=self.outage,
+        )
+
+    def identity(self, topic: TopicIdentity, clock: BrokerClock) -> Identity:
+        """That of a checkpoint whose first start is now."""
+        probes = self.settings.topics.probes
+        sink = Connection(self.settings.sink_cluster).identify(probes)
+        return _identity(topic, f"{sink.cluster_id}/{probes}", clock.now_ms())
+
+
+def _run_in_turns(process: _Process, topic: TopicIdentity) -> None:
+    """Works whenever no other run does, and stands by beside one that does."""
+    settings, checkpoint, stop = process.settings, process.checkpoint, process.stop
+    known = checkpoint.latest().known()
+    if known is not None:
+        check_identity(known, process.identity(topic, BrokerClock()), checkpoint.location)
+    warm_up(process.spark)
+
+    def turn(owner: TopicOwner, history: JobHistory) -> None:
+        with checkpoint.lock() as lock:
+            Standby(
+                owner=owner,
+                take_lock=lock.take,
+                lock_owner=lock.owner,
+                has_ended=_ended_runs(checkpoint),
+                require_alive=lambda: require_jvm(process.spark),
+                stop=stop,
+                show=report_progress,
+            ).wait()
+            if not stop.made:
+                unquiet(process.spark, settings)
+                _take_turn(process, owner, history)
+
+    def job_topic() -> JobTopic:
+        job = settings.topics.job
+        return JobTopic(Connection(settings.sink_cluster), job, process.partitions[job])
+
+    Turns(topic=job_topic, run=turn, stop=stop, show=report_progress).take()
+
+
+def _take_turn(process: _Process, owner: TopicOwner, history: JobHistory) -> None:
+    """Goes on where the last run ended."""
+    # The topic may have been created again while this process waited.
+    topic = preflight.offsets_topic(Connection(process.settings.source))
+    parts = process.parts(owner, topic)
+    wanted = process.identity(topic, parts.clock)
+    begin_after(history.owner, process.checkpoint, wanted)
+    try:
+        _run_queries(parts, process.checkpoint, wanted, process.stop)
+    except OtherRunError:
+        # The lock is given back after this, and the next turn starts a query of the same name.
+        require_no_query(process.spark)
+        raise
 
 
 def _sink_topics(sink: Connection, settings: RunSettings) -> dict[str, int]:
@@ -158,17 +240,23 @@ def _require_free_topics(owner: TopicOwner, checkpoint: Checkpoint, settings: Ru
 
     A former run on this checkpoint has ended, because its lock is free.
     """
-    known = checkpoint.latest().known()
+    if checkpoint.is_lockable:
+        owner.forget_ended(_ended_runs(checkpoint))
+    if not settings.take_over:
+        owner.require_free()
+
+
+def _ended_runs(checkpoint: Checkpoint) -> Callable[[RunMessage], bool]:
+    """Whether a run must have ended because this process holds the lock of the checkpoint."""
 
     def has_ended(message: RunMessage) -> bool:
-        # A copy of a checkpoint has the same job id, and a lock of its own.
+        # Asked now: another process may have begun the state anew meanwhile. A copy of a checkpoint has the same job
+        # id, and a lock of its own.
+        known = checkpoint.latest().known() if checkpoint.is_lockable else None
         place = (message.job_id, message.host, message.checkpoint)
         return known is not None and place == (known.job_id, gethostname(), checkpoint.location)
 
-    if checkpoint.is_lockable:
-        owner.forget_ended(has_ended)
-    if not settings.take_over:
-        owner.require_free()
+    return has_ended
 
 
 @contextmanager

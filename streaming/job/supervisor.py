@@ -18,6 +18,7 @@ from groupreplay.streaming.job.faults import (
     explained,
     failure_text,
     headline,
+    is_concurrent,
     remedy,
 )
 from groupreplay.streaming.job.job_status import JobReport
@@ -35,6 +36,8 @@ _GRACE_SECONDS: Final = 5.0
 _CANCEL_SECONDS: Final = 12.0
 
 _WAITED_FOR: Final = frozenset(WAITING) - {Remedy.TOPIC, Remedy.RETRY}
+#: How long a failed query waits for the claim of another run that may have caused the failure.
+_CLAIM_SECONDS: Final = 10.0
 
 
 class _NotStartedError(Exception):
@@ -77,6 +80,7 @@ class Supervisor:
         """
         while not self.stop.made:
             self._batch_before = self.report.last_batch_id
+            self._require_owner()
             try:
                 query = self._begin()
                 # The query runs from here on.
@@ -124,6 +128,16 @@ class Supervisor:
                 next_line = time.monotonic() + _LINE_SECONDS
         return self.stop.made
 
+    def _require_owner(self, seconds: float = 0.0) -> None:
+        """Raises when another run has taken over; waits up to this time for its claim."""
+        deadline = time.monotonic() + seconds
+        while True:
+            replaced = self.replaced()
+            if replaced is not None:
+                raise replaced
+            if time.monotonic() >= deadline or self.stop.wait(_POLL_SECONDS):
+                return
+
     def _pause_query(self, query: Any) -> None:
         """Ends the query after its batch, however long that takes; a stop request is served at once."""
         while query.isActive and query.status["isTriggerActive"]:
@@ -166,6 +180,7 @@ class Supervisor:
         """Repairs what can be repaired, or waits before the next try; raises when there is none."""
         self.report.restarts += 1
         self.report.last_error = headline(text)
+        self._require_owner(_CLAIM_SECONDS if is_concurrent(text) else 0.0)
         helps, hindrance = remedy(text), self.outage.hindrance()
         if hindrance is None or not hindrance.is_sure:
             try:

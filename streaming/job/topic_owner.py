@@ -27,9 +27,18 @@ _HEARTBEATS: Final = 3
 _LEAST_SECONDS: Final = 10.0
 _MOST_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.5
+#: While a process waits beside another run it proves this often that it reads all that is written. A longer pause
+#: between two proofs is an outage: silence in it means nothing, and the other run may need a while to come back.
+_PROOF_SECONDS: Final = 2.0
+_OUTAGE_SECONDS: Final = 5.0
+_RECOVERY_SECONDS: Final = 30.0
 #: How long a claim may take to come back, and how long a replaced run may take to end.
 _CLAIM_SECONDS: Final = 30.0
 _END_SECONDS: Final = 60.0
+
+
+class OtherRunError(GroupReplayError):
+    """Another run goes on: this one must not begin, or must end."""
 
 
 class RunMessages(Protocol):
@@ -66,23 +75,30 @@ class _OtherRun:
 class TopicOwner:
     """This process among all that write to one set of topics; make it before the start of Spark.
 
-    ``show`` prints a line; ``clock`` counts seconds and never goes back.
+    ``show`` prints a line; ``clock`` counts seconds and never goes back; ``note`` is given each message of other runs.
+    A standby (``is_standby``) never claims the topics of a run that goes on.
     """
 
     messages: RunMessages
     stop: StopRequest
     show: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
-    #: The job that wrote last before this process began.
+    note: Callable[[RunMessage], None] = lambda _: None
+    is_standby: bool = False
+    #: The job that wrote last before this process claimed the topics.
     last_job_id: str | None = field(default=None, init=False)
+    #: Whether this process has claimed the topics and all other runs have ended.
+    has_begun: bool = field(default=False, init=False)
     _others: dict[str, _OtherRun] = field(default_factory=dict, init=False)
     _own_runs: set[str] = field(default_factory=set, init=False)
     _ended: set[str] = field(default_factory=set, init=False)
     _claim: OwnerClaim | None = field(default=None, init=False)
     _is_claim_read: bool = field(default=False, init=False)
     _successor: OwnerClaim | None = field(default=None, init=False)
+    _proved_at: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
+        self._proved_at = self.clock()
         for run_id, message in self.messages.last_messages().items():
             self.last_job_id = message.job_id
             if not _is_last(message):
@@ -99,6 +115,33 @@ class TopicOwner:
         for run_id, other in list(self._others.items()):
             if has_ended(other.last):
                 self._ended.add(run_id)
+                del self._others[run_id]
+
+    def others(self) -> list[str]:
+        """The other runs that may go on, each as text."""
+        return [_label(one.last) for one in self._others.values()]
+
+    def follow(self, seconds: float) -> None:
+        """Reads on while this process waits beside another run, and leaves out runs that have ended; never raises.
+
+        What could not be read is no silence: after an outage a run has more time for its next sign.
+        """
+        is_read = False
+        try:
+            self._read(seconds)
+            silent = self._silent()
+            if not silent and self.clock() - self._proved_at < _PROOF_SECONDS:
+                return
+            is_read = self.messages.is_read_to_end()
+        except GroupReplayError as error:
+            log.debug("%s cannot be read for now: %s", self.messages.topic, error)
+        now = self.clock()
+        if now - self._proved_at > _OUTAGE_SECONDS:
+            for one in self._others.values():
+                one.seen_at = now + _RECOVERY_SECONDS
+        if is_read:
+            self._proved_at = now
+            for run_id in self._silent():
                 del self._others[run_id]
 
     def require_free(self) -> None:
@@ -130,6 +173,8 @@ class TopicOwner:
         """
         if self._claim is not None:
             return
+        if self.is_standby:
+            self._require_silence()
         self._claim = claim
         write(claim)
         began = self.clock()
@@ -143,6 +188,7 @@ class TopicOwner:
                 raise self._replaced(self._successor)
             waited = self.clock() - began
             if self._is_claim_read and not self._others:
+                self.has_begun = True
                 return
             if not self._is_claim_read and waited > _CLAIM_SECONDS:
                 raise UnreachableError(
@@ -154,6 +200,13 @@ class TopicOwner:
             for one in self._others.values():
                 if waited > _END_SECONDS + one.silence_seconds:
                     raise self._refused(one.last, "another job that writes to these topics does not end")
+
+    def _require_silence(self) -> None:
+        """A run may have come back since this process has waited for it."""
+        while not self.messages.is_read_to_end() and not self.stop.made:
+            self._read(_POLL_SECONDS)
+        for one in self._others.values():
+            raise self._refused(one.last, "another job writes to these topics")
 
     def replaced(self) -> GroupReplayError | None:
         """The error when another run has claimed the topics after this process; takes no time.
@@ -173,9 +226,13 @@ class TopicOwner:
             if message.run_id in self._own_runs:
                 is_claim = isinstance(message, OwnerClaim)
                 self._is_claim_read |= is_claim
-            elif message.run_id in self._ended:
                 continue
-            elif isinstance(message, OwnerClaim) and self._is_claim_read:
+            self.note(message)
+            if self._claim is None:
+                self.last_job_id = message.job_id
+            if message.run_id in self._ended:
+                continue
+            if isinstance(message, OwnerClaim) and self._is_claim_read:
                 self._successor = message
             elif _is_last(message):
                 self._others.pop(message.run_id, None)
@@ -183,16 +240,19 @@ class TopicOwner:
                 known = self._others.setdefault(message.run_id, _OtherRun(message, 0.0))
                 known.last, known.seen_at, known.messages = message, self.clock(), known.messages + 1
 
-    def _forget_silent(self) -> None:
+    def _silent(self) -> list[str]:
         now = self.clock()
-        silent = [id_ for id_, one in self._others.items() if now - one.seen_at >= one.silence_seconds]
+        return [id_ for id_, one in self._others.items() if now - one.seen_at >= one.silence_seconds]
+
+    def _forget_silent(self) -> None:
+        silent = self._silent()
         # What was not read yet is no silence.
         if silent and self.messages.is_read_to_end():
             for run_id in silent:
                 del self._others[run_id]
 
-    def _refused(self, other: RunMessage, what: str) -> GroupReplayError:
-        return GroupReplayError(
+    def _refused(self, other: RunMessage, what: str) -> OtherRunError:
+        return OtherRunError(
             f"{what}: {_label(other)}",
             where=self.messages.topic,
             fix="stop it, or give this job topics of its own with --topic-prefix NAME, or replace the other one with "
@@ -200,8 +260,8 @@ class TopicOwner:
             exit_code=ExitCode.USAGE,
         )
 
-    def _replaced(self, other: RunMessage) -> GroupReplayError:
-        return GroupReplayError(
+    def _replaced(self, other: RunMessage) -> OtherRunError:
+        return OtherRunError(
             f"another job has taken over these topics: {_label(other)}",
             where=self.messages.topic,
             fix="nothing, if that was intended; otherwise give each job topics of its own with --topic-prefix NAME",

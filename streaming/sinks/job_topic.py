@@ -63,18 +63,31 @@ class JobTopic:
         These are the last run that claimed the topics, and runs that wrote after its claim: all others end when they
         read the claim.
         """
-        first = self._connection.first_offsets(self.topic, self._partitions)
-        size = _TAIL_MESSAGES
-        while True:
-            starts = {number: max(first[number], end - size) for number, end in self._ends.items()}
-            found: dict[str, RunMessage] = {}
-            for one in self._between(starts):
+        found: dict[str, RunMessage] = {}
+        for messages in self.tails():
+            found.clear()
+            for one in messages:
                 if isinstance(one, OwnerClaim):
                     found.clear()
                 found.pop(one.run_id, None)
                 found[one.run_id] = one
-            if found or starts == {number: first[number] for number in starts}:
-                return found
+            if found:
+                break
+        return found
+
+    def tails(self) -> Iterator[Iterator[RunMessage]]:
+        """The last messages before the present end, oldest first; then ever more of them, until it was the whole topic.
+
+        Raises:
+            GroupReplayError: the topic cannot be read; also while iterating.
+        """
+        first = self._connection.first_offsets(self.topic, self._partitions)
+        size = _TAIL_MESSAGES
+        while True:
+            starts = {number: max(first[number], end - size) for number, end in self._ends.items()}
+            yield self._between(starts)
+            if starts == {number: first[number] for number in starts}:
+                return
             size *= 10
 
     def _between(self, starts: Mapping[int, int]) -> Iterator[RunMessage]:

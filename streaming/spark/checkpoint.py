@@ -64,6 +64,40 @@ def local_folder(location: str, spark_conf: Mapping[str, str]) -> Path | None:
     return Path(location) if is_local else None
 
 
+class CheckpointLock:
+    """The lock of a checkpoint, on a file that its JVM has open; None: a file system without locks."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._is_held = file is None
+
+    def take(self) -> bool:
+        """Whether this JVM holds the lock now, which it tries to take."""
+        if not self._is_held and self._try() is not None:
+            self._is_held = True
+            # The lock holds without this note, which a full disk may refuse.
+            with contextlib.suppress(UnwritableError), _unwritable(str(self._file)):
+                self._file.setLength(0)
+                self._file.writeBytes(f"host {socket.gethostname()}, process {os.getpid()}\n")
+        return self._is_held
+
+    def owner(self) -> str:
+        """Who holds it, as that process has written there."""
+        self._file.seek(0)
+        return str(self._file.readLine() or "unknown")
+
+    def _try(self) -> Any:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return self._file.getChannel().tryLock()
+        except Py4JJavaError as error:
+            # The same JVM already holds it: two jobs in one process.
+            if "OverlappingFileLockException" in str(error.java_exception):
+                return None
+            raise
+
+
 class Checkpoint:
     """A folder in which Spark keeps the progress and the state of one query."""
 
@@ -106,6 +140,22 @@ class Checkpoint:
         Raises:
             GroupReplayError: another job holds it, or the folder cannot be written.
         """
+        with self.lock() as lock:
+            deadline = time.monotonic() + _LOCK_SECONDS
+            while not lock.take():
+                if time.monotonic() > deadline:
+                    raise GroupReplayError(
+                        "another job is using this checkpoint",
+                        where=self.location,
+                        fix=f"stop it (its owner: {lock.owner()}), or use another --checkpoint",
+                        exit_code=ExitCode.USAGE,
+                    )
+                time.sleep(0.2)
+            yield
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[CheckpointLock]:
+        """The lock, which is not taken yet; gives it back in the end. A file system without locks is always free."""
         with _unwritable(self.location):
             self._files.mkdirs(self._path)
         if not self.is_lockable:
@@ -113,23 +163,12 @@ class Checkpoint:
                 "%s is not a local folder and cannot be locked: make sure that no second job uses it",
                 self.location,
             )
-            yield
+            yield CheckpointLock(None)
             return
         with _unwritable(self.location):
             file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + LOCK_FILE, "rw")
         try:
-            if not self._wait_for_lock(file.getChannel()):
-                raise GroupReplayError(
-                    "another job is using this checkpoint",
-                    where=self.location,
-                    fix=f"stop it (its owner: {file.readLine() or 'unknown'}), or use another --checkpoint",
-                    exit_code=ExitCode.USAGE,
-                )
-            # The lock holds without this note, which a full disk may refuse.
-            with contextlib.suppress(UnwritableError), _unwritable(self.location):
-                file.setLength(0)
-                file.writeBytes(f"host {socket.gethostname()}, process {os.getpid()}\n")
-            yield
+            yield CheckpointLock(file)
         finally:
             file.close()
 
@@ -194,20 +233,25 @@ class Checkpoint:
 
     def begin_anew(self, former: Identity, gap: JobGap, now: Identity) -> Checkpoint:
         """A new checkpoint inside, with what was lost in its identity; the former one is not changed."""
-        number = 1 + self._anew()
-        place = self._at(number)
+        # Not the number of this folder alone: a job with another checkpoint may have given that to its events.
+        number = max(1 + self._anew(), 1 + _era_number(former.event_era))
+        era = f"{now.era}.{number}" if now.era == former.era else now.era
+        return self._begin(msgspec.structs.replace(now, job_id=former.job_id, gap=gap, event_era=era))
+
+    def begin_after_other(self, former: Identity, now: Identity) -> Checkpoint:
+        """The same after a job with another checkpoint, whose events are continued as ``now`` says."""
+        return self._begin(msgspec.structs.replace(now, job_id=former.job_id))
+
+    def _begin(self, identity: Identity) -> Checkpoint:
+        place = self._at(1 + self._anew())
         with _unwritable(place.location):
             place._files.mkdirs(place._path)
-        same_topic = now.era == former.era
-        place._write(
-            msgspec.structs.replace(
-                now,
-                job_id=former.job_id,
-                gap=gap,
-                event_era=f"{now.era}.{number}" if same_topic else now.era,
-            )
-        )
+        place._write(identity)
         return place
+
+    def last_batch(self) -> int:
+        """The number of the last finished batch; -1 before the first."""
+        return max(self._numbers("commits"), default=-1)
 
     def read_to(self) -> dict[int, int]:
         """The next offset of each partition of the log after the last finished batch; nothing before the first."""
@@ -258,26 +302,6 @@ class Checkpoint:
         except Py4JJavaError as error:
             # Hadoop keeps checksums beside the files.
             raise ValueError(str(error.java_exception.getMessage())) from None
-
-    def _wait_for_lock(self, channel: Any) -> bool:
-        """Whether the lock was taken; the JVM of a killed job holds it for some seconds more."""
-        deadline = time.monotonic() + _LOCK_SECONDS
-        while self._try_lock(channel) is None:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.2)
-        return True
-
-    def _try_lock(self, channel: Any) -> Any:
-        from py4j.protocol import Py4JJavaError
-
-        try:
-            return channel.tryLock()
-        except Py4JJavaError as error:
-            # The same JVM already holds it: two jobs in one process.
-            if "OverlappingFileLockException" in str(error.java_exception):
-                return None
-            raise
 
     def _exists(self, name: str) -> bool:
         return bool(self._files.exists(self._child(name)))
@@ -332,3 +356,9 @@ def _reason(message: str) -> str:
     """The system's words, which Java puts behind names of its classes and of a file that may be a temporary one."""
     found = re.search(r"\(([^()]+)\)$", message)
     return found[1] if found else message.rsplit(": ", 1)[-1]
+
+
+def _era_number(event_era: str) -> int:
+    """How often a log of this name lost a part: the number behind the id of the topic."""
+    _, _, number = event_era.rpartition(".")
+    return int(number) if "." in event_era and number.isdigit() else 0

@@ -13,6 +13,8 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.spark.checkpoint_files import SparkFiles, damage, has_run
 
 IDENTITY_FILE: Final = "groupreplay.json"
+#: Records that are younger than this are in a segment that Kafka's log cleaner has not touched yet.
+_UNCLEANED_MS: Final = 300_000
 _NEW_CHECKPOINT: Final = (
     "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
     "the log, and no event of the past is repeated)"
@@ -26,7 +28,9 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     ``era`` is the id of the offsets topic, ``probes`` the second source (cluster and topic). Times are
     milliseconds since 1970. ``gap`` is why the state was built anew here. ``event_era`` is part of the ids of events:
-    a log that was truncated uses its offsets a second time.
+    a log that was truncated uses its offsets a second time. ``taken_over_ms`` is set when the job goes on where a job
+    with another checkpoint ended: the state was built then, and the other one emitted the events before
+    ``first_start_ms``.
     """
 
     cluster_id: str
@@ -39,6 +43,18 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
     gap: JobGap | None = None
     event_era: str = ""
+    taken_over_ms: int | None = None
+
+    @property
+    def complete_since_ms(self) -> int:
+        """The whole log before this moment was read, so that an unknown group is a new one from then on.
+
+        The log may have been compacted between the end of the other job and the moment when it was read.
+        """
+        taken_over_ms = self.taken_over_ms
+        if taken_over_ms is None or taken_over_ms - self.first_start_ms <= _UNCLEANED_MS:
+            return self.first_start_ms
+        return taken_over_ms
 
 
 class _IdentityHead(msgspec.Struct):

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib import resources
@@ -97,6 +98,7 @@ _LOCAL_CONF: Final[Mapping[str, str]] = {
 }
 _CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _END_SECONDS: Final = 10.0
+_QUERY_END_SECONDS: Final = 60.0
 _FILES: Final = ExitStack()
 atexit.register(_FILES.close)
 
@@ -132,6 +134,19 @@ def quiet(spark: SparkSession) -> None:
     log4j = jvm.org.apache.logging.log4j
     # Spark's own setLogLevel skips the loggers that have a level of their own.
     log4j.core.config.Configurator.setAllLevels("", log4j.Level.OFF)
+
+
+def unquiet(spark: SparkSession, settings: RunSettings) -> None:
+    """Undoes ``quiet``, for a process that goes on."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    log4j = jvm.org.apache.logging.log4j
+    log4j.core.config.Configurator.setAllLevels("", log4j.Level.toLevel(settings.log_level))
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Starts the process from which Python workers are forked: the first batch then need not wait for its imports."""
+    spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()
 
 
 def _partitions_conf(settings: RunSettings) -> dict[str, str]:
@@ -224,6 +239,28 @@ def jvm_has_ended(spark: SparkSession, seconds: float = 0.0) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def require_jvm(spark: SparkSession) -> None:
+    """Raises OSError, as a call to the JVM does, when the JVM that this process started has ended."""
+    if jvm_has_ended(spark):
+        raise ConnectionError("the JVM has ended")
+
+
+def require_no_query(spark: SparkSession) -> None:
+    """Waits until no query runs.
+
+    Raises:
+        GroupReplayError: one does not end.
+    """
+    deadline = time.monotonic() + _QUERY_END_SECONDS
+    while spark.streams.active:
+        if time.monotonic() > deadline:
+            raise GroupReplayError(
+                f"the query did not end within {_QUERY_END_SECONDS:.0f} s",
+                fix="nothing: the process has to end, and a service manager starts it again",
+            )
+        time.sleep(0.2)
 
 
 def _process(spark: SparkSession) -> subprocess.Popen[bytes] | None:

@@ -56,6 +56,9 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
         "Process groups again that were set aside after an exception; otherwise only after an upgrade."
     ),
     take_over=switch("Replace another job that writes to the same topics: it ends, and this one starts."),
+    standby=switch(
+        "Wait beside another job that writes to the same topics, and go on when it is gone; without one, start at once."
+    ),
     probe=flag("Ask the brokers which classic groups are rebalancing.", "--probe/--no-probe", default=True),
     probe_interval_seconds=flag(
         "Time between two probes.", "--probe-interval", type=float, default=10.0, metavar="SECONDS"

@@ -35,6 +35,7 @@ def test_no_password_in_any_text_form() -> None:
         {"shuffle_partitions": 0},
         {"max_offsets_per_trigger": 0},
         {"probe_interval_seconds": 0.5},
+        {"standby": True, "take_over": True},
     ],
 )
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:

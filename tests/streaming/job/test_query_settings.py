@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 
 from groupreplay import __version__
@@ -63,6 +64,17 @@ def test_the_context_of_a_run(
         release=__version__,
         retry_run="run" if retry else None,
     )
+
+
+def test_what_another_job_has_emitted_is_not_emitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even with ``--backfill-events``; and from the take-over on an unknown group is a new one."""
+    monkeypatch.setattr(Connection, "topic_names", lambda _: {})
+    monkeypatch.setattr(f"{__name__}.IDENTITY", msgspec.structs.replace(IDENTITY, taken_over_ms=900_000))
+    settings = RunSettings(
+        source=CLUSTER, checkpoint="/c", backfill_events=True, retention=RetentionFlags(retention_minutes=1)
+    )
+    context = query_settings(settings, BrokerClock()).begin()
+    assert (context.emit_since_ms, context.complete_since_ms) == (7, 900_000)
 
 
 def test_a_query_begins_again_when_the_clock_is_set(

@@ -23,6 +23,12 @@ FULL = "java.io.IOException: No space left on device"
 TOO_LARGE = f"{KAFKA}.RecordTooLargeException: too large"
 AWAY = Hindrance("Kafka cannot be reached (b:9092)")
 
+CONCURRENT = (
+    "org.apache.spark.SparkException: [CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. "
+    "Multiple streaming jobs detected for 7."
+)
+TAKEN_OVER = GroupReplayError("taken over", exit_code=ExitCode.USAGE)
+
 
 class QueryError(Exception):
     """What pyspark raises for a query: a text, and the JVM's stack trace beside it."""
@@ -263,10 +269,37 @@ def test_a_run_that_is_replaced_ends(monkeypatch: pytest.MonkeyPatch, busy: bool
     """The query is stopped before the error is raised: nothing is written beside the new run."""
     monkeypatch.setattr("groupreplay.streaming.job.supervisor._GRACE_SECONDS", 0.1)
     query = Puppet(busy=busy)
-    stage = Stage(query, Puppet(), replaced=lambda: GroupReplayError("taken over", exit_code=ExitCode.USAGE))
+    stage = Stage(query, Puppet(), replaced=lambda: TAKEN_OVER if stage.begun else None)
     with pytest.raises(GroupReplayError, match="taken over"):
         stage.supervisor.run()
     assert (query.stopped, len(stage.begun), stage.report.restarts) == (True, 1, 0)
+
+
+def test_a_run_that_was_replaced_starts_no_query() -> None:
+    """Neither the first one nor, after an outage, another one."""
+    stage = Stage(Puppet(), replaced=lambda: TAKEN_OVER)
+    with pytest.raises(GroupReplayError, match="taken over"):
+        stage.supervisor.run()
+    assert stage.begun == []
+    later = Stage(Puppet(TIMEOUT), Puppet(), replaced=lambda: TAKEN_OVER if later.pauses else None)
+    with pytest.raises(GroupReplayError, match="taken over"):
+        later.supervisor.run()
+    assert len(later.begun) == 1
+
+
+def test_a_batch_that_another_query_has_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two queries on one checkpoint, on a file system without locks: the loser waits for the claim of the other run."""
+    answers = [None, None, TAKEN_OVER]
+    stage = Stage(Puppet(CONCURRENT), Puppet(), replaced=lambda: answers.pop(0))
+    with pytest.raises(GroupReplayError, match="taken over"):
+        stage.supervisor.run()
+    assert (len(stage.begun), answers) == (1, [])
+
+    monkeypatch.setattr("groupreplay.streaming.job.supervisor._CLAIM_SECONDS", 0.0)
+    alone = Stage(*(Puppet(CONCURRENT) for _ in range(3)))
+    with pytest.raises(GroupReplayError, match="another query writes to the same checkpoint") as caught:
+        alone.supervisor.run()
+    assert (caught.value.exit_code, caught.value.where) == (ExitCode.USAGE, "/checkpoint")
 
 
 def test_failures_count_anew_after_a_finished_batch() -> None:

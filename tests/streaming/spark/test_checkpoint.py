@@ -61,6 +61,7 @@ def test_the_first_start_is_remembered(folder: Path) -> None:
         "format": 1,
         "gap": None,
         "event_era": "e",
+        "taken_over_ms": None,
     }
 
 
@@ -178,6 +179,32 @@ def test_the_state_is_begun_anew_inside(folder: Path) -> None:
             )
             assert not root.latest().started()
         assert opened(folder).claim(WANTED) == first
+
+
+def test_the_state_is_begun_anew_after_another_job(folder: Path) -> None:
+    """With the job's own id and the other's events; a later gap gives events a number that neither has used."""
+    root = opened(folder)
+    first = root.claim(WANTED)
+    now = msgspec.structs.replace(WANTED, first_start_ms=50, event_era="e.4", taken_over_ms=60)
+    place = root.begin_after_other(first, now)
+    assert (place.location, root.latest().location) == (f"{root.location}/anew-1",) * 2
+    assert root.latest().claim(WANTED) == msgspec.structs.replace(now, job_id=first.job_id)
+    assert (place.started(), place.last_batch()) == (False, -1)
+    spark_files(folder / "anew-1", planned=(3, 4), finished=(3,))
+    assert (place.started(), place.last_batch(), root.last_batch()) == (True, 3, -1)
+    assert root.begin_anew(now, GAP, WANTED).claim(WANTED).event_era == "e.5"
+
+
+def test_a_lock_that_is_waited_for(folder: Path) -> None:
+    """A standby tries it again and again, and changes nothing before it has it."""
+    with opened(folder).lock() as first, opened(folder).lock() as second:
+        assert first.take()
+        assert first.take()
+        written = (folder / "groupreplay.lock").read_text()
+        assert (second.take(), second.owner()) == (False, written.strip())
+        assert (folder / "groupreplay.lock").read_text() == written
+    with opened(folder).lock() as third:
+        assert third.take()
 
 
 def test_how_far_the_log_was_read(folder: Path) -> None:

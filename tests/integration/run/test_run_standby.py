@@ -1,0 +1,173 @@
+"""Two jobs that stand by for each other: whichever is killed, the other goes on, and nothing is lost or wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.job_document import OwnerClaim, decode_run_message
+from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from support.job.jobs import RunningJob, topic_names
+from support.kafka.clients import make_topics
+from support.kafka.waiting import wait_until
+from support.ordeals.churn import ORDERS, PARTITIONS, churning
+from support.ordeals.comparison import compare
+from support.ordeals.ordeal import in_session
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
+
+KILLS = 20
+PATIENCE_SECONDS = 300.0
+
+
+class Stamped(NamedTuple):
+    """One message with the time when the broker appended it."""
+
+    append_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+def stamped(server: str, topic: str) -> list[Stamped]:
+    """Everything that is in a topic of one partition."""
+    connection = Connection(Cluster(bootstrap_servers=server))
+    ends = connection.end_offsets(topic, 1)
+    return [
+        Stamped(*row)
+        for batch in read_messages(connection, topic, {0: 0}, ends)
+        for row in zip(*(batch[name].to_pylist() for name in ("timestamp", "key", "value")), strict=True)
+    ]
+
+
+class Twin(RunningJob):
+    """One of two jobs that are started alike, with a log of its own."""
+
+    def __init__(self, name: str, server: str, checkpoint: Path, topics: TopicNames, *flags: str) -> None:
+        self._name = name
+        super().__init__(server, checkpoint, topics, "--standby", "--member-events", *flags)
+
+    def _start(self) -> GuardedProcess:
+        self.log = self.checkpoint.with_name(f"{self._name}.log")
+        return super()._start()
+
+    def restart(self) -> None:
+        """Starts it again; its log begins anew."""
+        self.log.unlink(missing_ok=True)
+        super().restart()
+
+    def wait_standing_by(self) -> None:
+        """Waits until it is warm and waits for the other."""
+        self.wait_until(lambda: "standing by, waiting for the end of" in self.log.read_text())
+
+    def killed(self, kind: str) -> int:
+        """Kills the driver, its JVM or all its processes; the time."""
+        victims = {
+            "driver": lambda: [self.process.pid],
+            "jvm": lambda: in_session(self, "java"),
+            "session": lambda: [self.process.pid, *in_session(self, "")],
+        }[kind]()
+        at_ms = time.time_ns() // 1_000_000
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS)
+        return at_ms
+
+
+class Pair:
+    """Two jobs; the first of ``jobs`` is the one that works."""
+
+    def __init__(self, server: str, topics: TopicNames, jobs: Sequence[Twin]) -> None:
+        self._server, self._topics, self._jobs = server, topics, list(jobs)
+        self.to_claim: list[int] = []
+        self.to_event: list[int] = []
+
+    @property
+    def owner(self) -> Twin:
+        """The one that works."""
+        return self._jobs[0]
+
+    def claims(self) -> list[tuple[int, OwnerClaim]]:
+        """All claims with the times of their messages."""
+        found = [(one.append_ms, decode_run_message(one.key, one.value)) for one in self._job_messages()]
+        return [(at_ms, one) for at_ms, one in found if isinstance(one, OwnerClaim)]
+
+    def _job_messages(self) -> list[Stamped]:
+        return stamped(self._server, self._topics.job)
+
+    def lose(self, kind: str) -> None:
+        """Kills the one that works; the other goes on, and the killed one stands by for it."""
+        before = len(self.claims())
+        killed_ms = self.owner.killed(kind)
+        self._jobs.reverse()
+        self.owner.wait_until(lambda: len(self.claims()) > before)
+        claimed_ms, _ = self.claims()[before]
+        self.owner.wait_until(lambda: self._events_after(claimed_ms))
+        self.to_claim.append(claimed_ms - killed_ms)
+        self.to_event.append(self._events_after(claimed_ms)[0] - killed_ms)
+        print(f"{kind}: claim after {self.to_claim[-1]} ms, first event after {self.to_event[-1]} ms")  # noqa: T201
+        self._jobs[1].restart()
+        self._jobs[1].wait_standing_by()
+        self.owner.wait_caught_up()
+
+    def _events_after(self, at_ms: int) -> list[int]:
+        return [one.append_ms for one in stamped(self._server, self._topics.events) if one.append_ms > at_ms]
+
+    def require_one_writer(self) -> None:
+        """After a claim nothing of another run is in the topics."""
+        claimed = [claim.run_id for _, claim in self.claims()]
+        documents = [decode_run_message(one.key, one.value) for one in self._job_messages()]
+        beats = [decode_message(one.key, one.value) for one in stamped(self._server, self._topics.probes)]
+        assert [run_id for run_id, _ in groupby(one.run_id for one in documents if one)] == claimed
+        hearts = [one.run_id for one in beats if isinstance(one, HeartbeatMessage)]
+        assert [run_id for run_id, _ in groupby(hearts)] == claimed
+
+
+def survives(folder: Path, checkpoints: Sequence[str], kills: Sequence[str], seed: int) -> None:
+    """Two jobs on these checkpoints take turns while groups come and go; what they said is compared with a replay."""
+    print(f"seed {seed}")  # noqa: T201
+    topics = topic_names("standby")
+    moments = random.Random(seed)
+    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker, ExitStack() as stack:
+        server = broker.bootstrap_servers
+        make_topics(server, {ORDERS: 4})
+        jobs = []
+        for number, name in enumerate(checkpoints):
+            checkpoint = folder / name
+            twin = Twin(f"twin-{number}", server, checkpoint, topics)
+            stack.callback(lambda twin=twin: twin.process.end(0))
+            jobs.append(twin)
+            # The first one works before the second one starts.
+            if number:
+                twin.wait_standing_by()
+            else:
+                twin.wait_caught_up()
+        pair = Pair(server, topics, jobs)
+        with churning(server, seed):
+            for kind in kills:
+                time.sleep(moments.uniform(0, 3))  # the moment is what is random here; nothing waits for it
+                pair.lose(kind)
+        compare(pair.owner)
+        pair.require_one_writer()
+        print(f"to the claim {sorted(pair.to_claim)}, to the first event {sorted(pair.to_event)}")  # noqa: T201
+
+
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("checkpoints", [("shared", "shared"), ("one", "two")])
+def test_two_jobs_take_turns(tmp_path: Path, checkpoints: Sequence[str]) -> None:
+    """Killed twenty times in turn, by the driver, the JVM or all processes: 0 lost, 0 wrong, one writer."""
+    kills = (["driver", "jvm", "session"] * KILLS)[:KILLS]
+    survives(tmp_path, checkpoints, kills, random.randrange(1_000_000))
