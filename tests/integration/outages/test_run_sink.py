@@ -102,6 +102,7 @@ def test_an_output_topic_that_is_deleted(tmp_path: Path, kind: str) -> None:
             admin = make_topics(server, {})
             deleted_ms = now_ms()
             admin.delete_topics([getattr(TOPICS, kind)])[getattr(TOPICS, kind)].result(30)
+            # Nothing is written to some of them: they are looked for once a minute.
             job.wait_until(lambda: f"are created again: {getattr(TOPICS, kind)}" in job.process.tail(10_000))
             job.wait_caught_up()
             job.wait_until(lambda: "quiet" in job.documents())
