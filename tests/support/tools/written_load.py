@@ -76,8 +76,12 @@ def compare_with_replay(
         while not same() and time.monotonic() < deadline:
             time.sleep(1.0)
     said, wanted = found
-    assert said == wanted
-    assert len(wanted) > 0
+    lost = [wanted[name] for name in sorted(wanted.keys() - said.keys())]
+    invented = [said[name] for name in sorted(said.keys() - wanted.keys())]
+    wrong = [(said[name], wanted[name]) for name in said.keys() & wanted.keys() if said[name] != wanted[name]]
+    counts = f"{len(lost)} lost, {len(invented)} invented, {len(wrong)} wrong of {len(wanted)}"
+    assert not lost + invented + wrong, f"{counts}: {lost[:2]}, {invented[:2]}, {wrong[:2]}"
+    assert wanted
     return len(wanted)
 
 
