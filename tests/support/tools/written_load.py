@@ -29,12 +29,15 @@ def short_life() -> Sequence[Raw]:
 
 @contextmanager
 def written_load(server: str, partitions: int) -> Iterator[Callable[[], int]]:
-    """Writes one life after the other into the log until the block ends; yields how many there were."""
-    lives = [0]
+    """Writes one life after the other into the log until the block ends; yields how many there were.
+
+    No two loads write the same groups.
+    """
+    lives, name = [0], f"written-{now_ms()}"
 
     def write(done: threading.Event) -> None:
         while not done.wait(PAUSE_SECONDS):
-            life = {f"written-{lives[0]}": short_life()}
+            life = {f"{name}-{lives[0]}": short_life()}
             write_log(server, interleaved(life, partitions, now_ms()), partitions)
             lives[0] += 1
 
