@@ -28,7 +28,8 @@ This page is made from the code by `make docs`; a test fails when it is out of d
 | `group-events` | delete, 30 days | group id | events, as CloudEvents 1.0 in structured JSON |
 | `group-states` | compact | group id | the group's current document; a tombstone when the group is deleted |
 | `group-dead-letters` | delete, 30 days | `topic-partition-offset` | records that could not be read: where, why, \
-and up to 64 KiB of their bytes (none with `--redact`) |
+and up to 64 KiB of their bytes (none with `--redact`); and messages of the job that a topic is too small for \
+(`kind` is `too_large`, no position, `output` is the topic) |
 | `group-job` | compact | reserved keys | the job's own state: caught-up time, lag, batch time, counters, the last \
 round of the prober; the conditions of the job that hold; and the claim of the run that writes the topics |
 | `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | the brokers' answers \

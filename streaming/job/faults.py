@@ -25,7 +25,7 @@ class Remedy(Enum):
     DISK = "disk"
     #: Smaller messages: the broker refuses one as too large.
     SMALLER = "smaller"
-    #: Waiting until the brokers accept writes: too few replicas are in sync.
+    #: Waiting until the brokers accept writes: a partition has no leader, or too few replicas are in sync.
     REPLICAS = "replicas"
     #: Waiting until the cluster answers.
     CLUSTER = "cluster"
@@ -47,7 +47,8 @@ _REMEDIES: Final = (
         ),
     ),
     (Remedy.SMALLER, re.compile(r"RecordTooLargeException|RecordBatchTooLargeException|MSG_SIZE_TOO_LARGE")),
-    (Remedy.REPLICAS, re.compile(r"org\.apache\.kafka\.common\.errors\.NotEnoughReplicas\w*Exception")),
+    # The client tries again until it gives up: the refusal itself is rarely seen.
+    (Remedy.REPLICAS, re.compile(r"NotEnoughReplicas\w*Exception|Expiring \d+ record")),
     (
         Remedy.CLUSTER,
         # What Kafka's clients throw, anywhere in the chain of causes, while a cluster cannot be reached.
@@ -57,7 +58,6 @@ _REMEDIES: Final = (
             r"|LeaderNotAvailable|NotLeaderOrFollower|ReplicaNotAvailable|KafkaStorage)Exception"
             r"|org\.apache\.kafka\.clients\.consumer\.RetriableCommitFailedException"
             r"|java\.net\.(?:Connect|UnknownHost|NoRouteToHost|SocketTimeout|Socket)Exception"
-            r"|Expiring \d+ record"
             r"|No resolvable bootstrap urls"
         ),
     ),
@@ -68,7 +68,7 @@ _REMEDIES: Final = (
 WAITING: Final = {
     Remedy.DISK: "the checkpoint, or the disk of Spark's files, cannot be used",
     Remedy.SMALLER: "the brokers refuse a message as too large",
-    Remedy.REPLICAS: "the brokers accept no messages (min.insync.replicas)",
+    Remedy.REPLICAS: "the brokers accept no messages (no leader, or fewer replicas in sync than min.insync.replicas)",
     Remedy.CLUSTER: "Kafka cannot be reached",
     Remedy.TOPIC: "a topic is missing",
     Remedy.RETRY: "the query failed",

@@ -63,7 +63,7 @@ def _planned(spark: SparkSession, plan: TopicPlan) -> int:
             raise UnreachableError(
                 f"Spark's Kafka connector cannot reach the cluster: {headline(text)}",
                 where=plan.cluster.bootstrap_servers,
-                fix="check that all brokers run and can be reached from this machine",
+                fix="check that all brokers run; groupreplay check tests everything that the job needs",
                 exit_code=ExitCode.CONNECTION,
             ) from None
         raise known_fault(text) or GroupReplayError(

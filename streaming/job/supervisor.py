@@ -31,6 +31,8 @@ _BATCH_POLL_SECONDS: Final = 0.05
 _LINE_SECONDS: Final = 10.0
 #: A batch that takes this long may wait for a broker: Kafka's clients say so only after minutes.
 _STUCK_SECONDS: Final = 20.0
+#: How often missing topics are looked for while batches finish: a topic that nothing is written to delays none.
+_TOPICS_SECONDS: Final = 60.0
 #: How long a stop waits for the end of a batch, and then for Spark to cancel it.
 _GRACE_SECONDS: Final = 5.0
 _CANCEL_SECONDS: Final = 12.0
@@ -105,16 +107,18 @@ class Supervisor:
     def _watch(self, query: Any) -> bool:
         """Waits for the end of the query; whether the supervisor ended it, for good or to start it again."""
         next_line = time.monotonic() + _LINE_SECONDS
-        next_look = time.monotonic() + _STUCK_SECONDS
+        stuck_at = time.monotonic() + _STUCK_SECONDS
+        topics_at = time.monotonic() + _TOPICS_SECONDS
         while query.isActive:
             if self.stop.wait(_POLL_SECONDS):
                 self._end(query)
                 return True
             if self._note_progress():
-                next_look = time.monotonic() + _STUCK_SECONDS
-            elif time.monotonic() >= next_look:
-                self._look_around()
-                next_look = time.monotonic() + _STUCK_SECONDS
+                stuck_at = time.monotonic() + _STUCK_SECONDS
+            if time.monotonic() >= min(stuck_at, topics_at):
+                self._look_around(is_stuck=time.monotonic() >= stuck_at)
+                stuck_at = max(stuck_at, time.monotonic() + _STUCK_SECONDS)
+                topics_at = time.monotonic() + _TOPICS_SECONDS
             ended = self.replaced() or self.cut()
             if ended is not None:
                 self._end(query)
@@ -165,9 +169,10 @@ class Supervisor:
         self.outage.over()
         return True
 
-    def _look_around(self) -> None:
-        """Creates missing topics while the query waits for them, and reports what else it may wait for."""
-        self.outage.note()
+    def _look_around(self, *, is_stuck: bool) -> None:
+        """Creates missing topics while the query goes on, and reports what else a batch may wait for."""
+        if is_stuck:
+            self.outage.note()
         try:
             repaired = self.repair(Remedy.TOPIC)
         except GroupReplayError as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, NewTopic, TopicMetadata
 
 from groupreplay.state.output.document import MAX_BYTES
@@ -44,6 +44,8 @@ _NEEDS_APPEND_TIME: Final[Mapping[str, str]] = {
 #: Topics in which the order of all messages matters; the others get the broker's default number of partitions.
 _SINGLE_PARTITION: Final = frozenset({"job", "probes"})
 _REQUEST_SECONDS: Final = 15.0
+#: A stop request waits for the answer.
+_MISSING_SECONDS: Final = 5.0
 #: The largest message is a group's document; its key and the record batch add to it.
 _MESSAGE_BYTES: Final = 2 * MAX_BYTES
 
@@ -160,13 +162,24 @@ def create_missing(connection: Connection, names: TopicNames) -> list[str]:
     Raises:
         GroupReplayError: a topic is missing and may not be created, or the cluster cannot be asked.
     """
-    kinds = [item.name for item in fields(names)]
-    known = _partitions(connection, names, kinds)
-    missing = [one for one in kinds if getattr(names, one) not in known]
+    missing = [one for one in TOPIC_CONFIGS if _is_missing(connection, getattr(names, one))]
     if missing:
         create_topics(connection, names, missing)
         _await_partitions(connection, names, missing)
     return [getattr(names, one) for one in missing]
+
+
+def _is_missing(connection: Connection, name: str) -> bool:
+    """Whether there is no such topic; a topic that this login may not see is not missing."""
+    answers = connection.admin().describe_topics(TopicCollection([name]), request_timeout=_MISSING_SECONDS)
+    try:
+        answers[name].result(_REQUEST_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            return True
+        if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise connection.explain(error, name) from None
+    return False
 
 
 def _partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:

@@ -40,7 +40,7 @@ class QueryError(Exception):
         (f"{KAFKA}.RecordTooLargeException: The request included a message larger than", Remedy.SMALLER),
         (f"{KAFKA}.NotEnoughReplicasException: Messages are rejected since there are fewer", Remedy.REPLICAS),
         (f"{KAFKA}.NotEnoughReplicasAfterAppendException: Messages are written to the log", Remedy.REPLICAS),
-        (f"{KAFKA}.TimeoutException: Expiring 5 record(s) for events-0:30000 ms has passed", Remedy.CLUSTER),
+        (f"{KAFKA}.TimeoutException: Expiring 5 record(s) for events-0:30000 ms has passed", Remedy.REPLICAS),
         (f"{KAFKA}.TimeoutException: Topic events not present in metadata after 60000 ms.", Remedy.CLUSTER),
         ("java.net.ConnectException: Connection refused", Remedy.CLUSTER),
         (f"{KAFKA}.UnknownTopicOrPartitionException: This server does not host", Remedy.TOPIC),

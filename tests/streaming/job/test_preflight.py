@@ -118,6 +118,12 @@ def test_one_record(codes: list[int | None], outcome: str) -> None:
             "Spark's Kafka connector cannot read the topic's offsets: java.lang.IllegalStateException: odd",
             ExitCode.UNEXPECTED,
         ),
+        (
+            "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node",
+            "Spark's Kafka connector cannot reach the cluster: org.apache.kafka.common.errors.TimeoutException: "
+            "Timed out waiting for a node",
+            ExitCode.CONNECTION,
+        ),
     ],
 )
 def test_a_connector_that_fails_is_an_error_of_ours(

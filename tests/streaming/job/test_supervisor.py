@@ -239,6 +239,26 @@ def test_a_batch_that_takes_long_is_looked_into(monkeypatch: pytest.MonkeyPatch)
     assert stage.report.restarts == 0
 
 
+def test_topics_are_looked_for_while_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that nothing is written to delays no batch, and readers miss it; clusters are not asked beyond that."""
+    monkeypatch.setattr("groupreplay.streaming.job.supervisor._TOPICS_SECONDS", 0.0)
+    looks = itertools.count(1)
+
+    def hindrance() -> Hindrance | None:
+        raise AssertionError
+
+    def repair(helps: Remedy) -> str | None:
+        assert helps is Remedy.TOPIC
+        if next(looks) == 2:
+            stage.stop.make(15)
+            raise GroupReplayError("may not create it")
+        return "created again: t"
+
+    stage = Stage(Puppet(), Puppet(), hindrance=hindrance, repair=repair)
+    stage.supervisor.run()
+    assert stage.lines == ["created again: t", "quiet"]
+
+
 def test_another_failure_is_tried_three_times() -> None:
     """A batch that always fails ends the job with its reason instead of failing for ever in silence."""
     stage = Stage(*(Puppet(FAULT) for _ in range(5)))

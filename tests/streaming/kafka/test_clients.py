@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.clients import Connection, ends_reading
@@ -41,6 +41,25 @@ def test_errors_in_our_words(code: int, what: str, exit_code: ExitCode) -> None:
     told = Connection(CLUSTER).explain(KafkaException(KafkaError(code, "[thrd:h:1/1]: x\nmore")), "t")
     assert (told.what, told.exit_code) == (f"{what}: x", exit_code)
     assert (told.where or "").startswith("t")
+
+
+@pytest.mark.parametrize(
+    ("code", "passes"),
+    [
+        (KafkaError._TRANSPORT, True),
+        (KafkaError._MSG_TIMED_OUT, True),
+        (KafkaError.LEADER_NOT_AVAILABLE, True),
+        (KafkaError.NOT_ENOUGH_REPLICAS, True),
+        (KafkaError._AUTHENTICATION, False),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, False),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, False),
+        (KafkaError.MSG_SIZE_TOO_LARGE, False),
+    ],
+)
+def test_what_may_pass_by_itself(code: int, passes: bool) -> None:
+    """A job that has run before waits for a cluster, not for a right that somebody has to grant."""
+    told = Connection(CLUSTER).explain(KafkaException(KafkaError(code, "x")), "t")
+    assert isinstance(told, UnreachableError) is passes
 
 
 def test_the_noted_cause_is_told() -> None:

@@ -18,12 +18,14 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import (
     TOPIC_CONFIGS,
     OutputTopic,
+    create_missing,
     ensure_topics,
     topic_problems,
 )
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import topic_names
 from support.kafka.clients import make_topics
+from support.kafka.waiting import wait_until
 
 
 @pytest.mark.broker
@@ -41,6 +43,24 @@ def test_missing_topics_are_made_with_their_policies(
         resource = ConfigResource(ConfigResource.Type.TOPIC, getattr(names, one))
         found = admin.describe_configs([resource])[resource].result(30)
         assert {name: found[name].value for name in wanted} == wanted
+
+
+@pytest.mark.broker
+def test_a_topic_that_was_deleted_is_created_again(
+    broker: EmbeddedBroker, unique: Callable[[str], str]
+) -> None:
+    """With its settings, and nothing else is touched."""
+    names = topic_names(unique("t"))
+    connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
+    ensure_topics(connection, names)
+    assert create_missing(connection, names) == []
+    connection.admin().delete_topics([names.states])[names.states].result(30)
+    wait_until(lambda: names.states not in connection.metadata("t").topics)
+    assert create_missing(connection, names) == [names.states]
+    resource = ConfigResource(ConfigResource.Type.TOPIC, names.states)
+    found = connection.admin().describe_configs([resource])[resource].result(30)
+    assert found["cleanup.policy"].value == "compact"
+    assert create_missing(connection, names) == []
 
 
 @pytest.mark.broker

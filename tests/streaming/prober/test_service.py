@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from unittest.mock import Mock, call
 
 import msgspec
 import pytest
 
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
+from groupreplay.streaming.base.broker_clock import AppendedMessage
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.probe_messages import RoundSummary
+from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
+from groupreplay.streaming.kafka.publisher import MessageTooLargeError
 from groupreplay.streaming.prober import service
 from groupreplay.streaming.prober.prober import ProbeRound
 from support.job.captures import invoke
@@ -81,3 +84,23 @@ def test_round_after_round(monkeypatch: pytest.MonkeyPatch) -> None:
         call(source, Cluster(bootstrap_servers="s:1"), TopicNames(probes="p"), 2.0),
     ]
     assert invoke("probe", "--bootstrap-server", "h:1", "--interval", "0.5").exit_code == 2
+
+
+def test_a_round_that_the_topic_refuses_is_written_in_parts() -> None:
+    """The answer about a large group is shortened, and the summary still follows it."""
+    large = asked("g", "PreparingRebalance", at=7, members=[f"{number:040}" for number in range(300)])
+    summary = summed_up(at=8)
+    written: list[tuple[bytes, bytes]] = []
+
+    def publish(_: str, messages: Iterable[tuple[bytes, bytes]]) -> list[AppendedMessage]:
+        sent = list(messages)
+        if sum(len(value) for _, value in sent) > 5_000:
+            raise MessageTooLargeError("too large")
+        written.extend(sent)
+        return [AppendedMessage(1.0, 2.0, 3)]
+
+    publisher = Mock(publish=publish)
+    assert service._written(publisher, "t", [large, summary]) == [AppendedMessage(1.0, 2.0, 3)] * 2
+    answer, last = (decode_message(*one) for one in written)
+    assert isinstance(answer, GroupAnswer)
+    assert (answer.truncated, 0 < len(answer.members) < 300, last) == (True, True, summary)

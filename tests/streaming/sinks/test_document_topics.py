@@ -13,6 +13,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import DocumentRequest, encode_message
+from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher
 from groupreplay.streaming.sinks.document_topics import (
     UNKNOWN_TOPICS,
     DocumentTopics,
@@ -102,3 +103,17 @@ def test_the_record_as_json() -> None:
     assert msgspec.json.encode(record) == text
     assert msgspec.json.decode(text, type=SyncRecord) == record
     assert UNKNOWN_TOPICS not in (record.topics, DocumentTopics(states="", states_id="1", job="", job_id="1"))
+
+
+def test_a_request_that_is_too_large_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The id of the group makes it so: sent again every few seconds, it would be refused for ever."""
+
+    def refuse(*_: object) -> None:
+        raise MessageTooLargeError("1 messages of up to 60000 bytes are refused as too large")
+
+    monkeypatch.setattr(Publisher, "publish", refuse)
+    cluster = Cluster(bootstrap_servers="h:1")
+    KafkaDocuments(cluster, cluster, TopicNames()).send([])
+    assert "very long ids are not compared: 1 messages" in caplog.text

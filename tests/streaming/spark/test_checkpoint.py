@@ -13,11 +13,11 @@ import pytest
 
 from groupreplay import __version__
 from groupreplay.state.events.job_events import JobGap, UnreadRange
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnwritableError
 from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.sinks.document_topics import DocumentTopics, SyncRecord
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
-from groupreplay.streaming.spark.checkpoint import Checkpoint
+from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
 from groupreplay.streaming.spark.checkpoint_identity import Identity, decode_identity
 from support.job.spark_notes import spark_files
 from support.job.spark_sessions import small_session
@@ -63,6 +63,61 @@ def test_the_first_start_is_remembered(folder: Path) -> None:
         "event_era": "e",
         "taken_over_ms": None,
     }
+
+
+def test_a_folder_that_can_be_written(folder: Path) -> None:
+    """The try leaves nothing behind."""
+    with opened(folder).locked():
+        before = sorted(folder.iterdir())
+        assert opened(folder).unwritable() is None
+        assert sorted(folder.iterdir()) == before
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """The error names the folder, and is one that a job which has run before waits for."""
+    (tmp_path / "file").write_bytes(b"")
+    checkpoint = opened(tmp_path / "file" / "checkpoint")
+    assert (checkpoint.unwritable() or "").startswith("the checkpoint cannot be written: ")
+    with (
+        pytest.raises(UnwritableError, match=r"cannot be written: .*file/checkpoint") as caught,
+        checkpoint.locked(),
+    ):
+        pass
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("/cp/.groupreplay-1 (Read-only file system)", "Read-only file system"),
+        ("java.io.IOException: No space left on device", "No space left on device"),
+        ("Mkdirs failed", "Mkdirs failed"),
+    ],
+)
+def test_the_reason_of_the_system(message: str, reason: str) -> None:
+    """Without the name of a file that exists for a moment only."""
+    assert checkpoint_module._reason(message) == reason
+
+
+def test_folders_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they hold can be seen without Spark; all other file systems, and defaults that are others, only with it."""
+    monkeypatch.setattr(checkpoint_module, "jvm_runs_already", lambda: False)
+    default = {"spark.hadoop.fs.defaultFS": "hdfs://n"}
+    found = [
+        local_folder(*arguments)
+        for arguments in (
+            ("/cp", {}),
+            ("cp/a", {}),
+            ("file:///cp", default),
+            ("file:/cp", {}),
+            ("hdfs:///cp", {}),
+            ("s3a://bucket/cp", {}),
+            ("/cp", default),
+        )
+    ]
+    assert found == [Path("/cp"), Path("cp/a"), Path("/cp"), Path("/cp"), None, None, None]
+    monkeypatch.setattr(checkpoint_module, "jvm_runs_already", lambda: True)
+    assert local_folder("/cp", {}) is None
 
 
 @pytest.mark.parametrize(

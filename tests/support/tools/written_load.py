@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
@@ -29,12 +29,15 @@ def short_life() -> Sequence[Raw]:
 
 @contextmanager
 def written_load(server: str, partitions: int) -> Iterator[Callable[[], int]]:
-    """Writes one life after the other into the log until the block ends; yields how many there were."""
-    lives = [0]
+    """Writes one life after the other into the log until the block ends; yields how many there were.
+
+    No two loads write the same groups.
+    """
+    lives, name = [0], f"written-{now_ms()}"
 
     def write(done: threading.Event) -> None:
         while not done.wait(PAUSE_SECONDS):
-            life = {f"written-{lives[0]}": short_life()}
+            life = {f"{name}-{lives[0]}": short_life()}
             write_log(server, interleaved(life, partitions, now_ms()), partitions)
             lives[0] += 1
 
@@ -56,29 +59,37 @@ def compare_with_replay(
 
     def same() -> bool:
         nonlocal found
-        events = replayed_topics(log_server or job.server, job.topics.probes, "--member-events", *flags)
-        expected = {one["id"]: comparable(one) for one in events}
-        fired = {("firing", one["data"].get("condition_id")) for one in expected.values()}
-        said = {
-            name: one
-            for name, one in job.events().items()
-            if ".job." not in one["type"]
-            and (
-                name in expected or (one["data"].get("status"), one["data"].get("condition_id")) not in fired
-            )
-        }
-        wanted = {name: one for name, one in expected.items() if name in said or _time_ms(one) >= since_ms}
-        found = said, wanted
-        return said.keys() == wanted.keys()
+        replayed = replayed_topics(log_server or job.server, job.topics.probes, "--member-events", *flags)
+        found = _comparable(replayed, job.events(), since_ms)
+        return found[0].keys() == found[1].keys()
 
     deadline = time.monotonic() + _LATE_SECONDS
     with suppress(AssertionError):  # what differs is shown below
         while not same() and time.monotonic() < deadline:
             time.sleep(1.0)
     said, wanted = found
-    assert said == wanted
-    assert len(wanted) > 0
+    lost = [wanted[name] for name in sorted(wanted.keys() - said.keys())]
+    invented = [said[name] for name in sorted(said.keys() - wanted.keys())]
+    wrong = [(said[name], wanted[name]) for name in said.keys() & wanted.keys() if said[name] != wanted[name]]
+    counts = f"{len(lost)} lost, {len(invented)} invented, {len(wrong)} wrong of {len(wanted)}"
+    assert not lost + invented + wrong, f"{counts}: {lost[:2]}, {invented[:2]}, {wrong[:2]}"
+    assert wanted
     return len(wanted)
+
+
+def _comparable(
+    replayed: Sequence[Json], events: Mapping[str, Json], since_ms: int
+) -> tuple[dict[str, Json], dict[str, Json]]:
+    """What the job has reported of groups and what the replay has, by id, as far as both must agree."""
+    expected = {one["id"]: comparable(one) for one in replayed}
+    fired = {("firing", one["data"].get("condition_id")) for one in expected.values()}
+    said = {
+        name: one
+        for name, one in events.items()
+        if ".job." not in one["type"]
+        and (name in expected or (one["data"].get("status"), one["data"].get("condition_id")) not in fired)
+    }
+    return said, {name: one for name, one in expected.items() if name in said or _time_ms(one) >= since_ms}
 
 
 def _time_ms(event: Json) -> int:
