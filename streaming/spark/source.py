@@ -48,6 +48,8 @@ def read_options(plan: TopicPlan) -> dict[str, str]:
         # the coordinator of that group is away.
         "kafka.default.api.timeout.ms": "30000",
         "fetchOffset.numRetries": "1",
+        # The same for a batch that was planned when the partition still had a leader; four tasks in turn wait so long.
+        "kafkaConsumer.pollTimeoutMs": "30000",
         **connection_options(plan.cluster),
         "assign": json.dumps({plan.topic: list(range(plan.partitions))}),
         "startingOffsets": "earliest",

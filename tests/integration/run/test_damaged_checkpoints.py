@@ -275,6 +275,24 @@ def test_flipped_bits_in_other_files(stored: Stored, tmp_path: Path, pattern: st
     flip_and_read(stored, tmp_path, pattern, stored_progress, checksums=True)
 
 
+@pytest.mark.parametrize("pattern", [*(f"state/0/{name}" for name in STATE_FILES), *OTHER_FILES])
+def test_a_start_with_a_flipped_bit(stored: Stored, tmp_path: Path, pattern: str) -> None:
+    """The job ends with 5 and names the checkpoint, or goes on with the right state; it does not try for ever."""
+    seed, copy, before = random.randrange(1_000_000), tmp_path / "checkpoint", stored.creations()
+    shutil.copytree(stored.folder, copy)
+    file = changes(copy) if "changelog" in pattern else max(copy.glob(pattern), key=lambda one: len(one.name))
+    print(f"seed {seed}, {file.relative_to(copy)}")  # noqa: T201
+    flip_a_bit(file, random.Random(seed))
+    refusal: GroupReplayError | None = None
+    try:
+        goes_on(stored, copy)
+    except GroupReplayError as error:
+        refusal = error
+    print(refusal or "read right")  # noqa: T201
+    assert refusal is None or (refusal.exit_code, str(copy) in str(refusal)) == (ExitCode.DATA, True)
+    assert stored.creations() == before
+
+
 def flip_and_read(
     stored: Stored, folder: Path, pattern: str, read: Callable[[Path], object], *, checksums: bool
 ) -> None:

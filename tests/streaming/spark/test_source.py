@@ -24,14 +24,14 @@ def test_a_topic_is_read_by_assignment_and_as_committed() -> None:
 
 
 def test_a_partition_without_a_leader_is_an_error_soon() -> None:
-    """After one try of half a minute; whoever sets another timeout in the client's properties gets that."""
+    """After half a minute, in the driver after one try; another timeout in the client's properties counts there."""
     cluster = Cluster(bootstrap_servers="b:9092", properties={"default.api.timeout.ms": "90000"})
-    names = ("kafka.default.api.timeout.ms", "fetchOffset.numRetries")
+    names = ("kafka.default.api.timeout.ms", "fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs")
     found = [
         [read_options(TopicPlan(cluster=one, topic="t", partitions=3))[name] for name in names]
         for one in (Cluster(bootstrap_servers="b:9092"), cluster)
     ]
-    assert found == [["30000", "1"], ["90000", "1"]]
+    assert found == [["30000", "1", "30000"], ["90000", "1", "30000"]]
 
 
 def test_the_first_batch_does_not_take_a_month_of_probes() -> None:
