@@ -13,7 +13,7 @@ from groupreplay.streaming.kafka.log_check import cut_partitions, last_records
 from groupreplay.streaming.kafka.log_marks import EpochEnd, PartitionMark, RecordMark, record_digest
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, produce
-from support.kafka.cut_logs import cut_log, log_size
+from support.kafka.lost_records import cut_log, log_size
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 

@@ -18,7 +18,7 @@ from groupreplay.streaming.kafka.log_marks import (
     is_later_leader,
     record_digest,
 )
-from support.kafka.model_log import ModelLog
+from support.model.epoch_log import ModelLog
 
 Step = Callable[[ModelLog], None]
 
