@@ -48,6 +48,7 @@ class LogWatch:
     _looked: dict[int, int] = field(default_factory=dict, init=False)
     _found: GroupReplayError | None = field(default=None, init=False)
     _stored: LogMarks | None = field(default=None, init=False)
+    _unwritten: bool = field(default=False, init=False)
     _next_write: float = field(default=-math.inf, init=False)
     _next_records: float = field(default=-math.inf, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -121,12 +122,18 @@ class LogWatch:
                 self._marks[number] = PartitionMark(self._marks[number].end, record)
 
     def write(self) -> None:
-        """Writes the marks to the checkpoint if they have changed."""
+        """Writes the marks to the checkpoint if they have changed; a disk that is full or read-only ends nothing."""
         self._next_write = self.seconds() + _WRITE_SECONDS
         marks = self.marks()
-        if marks != self._stored and self._found is None:
-            self.store(marks)
+        if marks == self._stored or self._found is not None:
+            return
+        error = _failure(lambda: self.store(marks))
+        if error is None:
             self._stored = marks
+        elif not self._unwritten:
+            # One warning for each fault of the disk.
+            log.warning("cannot write what was seen of the log, trying again: %s", error)
+        self._unwritten = error is not None
 
 
 class LogWatchThread:
@@ -165,6 +172,6 @@ class LogWatchThread:
 def _failure(action: Callable[[], None]) -> Exception | None:
     try:
         action()
-    except Exception as error:  # whatever it is, also a full disk: the next attempt may succeed
+    except Exception as error:  # whatever it is, the next attempt may succeed
         return error
     return None

@@ -33,6 +33,8 @@ _FETCH_BYTES: Final = 64 * 1024
 #: The last record is looked for in so many offsets: there are none in markers of transactions and in what was
 #: compacted away.
 _LAST_OFFSETS: Final = 64
+#: After so many bytes of one partition, the last record so far is as good.
+_LAST_BYTES: Final = 256 * 1024
 #: The error has the code of a reset of the offset for all its reasons. The end is -1 if the broker does not know it.
 _EPOCH_ENDED: Final = re.compile(r"Partition log truncation detected at offset .*broker end offset is \d")
 #: Read after the epoch was found to hold: retention has removed that part of the log.
@@ -71,6 +73,8 @@ def cut_partitions(
 def last_records(connection: Connection, topic: str, ends: Mapping[int, int]) -> dict[int, RecordMark]:
     """The last record below the end of each partition; nothing of a partition that has none near its end.
 
+    Among large records it may be an earlier one.
+
     Raises:
         GroupReplayError: a partition cannot be read now.
     """
@@ -83,14 +87,17 @@ def last_records(connection: Connection, topic: str, ends: Mapping[int, int]) ->
         if starts[number] < end
     }
     found: dict[int, RecordMark] = {}
-    open_partitions = set(places)
+    left = dict.fromkeys(places, _LAST_BYTES)
     with closing(_assigned(connection, _at(topic, places))) as consumer:
-        for message in _messages(consumer, connection, topic, open_partitions):
-            number, error = message.partition(), message.error()
-            if error is not None or message.offset() >= ends[number] - 1:
-                open_partitions.discard(number)
-            if error is None and message.offset() < ends[number]:
+        for message in _messages(consumer, connection, topic, left):
+            number = message.partition()
+            if number not in left:
+                continue
+            if message.error() is None and message.offset() < ends[number]:
                 found[number] = _mark(message)
+                left[number] -= len(message)
+            if message.error() is not None or message.offset() >= ends[number] - 1 or left[number] < 0:
+                del left[number]
     return found
 
 

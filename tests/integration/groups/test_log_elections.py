@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.job import log_watch as module
@@ -22,7 +23,7 @@ from groupreplay.streaming.kafka.log_check import cut_partitions, last_records
 from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 from support.job.jobs import read_topic
-from support.kafka.clients import make_topics, new_consumer, open_transaction, set_configs
+from support.kafka.clients import commit_surely, make_topics, new_consumer, open_transaction, set_configs
 from support.kafka.lost_records import TWO_REPLICAS, elect_uncleanly, restart_in_turn
 from support.kafka.three_brokers import ThreeBrokers, three_brokers
 from support.kafka.waiting import in_background, wait_until
@@ -31,6 +32,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
 
 PARTITIONS = 3
 LOG = TopicPartition(OFFSETS_TOPIC, 0)
+#: One of the groups of that partition.
+GROUP = next(group for group in map("g{}".format, itertools.count()) if partition_for(group, PARTITIONS) == 0)
 
 
 class Follower:
@@ -77,7 +80,10 @@ def commits(server: str, done: threading.Event) -> None:
         with suppress(KafkaException), closing(new_consumer(server, group)) as consumer:
             consumer.commit(offsets=[place], asynchronous=False)
             if number % 5 == 0:
-                producer = open_transaction(server, f"t{number % 3}", consumer, place)
+                # A transaction that nobody ends holds back the end of committed records.
+                producer = open_transaction(
+                    server, f"t{number % 3}", consumer, place, **{"transaction.timeout.ms": 5_000}
+                )
                 end = producer.abort_transaction if number % 10 else producer.commit_transaction
                 end(30)
 
@@ -125,11 +131,13 @@ def test_healthy_elections_and_an_unclean_one(monkeypatch: pytest.MonkeyPatch) -
             )
             assert len(read_topic(server, OFFSETS_TOPIC)) < sum(one.offset for one in now.values()) / 2
 
-            def seen_more() -> None:
+            def write_and_see() -> None:
                 end = follower.watch.marks().partitions[0].end.offset
-                wait_until(lambda: follower.watch.marks().partitions[0].end.offset > end + 3)
+                for number in range(5):
+                    commit_surely(server, GROUP, TopicPartition("orders", 0, number))
+                wait_until(lambda: follower.watch.marks().partitions[0].end.offset >= end + 5, 120)
 
-            elect_uncleanly(cluster, LOG, write_lost=seen_more, write_more=lambda: None)
+            elect_uncleanly(cluster, LOG, write_lost=write_and_see, write_more=lambda: None)
             wait_until(lambda: follower.watch.found() is not None)
             found = follower.watch.found()
             assert isinstance(found, LogLostError)

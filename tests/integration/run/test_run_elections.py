@@ -5,22 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from support.job.jobs import Json, RunningJob, running_job, topic_names
 from support.job.replays import named, replayed_log
-from support.kafka.clients import commit_once, make_topics
+from support.kafka.clients import commit_surely, make_topics
 from support.kafka.lost_records import TWO_REPLICAS, elect_uncleanly, restart_in_turn
 from support.kafka.three_brokers import three_brokers
-from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -37,15 +35,7 @@ class Commits:
     def __call__(self, *groups: str) -> None:
         """Each of them commits the next number; a coordinator may just be moving."""
         for group in groups:
-            place = TopicPartition("orders", 0, next(self._next))
-            done: list[None] = []
-
-            def commit(group: str = group, place: TopicPartition = place, done: list[None] = done) -> bool:
-                with suppress(KafkaException):
-                    done.append(commit_once(self._server, group, place))
-                return bool(done)
-
-            wait_until(commit, 120)
+            commit_surely(self._server, group, TopicPartition("orders", 0, next(self._next)))
 
 
 def gaps(job: RunningJob) -> list[Json]:
