@@ -6,6 +6,7 @@ for it before it reads (KIP-320), and returns an error if the epoch ended below 
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -22,14 +23,20 @@ from groupreplay.streaming.kafka.log_marks import (
     PartitionMark,
     RecordMark,
     is_cut,
+    is_earlier_leader,
     is_later_leader,
     record_digest,
 )
+
+log = logging.getLogger(__name__)
 
 #: How long all partitions together may take.
 _ANSWER_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 0.2
 _FETCH_BYTES: Final = 64 * 1024
+#: How long a leader from an earlier epoch is not believed: longer than a broker stays unfenced without its controllers.
+_EARLIER_SECONDS: Final = 30.0
+_EARLIER_PAUSE_SECONDS: Final = 1.0
 #: The last record is looked for in so many offsets: there are none in markers of transactions and in what was
 #: compacted away.
 _LAST_OFFSETS: Final = 64
@@ -39,6 +46,28 @@ _LAST_BYTES: Final = 256 * 1024
 _EPOCH_ENDED: Final = re.compile(r"Partition log truncation detected at offset .*broker end offset is \d")
 #: Read after the epoch was found to hold: retention has removed that part of the log.
 _REMOVED: Final = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE).str()
+
+
+def present_ends(
+    connection: Connection, topic: str, partitions: int, marks: Mapping[int, PartitionMark]
+) -> dict[int, EpochEnd]:
+    """The ends of all partitions, as their present leaders return them.
+
+    A leader that was replaced while it could not reach the controllers still answers for a while. Its log may be
+    shorter, which is no loss: so an end from an earlier epoch counts only if it stays.
+
+    Raises:
+        GroupReplayError: the cluster does not answer.
+    """
+    deadline = time.monotonic() + _EARLIER_SECONDS
+    while True:
+        ends = connection.log_ends(topic, partitions)
+        earlier = [n for n, end in ends.items() if n in marks and is_earlier_leader(marks[n], end)]
+        if not earlier or time.monotonic() > deadline:
+            return ends
+        log.debug("%s: partitions %s have an earlier leader", topic, earlier)
+        connection.forget_admin()
+        time.sleep(_EARLIER_PAUSE_SECONDS)
 
 
 def cut_partitions(
