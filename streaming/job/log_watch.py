@@ -164,9 +164,10 @@ class LogWatchThread:
                 log.log(level, "cannot compare the log with what was read for now: %s", error)
             failing = error is not None
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS) if failing else _TICK_SECONDS
-        # First as they are: an answer may take longer than the process lives.
-        for last in (self._watch.write, self._watch.look_for_records, self._watch.write):
-            _failure(last)
+        # First as they are: an answer may take longer than the process lives. Brokers that are away are not waited for.
+        self._watch.write()
+        if not failing and _failure(self._watch.look_for_records) is None:
+            self._watch.write()
 
 
 def _failure(action: Callable[[], None]) -> Exception | None:
