@@ -10,7 +10,7 @@ from msgspec import Meta
 from groupreplay.state.events.event import Event, Fact, Severity
 
 #: ``removed``: retention, or somebody who deletes records, was faster than the job. ``truncated``: brokers have
-#: lost the end of the log, by an election of a replica that did not have it.
+#: lost the end of the log, by an election of a replica that did not have it; the log may have grown again since.
 GapReason: TypeAlias = Literal["topic_recreated", "partitions_added", "removed", "truncated"]
 
 
@@ -26,13 +26,14 @@ class UnreadRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobGap(Fact):
-    """Records of the offsets topic are gone that the job had not read: the state is built anew."""
+    """The offsets topic is no longer the one that the job had read: the state is built anew."""
 
     NAME: ClassVar[str] = "job.gap"
     DOC: ClassVar[str] = (
-        "A part of the offsets topic is gone that the job had not read, or the topic is another one. The state of "
-        "every group is built anew from what the log holds, and what happened in the gap is never said; a document "
-        "of a group that ended in it stays in `group-states`."
+        "A part of the offsets topic is gone: deleted before the job had read it, or lost by the brokers "
+        "afterwards; or the topic is another one. The state of every group is built anew from what the log holds. "
+        "What happened in the gap is never reported, and a group that ended in it loses its document without an "
+        "event."
     )
     reason: GapReason
     partitions: tuple[UnreadRange, ...]

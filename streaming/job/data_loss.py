@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from groupreplay.state.events.job_events import GapReason, JobGap, UnreadRange
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.log_check import cut_partitions
+from groupreplay.streaming.kafka.log_check import cut_partitions, present_ends
 from groupreplay.streaming.kafka.log_marks import LogMarks
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def lost_log(
     """
     topic = connection.identify(OFFSETS_TOPIC)
     starts = connection.first_offsets(OFFSETS_TOPIC, topic.partitions)
-    ends = connection.log_ends(OFFSETS_TOPIC, topic.partitions)
+    known = marks.partitions if marks is not None and marks.era == topic.era else {}
+    ends = present_ends(connection, OFFSETS_TOPIC, topic.partitions, known)
     ranges = {
         number: UnreadRange(
             partition=number, read_to=read.get(number, 0), log_start=start, log_end=ends[number].offset
@@ -70,8 +71,8 @@ def lost_log(
     }
     same_count = topic.partitions == identity.partitions
     gap = _gap(ranges, read, planned or {}, same_topic=topic.era == identity.era, same_count=same_count)
-    if gap is None and marks is not None and marks.era == topic.era:
-        cut = sorted(cut_partitions(connection, OFFSETS_TOPIC, marks.partitions, ends))
+    if gap is None and known:
+        cut = sorted(cut_partitions(connection, OFFSETS_TOPIC, known, ends))
         if cut:
             gap = JobGap(reason="truncated", partitions=tuple(ranges[number] for number in cut))
     return None if gap is None else LogLostError(gap, topic)

@@ -48,6 +48,7 @@ class LogWatch:
     _looked: dict[int, int] = field(default_factory=dict, init=False)
     _found: GroupReplayError | None = field(default=None, init=False)
     _stored: LogMarks | None = field(default=None, init=False)
+    _unwritten: bool = field(default=False, init=False)
     _next_write: float = field(default=-math.inf, init=False)
     _next_records: float = field(default=-math.inf, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -121,12 +122,18 @@ class LogWatch:
                 self._marks[number] = PartitionMark(self._marks[number].end, record)
 
     def write(self) -> None:
-        """Writes the marks to the checkpoint if they have changed."""
+        """Writes the marks to the checkpoint if they have changed; a disk that is full or read-only ends nothing."""
         self._next_write = self.seconds() + _WRITE_SECONDS
         marks = self.marks()
-        if marks != self._stored and self._found is None:
-            self.store(marks)
+        if marks == self._stored or self._found is not None:
+            return
+        error = _failure(lambda: self.store(marks))
+        if error is None:
             self._stored = marks
+        elif not self._unwritten:
+            # One warning for each fault of the disk.
+            log.warning("cannot write what was seen of the log, trying again: %s", error)
+        self._unwritten = error is not None
 
 
 class LogWatchThread:
@@ -157,14 +164,15 @@ class LogWatchThread:
                 log.log(level, "cannot compare the log with what was read for now: %s", error)
             failing = error is not None
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS) if failing else _TICK_SECONDS
-        # First as they are: an answer may take longer than the process lives.
-        for last in (self._watch.write, self._watch.look_for_records, self._watch.write):
-            _failure(last)
+        # First as they are: an answer may take longer than the process lives. Brokers that are away are not waited for.
+        self._watch.write()
+        if not failing and _failure(self._watch.look_for_records) is None:
+            self._watch.write()
 
 
 def _failure(action: Callable[[], None]) -> Exception | None:
     try:
         action()
-    except Exception as error:  # whatever it is, also a full disk: the next attempt may succeed
+    except Exception as error:  # whatever it is, the next attempt may succeed
         return error
     return None

@@ -6,6 +6,7 @@ for it before it reads (KIP-320), and returns an error if the epoch ended below 
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -22,21 +23,51 @@ from groupreplay.streaming.kafka.log_marks import (
     PartitionMark,
     RecordMark,
     is_cut,
+    is_earlier_leader,
     is_later_leader,
     record_digest,
 )
+
+log = logging.getLogger(__name__)
 
 #: How long all partitions together may take.
 _ANSWER_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 0.2
 _FETCH_BYTES: Final = 64 * 1024
+#: How long a leader from an earlier epoch is not believed: longer than a broker stays unfenced without its controllers.
+_EARLIER_SECONDS: Final = 30.0
+_EARLIER_PAUSE_SECONDS: Final = 1.0
 #: The last record is looked for in so many offsets: there are none in markers of transactions and in what was
 #: compacted away.
 _LAST_OFFSETS: Final = 64
+#: After so many bytes of one partition, the last record so far is as good.
+_LAST_BYTES: Final = 256 * 1024
 #: The error has the code of a reset of the offset for all its reasons. The end is -1 if the broker does not know it.
 _EPOCH_ENDED: Final = re.compile(r"Partition log truncation detected at offset .*broker end offset is \d")
 #: Read after the epoch was found to hold: retention has removed that part of the log.
 _REMOVED: Final = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE).str()
+
+
+def present_ends(
+    connection: Connection, topic: str, partitions: int, marks: Mapping[int, PartitionMark]
+) -> dict[int, EpochEnd]:
+    """The ends of all partitions, as their present leaders return them.
+
+    A leader that was replaced while it could not reach the controllers still answers for a while. Its log may be
+    shorter, which is no loss: so an end from an earlier epoch counts only if it stays.
+
+    Raises:
+        GroupReplayError: the cluster does not answer.
+    """
+    deadline = time.monotonic() + _EARLIER_SECONDS
+    while True:
+        ends = connection.log_ends(topic, partitions)
+        earlier = [n for n, end in ends.items() if n in marks and is_earlier_leader(marks[n], end)]
+        if not earlier or time.monotonic() > deadline:
+            return ends
+        log.debug("%s: partitions %s have an earlier leader", topic, earlier)
+        connection.forget_admin()
+        time.sleep(_EARLIER_PAUSE_SECONDS)
 
 
 def cut_partitions(
@@ -71,6 +102,8 @@ def cut_partitions(
 def last_records(connection: Connection, topic: str, ends: Mapping[int, int]) -> dict[int, RecordMark]:
     """The last record below the end of each partition; nothing of a partition that has none near its end.
 
+    Among large records it may be an earlier one.
+
     Raises:
         GroupReplayError: a partition cannot be read now.
     """
@@ -83,14 +116,17 @@ def last_records(connection: Connection, topic: str, ends: Mapping[int, int]) ->
         if starts[number] < end
     }
     found: dict[int, RecordMark] = {}
-    open_partitions = set(places)
+    left = dict.fromkeys(places, _LAST_BYTES)
     with closing(_assigned(connection, _at(topic, places))) as consumer:
-        for message in _messages(consumer, connection, topic, open_partitions):
-            number, error = message.partition(), message.error()
-            if error is not None or message.offset() >= ends[number] - 1:
-                open_partitions.discard(number)
-            if error is None and message.offset() < ends[number]:
+        for message in _messages(consumer, connection, topic, left):
+            number = message.partition()
+            if number not in left:
+                continue
+            if message.error() is None and message.offset() < ends[number]:
                 found[number] = _mark(message)
+                left[number] -= len(message)
+            if message.error() is not None or message.offset() >= ends[number] - 1 or left[number] < 0:
+                del left[number]
     return found
 
 

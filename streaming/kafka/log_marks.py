@@ -83,6 +83,11 @@ def is_later_leader(mark: PartitionMark, end: EpochEnd) -> bool:
     return mark.end.epoch is not None and end.epoch is not None and end.epoch > mark.end.epoch
 
 
+def is_earlier_leader(mark: PartitionMark, end: EpochEnd) -> bool:
+    """Whether an end is that of a leader from before the mark: it was replaced without knowing, or restored."""
+    return mark.end.epoch is not None and end.epoch is not None and end.epoch < mark.end.epoch
+
+
 def continues(mark: PartitionMark, end: EpochEnd) -> bool:
     """Whether an end proves by itself that the log has only grown: it is that of the same leader, and not lower."""
     return end.epoch == mark.end.epoch and end.offset >= mark.end.offset

@@ -219,8 +219,17 @@ class Checkpoint:
         return self._record(MARKS_FILE, LogMarks)
 
     def note_log_marks(self, marks: LogMarks) -> None:
-        """Writes what was seen of the log. A torn file is as good as none."""
-        self._write_text(MARKS_FILE, msgspec.json.encode(marks))
+        """Writes what was seen of the log. A torn file is as good as none.
+
+        Raises:
+            OSError: the disk is full or cannot be written.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            self._write_text(MARKS_FILE, msgspec.json.encode(marks))
+        except Py4JJavaError as error:
+            raise OSError(f"{self.location}/{MARKS_FILE}: {error.java_exception.toString()}") from None
 
     def started(self) -> bool:
         """Whether a query has run on it."""

@@ -169,9 +169,8 @@ def test_what_a_checkpoint_knows(era: str, kept: bool) -> None:
     assert stage.asked == ([known] if kept else [])
 
 
-def test_a_disk_that_is_full(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One warning; the job goes on, and the marks are written when there is room again, and at the end."""
-    monkeypatch.setattr(module, "_TICK_SECONDS", 0.01)
+def test_a_disk_that_is_full(caplog: pytest.LogCaptureFixture) -> None:
+    """One warning for each fault; the log is compared all the same, and written when there is room again."""
     full, written = [True], list[LogMarks]()
 
     def store(found: LogMarks) -> None:
@@ -180,17 +179,32 @@ def test_a_disk_that_is_full(caplog: pytest.LogCaptureFixture, monkeypatch: pyte
         written.append(found)
 
     stage = Stage(store=store)
-    stage.watch.note({0: EpochEnd(5, 1)})
+    with caplog.at_level(logging.WARNING):
+        for is_full in (True, True, False, True, False):
+            full[0] = is_full
+            stage.see((5 + int(stage.now) // 10, 1), later=10)
+        stage.see((4, 2), later=1)
+    assert len(stage.asked) == 1
+    assert [one.partitions[0].end.offset for one in written] == [7, 9, 4]
+    warning = "cannot write what was seen of the log, trying again: no space left on device"
+    assert [one.getMessage() for one in caplog.records] == [warning] * 2
+
+
+def test_a_thread_that_is_closed(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One warning while brokers are away; at the end the marks are written as they are, then with the last records."""
+    monkeypatch.setattr(module, "_TICK_SECONDS", 0.01)
+    stage = Stage()
+    stage.see((5, 1))
+    stage.answers = [ConnectionError("away"), ConnectionError("away")]
+    stage.watch.note({0: EpochEnd(6, 2)})
     thread = LogWatchThread(stage.watch)
     with caplog.at_level(logging.WARNING):
         thread.start()
-        wait_until(lambda: caplog.records)
-        full[0] = False
-        stage.now += 10
-        wait_until(lambda: written)
-    stage.watch.note({0: EpochEnd(6, 1)})
+        wait_until(lambda: len(stage.asked) == 3)
+    wait_until(lambda: len(stage.stored) == 2)
+    stage.watch.note({0: EpochEnd(7, 2)})
     thread.close(60)
-    assert written == [marks((5, 1, 5)), marks((6, 1, 5)), marks((6, 1, 6))]
+    assert stage.stored == [marks((5, 1, 5)), marks((6, 2, 5)), marks((7, 2, 5)), marks((7, 2, 7))]
     assert [one.getMessage() for one in caplog.records] == [
-        "cannot compare the log with what was read for now: no space left on device"
+        "cannot compare the log with what was read for now: away"
     ]

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.clients import Connection, ends_reading
+from groupreplay.streaming.kafka.log_marks import EpochEnd
 
 CLUSTER = Cluster(bootstrap_servers="h:1")
 UUID = Uuid(0x19E5A0AA_60E34B90, -0x6F8B_9FF2_495C_D85E)
@@ -125,6 +126,30 @@ def test_no_names_without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     fail = Mock(side_effect=KafkaException(KafkaError(KafkaError._TIMED_OUT)))
     monkeypatch.setattr(connection, "admin", lambda: SimpleNamespace(list_topics=fail))
     assert connection.topic_names() == {}
+
+
+def test_ends_with_the_epoch_of_their_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that does not number epochs answers -1 or nothing; both are unknown."""
+    epochs = (7, 0, -1, None)
+
+    def list_offsets(
+        wanted: dict[TopicPartition, object], **_: object
+    ) -> dict[TopicPartition, Future[object]]:
+        answers: dict[TopicPartition, Future[object]] = {place: Future() for place in wanted}
+        for place, answer in answers.items():
+            epoch = epochs[place.partition]
+            answer.set_result(SimpleNamespace(offset=100 + place.partition, leader_epoch=epoch))
+        return answers
+
+    connection = Connection(CLUSTER)
+    monkeypatch.setattr(connection, "admin", lambda: SimpleNamespace(list_offsets=list_offsets))
+    assert connection.log_ends("t", 4) == {
+        0: EpochEnd(100, 7),
+        1: EpochEnd(101, 0),
+        2: EpochEnd(102),
+        3: EpochEnd(103),
+    }
+    assert connection.end_offsets("t", 4) == {0: 100, 1: 101, 2: 102, 3: 103}
 
 
 def test_settings_that_librdkafka_refuses() -> None:

@@ -3,22 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka import log_check
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_check import cut_partitions, last_records
+from groupreplay.streaming.kafka.log_check import cut_partitions, last_records, present_ends
 from groupreplay.streaming.kafka.log_marks import EpochEnd, PartitionMark, RecordMark, record_digest
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, produce
-from support.kafka.cut_logs import cut_log, log_size
-
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+from support.kafka.lost_records import cut_log, log_size
 
 TOPIC = "log"
 CUT, WHOLE, EMPTY, MARKERS = range(4)
+
+
+class Leaders:
+    """A cluster of one partition whose leader is another one with each answer."""
+
+    def __init__(self, *answers: EpochEnd) -> None:
+        self.answers = list(answers)
+        self.forgotten = 0
+
+    def log_ends(self, topic: str, partitions: int) -> dict[int, EpochEnd]:
+        assert (topic, partitions) == (TOPIC, 1)
+        return {0: self.answers.pop(0)}
+
+    def forget_admin(self) -> None:
+        self.forgotten += 1
+
+
+@pytest.mark.parametrize(
+    ("patience", "answers", "left"),
+    [
+        (60, [EpochEnd(8, 4), EpochEnd(9, 4), EpochEnd(12, 5), EpochEnd(13, 5)], 1),
+        (60, [EpochEnd(12, 6), EpochEnd(12, 6)], 1),
+        (60, [EpochEnd(12), EpochEnd(12, 6)], 1),
+        (0, [EpochEnd(8, 4), EpochEnd(9, 4)], 1),
+    ],
+)
+def test_a_leader_that_was_replaced(
+    patience: float, answers: list[EpochEnd], left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may not know it yet, and its log may be shorter: it is asked again, and believed only if it stays."""
+    monkeypatch.setattr(log_check, "_EARLIER_SECONDS", patience)
+    monkeypatch.setattr(log_check, "_EARLIER_PAUSE_SECONDS", 0.001)
+    cluster = Leaders(*answers)
+    marks = {0: PartitionMark(EpochEnd(10, 5)), 7: PartitionMark(EpochEnd(1, 9))}
+    found = present_ends(cast(Connection, cluster), TOPIC, 1, marks)
+    assert (found, len(cluster.answers)) == ({0: answers[-1 - left]}, left)
+    assert cluster.forgotten == len(answers) - 1 - left
 
 
 def records(first: int, count: int) -> list[tuple[bytes, bytes]]:
@@ -51,6 +88,8 @@ def write_transactions(server: str) -> None:
         end(30)
 
 
+@pytest.mark.broker
+@pytest.mark.timeout(300)
 def test_a_log_that_lost_its_end() -> None:
     """The epoch shows it and so does the record, whether the log has grown again or not; other partitions are whole."""
     with EmbeddedBroker(offsets_partitions=2) as broker:

@@ -15,10 +15,11 @@ from groupreplay.streaming.kafka.log_marks import (
     RecordMark,
     continues,
     is_cut,
+    is_earlier_leader,
     is_later_leader,
     record_digest,
 )
-from support.kafka.model_log import ModelLog
+from support.model.epoch_log import ModelLog
 
 Step = Callable[[ModelLog], None]
 
@@ -139,20 +140,21 @@ def test_each_kind_of_answer(answer: LogAnswer, cut: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "grown", "later"),
+    ("end", "grown", "later", "earlier"),
     [
-        (EpochEnd(10, 4), True, False),
-        (EpochEnd(11, 4), True, False),
-        (EpochEnd(9, 4), False, False),
-        (EpochEnd(11, 5), False, True),
-        (EpochEnd(11, 3), False, False),
-        (EpochEnd(11), False, False),
+        (EpochEnd(10, 4), True, False, False),
+        (EpochEnd(11, 4), True, False, False),
+        (EpochEnd(9, 4), False, False, False),
+        (EpochEnd(11, 5), False, True, False),
+        (EpochEnd(11, 3), False, False, True),
+        (EpochEnd(11), False, False, False),
     ],
 )
-def test_what_an_end_proves(end: EpochEnd, grown: bool, later: bool) -> None:
+def test_what_an_end_proves(end: EpochEnd, grown: bool, later: bool, earlier: bool) -> None:
     """Only the same leader's log has certainly grown; only a later leader knows where the epoch ended."""
     mark = PartitionMark(EpochEnd(10, 4))
-    assert (continues(mark, end), is_later_leader(mark, end)) == (grown, later)
+    answers = (continues(mark, end), is_later_leader(mark, end), is_earlier_leader(mark, end))
+    assert answers == (grown, later, earlier)
 
 
 def test_parts_of_a_record_are_not_confused() -> None:

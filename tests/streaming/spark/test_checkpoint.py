@@ -321,6 +321,11 @@ def test_what_was_seen_of_the_log(folder: Path, caplog: pytest.LogCaptureFixture
         (folder / ".groupreplay-log.json.crc").unlink(missing_ok=True)
         assert opened(folder).log_marks() is None
     assert len(caplog.records) == 3
+    file.unlink()
+    file.mkdir()
+    (file / "in the way").touch()
+    with pytest.raises(OSError, match=r"groupreplay-log\.json: java"):
+        root.note_log_marks(LogMarks("e", {}))
 
 
 def test_a_second_job_in_this_jvm_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from groupreplay.streaming.demo.scenario import create_topics
+from support.kafka.waiting import wait_until
 
 
 def make_topics(servers: str, topics: Mapping[str, int]) -> AdminClient:
@@ -53,6 +54,19 @@ def commit_once(servers: str, group: str, *places: TopicPartition) -> None:
     """Creates a group without members by committing offsets; without places, one of the topic ``orders``."""
     with closing(new_consumer(servers, group)) as consumer:
         consumer.commit(offsets=list(places) or [TopicPartition("orders", 0, 1)], asynchronous=False)
+
+
+def commit_surely(servers: str, group: str, *places: TopicPartition) -> None:
+    """The same while brokers are lost and come back: the coordinator of the group may just be moving."""
+
+    def committed() -> bool:
+        try:
+            commit_once(servers, group, *places)
+        except KafkaException:
+            return False
+        return True
+
+    wait_until(committed, 120)
 
 
 def produce(
