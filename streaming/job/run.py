@@ -173,7 +173,6 @@ def _run_in_turns(process: _Process, topic: TopicIdentity) -> None:
                 show=report_progress,
             ).wait()
             if not stop.made:
-                unquiet(process.spark, settings)
                 _take_turn(process, owner, history)
 
     def job_topic() -> JobTopic:
@@ -195,6 +194,7 @@ def _take_turn(process: _Process, owner: TopicOwner, history: JobHistory) -> Non
     except OtherRunError:
         # The lock is given back after this, and the next turn starts a query of the same name.
         require_no_query(process.spark)
+        unquiet(process.spark, process.settings)
         raise
 
 

@@ -186,8 +186,12 @@ class Checkpoint:
                 job_id=identity.job_id or str(uuid.uuid4()),
                 event_era=identity.event_era or identity.era,
             )
-            self._write(known)
-            return known
+            if self._write(known):
+                return known
+            # Another process has begun it at the same moment; its claim of the topics decides which of both goes on.
+            known = self.known()
+            if known is None:
+                raise _not_renamed(self.location)
         check_identity(known, identity, self.location)
         return known if known.event_era else msgspec.structs.replace(known, event_era=known.era)
 
@@ -255,7 +259,8 @@ class Checkpoint:
         place = self._at(1 + self._anew())
         with _unwritable(place.location):
             place._files.mkdirs(place._path)
-        place._write(identity)
+        if not place._write(identity):
+            raise _not_renamed(place.location)
         return place
 
     def last_batch(self) -> int:
@@ -335,14 +340,17 @@ class Checkpoint:
             finally:
                 stream.close()
 
-    def _write(self, identity: Identity) -> None:
+    def _write(self, identity: Identity) -> bool:
+        """Whether it was written; not if another process has written one on a file system that keeps that."""
         beside = f".{IDENTITY_FILE}.{uuid.uuid4()}"
         self._write_text(beside, msgspec.json.encode(identity))
         # Complete or not at all, also when the process is killed here.
         with _unwritable(self.location):
-            renamed = self._files.rename(self._child(beside), self._child(IDENTITY_FILE))
-        if not renamed:
-            raise refused(self.location, "the checkpoint cannot be written", "check its rights and its disk")
+            return bool(self._files.rename(self._child(beside), self._child(IDENTITY_FILE)))
+
+
+def _not_renamed(location: str) -> GroupReplayError:
+    return refused(location, "the checkpoint cannot be written", "check its rights and its disk")
 
 
 @contextlib.contextmanager

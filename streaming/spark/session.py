@@ -140,8 +140,8 @@ def unquiet(spark: SparkSession, settings: RunSettings) -> None:
     """Undoes ``quiet``, for a process that goes on."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
-    log4j = jvm.org.apache.logging.log4j
-    log4j.core.config.Configurator.setAllLevels("", log4j.Level.toLevel(settings.log_level))
+    jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure()
+    spark.sparkContext.setLogLevel(settings.log_level)
 
 
 def warm_up(spark: SparkSession) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,23 +13,35 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import OwnerClaim, decode_run_message
+from groupreplay.streaming.contract.job_document import (
+    JOB_KEY,
+    OWNER_KEY,
+    STOPPED,
+    JobDocument,
+    OwnerClaim,
+    decode_run_message,
+)
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.job.jobs import RunningJob, topic_names
-from support.kafka.clients import make_topics
+from support.job.jobs import RunningJob, has_caught_up, read_events, topic_names
+from support.job.own_process import keep_session, run_until
+from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.waiting import wait_until
 from support.ordeals.churn import ORDERS, PARTITIONS, churning
 from support.ordeals.comparison import compare
 from support.ordeals.ordeal import in_session
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 KILLS = 20
 PATIENCE_SECONDS = 300.0
@@ -136,6 +149,101 @@ class Pair:
         assert [run_id for run_id, _ in groupby(hearts)] == claimed
 
 
+class OtherJob:
+    """A job elsewhere, as its messages in ``group-job`` show it."""
+
+    def __init__(self, server: str, topics: TopicNames) -> None:
+        connection = Connection(Cluster(bootstrap_servers=server))
+        ensure_topics(connection, topics)
+        log = connection.identify(OFFSETS_TOPIC)
+        self._server, self._topic = server, topics.job
+        self._identity = {"cluster_id": log.cluster_id, "era": log.era, "job_id": "elsewhere"}
+
+    def claim(self, run_id: str) -> None:
+        """It takes over."""
+        self._write(OWNER_KEY, OwnerClaim(run_id=run_id, first_start_ms=7, **self._identity))
+
+    def says(self, run_id: str, caught_up_ms: int, phase: str = "caught_up") -> None:
+        """It writes its document."""
+        document = JobDocument(
+            run_id=run_id,
+            first_start_ms=7,
+            phase=phase,
+            caught_up_ms=caught_up_ms,
+            heartbeat_ms=caught_up_ms,
+            trigger_seconds=1,
+            **self._identity,  # type: ignore[arg-type]
+        )
+        self._write(JOB_KEY, document)
+
+    def _write(self, key: bytes, value: OwnerClaim | JobDocument) -> None:
+        produce(self._server, self._topic, [(key, msgspec.json.encode(value))])
+
+    def own_claims(self) -> list[OwnerClaim]:
+        """The claims of all others."""
+        found = [decode_run_message(one.key, one.value) for one in stamped(self._server, self._topic)]
+        return [one for one in found if isinstance(one, OwnerClaim) and one.job_id != "elsewhere"]
+
+
+@pytest.mark.timeout(300)
+def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits, goes on where the other job ends, waits again when that has claimed the topics, and goes on again.
+
+    Events that the other one has emitted are not emitted again, and all that follow are.
+    """
+    keep_session(monkeypatch)
+    topics = topic_names("turns")
+    with EmbeddedBroker(offsets_partitions=2) as broker:
+        server = broker.bootstrap_servers
+        make_topics(server, {"orders": 1})
+        other = OtherJob(server, topics)
+        times: list[int] = []
+
+        def commit(group: str) -> int:
+            """A new group; the time after its first commit, and before whatever is done next."""
+            commit_once(server, group)
+            times.append(now_ms() + 1)
+            wait_until(lambda: now_ms() > times[-1])
+            return times[-1]
+
+        def turn(done: threading.Event, number: int) -> None:
+            wait_until(lambda: done.is_set() or len(other.own_claims()) == number, PATIENCE_SECONDS)
+            after_ms = now_ms()
+            wait_until(lambda: done.is_set() or has_caught_up(server, topics, after_ms), PATIENCE_SECONDS)
+
+        def story(done: threading.Event) -> None:
+            for _ in range(10):
+                other.says("r1", told_ms)
+                done.wait(0.5)
+            assert other.own_claims() == []
+            commit("left")
+            other.says("r1", told_ms, STOPPED)
+            turn(done, 1)
+            other.claim("r2")
+            # Its own documents end, and it writes no other claim as long as this one lives.
+            for _ in range(6):
+                other.says("r2", told_ms)
+                done.wait(0.5)
+            assert len(other.own_claims()) == 1
+            told_by_other_ms = commit("told by r2")
+            other.says("r2", told_by_other_ms, STOPPED)
+            commit("left by r2")
+            turn(done, 2)
+
+        told_ms = commit("told by r1")
+        run_until(server, tmp_path / "checkpoint", topics, story, standby=True)
+        first, second = other.own_claims()
+        assert (first.first_start_ms, second.first_start_ms) == (told_ms, times[2])
+        assert (first.job_id, first.era) == (second.job_id, second.era)
+        assert [path.name for path in (tmp_path / "checkpoint").glob("anew-*")] == ["anew-1"]
+        created = [
+            one["data"]["group_id"]
+            for one in read_events(server, topics).values()
+            if "created" in one["type"]
+        ]
+        assert sorted(created) == ["left", "left by r2"]
+
+
 def survives(folder: Path, checkpoints: Sequence[str], kills: Sequence[str], seed: int) -> None:
     """Two jobs on these checkpoints take turns while groups come and go; what they said is compared with a replay."""
     print(f"seed {seed}")  # noqa: T201
@@ -165,8 +273,9 @@ def survives(folder: Path, checkpoints: Sequence[str], kills: Sequence[str], see
         print(f"to the claim {sorted(pair.to_claim)}, to the first event {sorted(pair.to_event)}")  # noqa: T201
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("checkpoints", [("shared", "shared"), ("one", "two")])
+@pytest.mark.parametrize("checkpoints", [("shared", "shared"), ("one", "two")], ids=["shared", "own"])
 def test_two_jobs_take_turns(tmp_path: Path, checkpoints: Sequence[str]) -> None:
     """Killed twenty times in turn, by the driver, the JVM or all processes: 0 lost, 0 wrong, one writer."""
     kills = (["driver", "jvm", "session"] * KILLS)[:KILLS]

@@ -103,6 +103,18 @@ def test_runs_before_a_claim_do_not_matter(
         assert [(one.run_id, one.heartbeat_ms) for one in documents(reader)] == [("b", 5), ("a", 6)]
 
 
+def test_ever_more_of_the_last_messages(
+    connection: Connection, topic: str, write: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it was the whole topic; not what is written meanwhile."""
+    monkeypatch.setattr(job_topic, "_TAIL_MESSAGES", 2)
+    write(document("a", 1), CLAIM, *[document("b", number) for number in range(20)])
+    with closing(JobTopic(connection, topic, 1)) as reader:
+        write(document("c", 9))
+        tails = [[one.run_id for one in messages] for messages in reader.tails()]
+    assert tails == [["b"] * 2, ["b"] * 20, ["a", "b", *["b"] * 20]]
+
+
 def test_an_empty_topic(connection: Connection, topic: str) -> None:
     """Nobody has written."""
     with closing(JobTopic(connection, topic, 1)) as reader:
