@@ -26,11 +26,13 @@ from groupreplay.streaming.job.data_loss import LogLostError, lost_log
 from groupreplay.streaming.job.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
+from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread, OwnTopics
 from groupreplay.streaming.job.query_settings import QuerySettings
 from groupreplay.streaming.job.supervisor import Supervisor
 from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.kafka.topic_ends import TopicEnds
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.sinks.document_topics import KafkaDocuments
 from groupreplay.streaming.spark.batches import batches_after
@@ -101,6 +103,7 @@ class QueryRun:
         )
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
         self._documents = DocumentSyncThread(self._document_sync)
+        self._conditions = OwnConditionsThread(self._own_conditions())
         self._prober = self._prober_process() if settings.probe else None
 
     def supervise(self) -> None:
@@ -118,6 +121,7 @@ class QueryRun:
         self._publish_gap()
         self._heartbeat.start()
         self._documents.start()
+        self._conditions.start()
         if self._prober is not None:
             self._prober.start()
         try:
@@ -138,6 +142,7 @@ class QueryRun:
             if self._prober is not None:
                 self._prober.close()
             self._documents.close()
+            self._conditions.close()
             self._report.stopped = True
             self._heartbeat.close()
 
@@ -190,12 +195,7 @@ class QueryRun:
             self._parts.spark,
             log=self._parts.log,
             probes=probes,
-            probe_filter=ProbeFilter(
-                topic=probes.topic,
-                cluster_id=self._identity.cluster_id,
-                job_id=self._identity.job_id,
-                run_id=self._report.identity.run_id,
-            ),
+            probe_filter=self._probe_filter(),
             job=Job(
                 context=context,
                 topics=settings.topics,
@@ -212,6 +212,7 @@ class QueryRun:
         # Connections of its own, because it runs in another thread.
         source, publisher = Connection(self._settings.source), Publisher(self._settings.sink_cluster)
         log_plan, probes, clock = self._parts.log, self._settings.topics.probes, self._parts.clock
+        ends = TopicEnds(source, log_plan.topic, log_plan.partitions)
 
         def publish(topic: str, key: bytes, value: bytes) -> None:
             appended = publisher.publish(topic, [(key, value)])
@@ -222,11 +223,34 @@ class QueryRun:
         return HeartbeatWriter(
             report=self._report,
             topics=self._settings.topics,
-            ends=lambda: source.end_offsets(log_plan.topic, log_plan.partitions),
-            high_watermarks=lambda: source.high_watermarks(log_plan.topic, log_plan.partitions),
+            partitions=log_plan.partitions,
+            ends=ends.stable,
+            high_watermarks=ends.high_watermarks,
             progress=self._progress,
             publish=publish,
             clock=clock,
+        )
+
+    def _probe_filter(self) -> ProbeFilter:
+        return ProbeFilter(
+            topic=self._settings.topics.probes,
+            cluster_id=self._identity.cluster_id,
+            job_id=self._identity.job_id,
+            run_id=self._report.identity.run_id,
+        )
+
+    def _own_conditions(self) -> OwnConditions:
+        settings = self._settings
+        # Connections of its own, because it runs in another thread.
+        sink, publisher = Connection(settings.sink_cluster), Publisher(settings.sink_cluster)
+        return OwnConditions(
+            messages=OwnTopics(sink, settings.topics),
+            topics=settings.topics,
+            probe_filter=self._probe_filter(),
+            report=self._report,
+            context=self._query_settings.present,
+            publish=lambda topic, row: publisher.publish(topic, [(row.key, row.value or b"")], row.headers),
+            clock=self._parts.clock.now_ms,
         )
 
     def _document_sync(self, wait: Callable[[float], bool]) -> DocumentSync:

@@ -126,6 +126,7 @@ class Supervisor:
         while not self.stop.made:
             batch_before = self.report.last_batch_id
             query = self.begin()
+            self.report.query_started()
             if self._watch(query):
                 continue
             if self.report.last_batch_id != batch_before:
@@ -176,6 +177,7 @@ class Supervisor:
         text = "it ended without an error" if exception is None else failure_text(exception)
         self.report.restarts += 1
         self.report.last_error = headline(text)
+        self.report.query_failed(headline(text))
         if _OUTAGE.search(text) or not self.reachable():
             self.show(f"Kafka cannot be reached, retrying: {headline(text)}")
             self._wait_for_cluster()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import (
+    OFFSET_INVALID,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -240,16 +241,21 @@ class Connection:
         return {name: found[name].value for name in wanted if name in found and found[name].value}
 
     def partition_offsets(
-        self, places: Collection[tuple[str, int]], *, first: bool
+        self,
+        places: Collection[tuple[str, int]],
+        *,
+        first: bool,
+        level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        seconds: float = REQUEST_SECONDS,
     ) -> dict[tuple[str, int], int]:
         """First or end offset of some partitions of any topics; partitions without an answer are left out."""
         if not places:
             return {}
         found: dict[tuple[str, int], int] = {}
         which = OffsetSpec.earliest() if first else OffsetSpec.latest()
-        for at, answer in self._list_offsets(places, which).items():
+        for at, answer in self._list_offsets(places, which, level, seconds).items():
             try:
-                found[at.topic, at.partition] = answer.result(ANSWER_SECONDS).offset
+                found[at.topic, at.partition] = _answered(answer)
             except KafkaException as error:
                 log.debug("no offset of %s-%d: %s", at.topic, at.partition, error)
         return found
@@ -304,7 +310,7 @@ class Connection:
     ) -> dict[int, int]:
         try:
             answers = self._list_offsets([(topic, number) for number in range(partitions)], which, level)
-            return {at.partition: answer.result(ANSWER_SECONDS).offset for at, answer in answers.items()}
+            return {at.partition: _answered(answer) for at, answer in answers.items()}
         except KafkaException as error:
             explained = self.explain(error, topic)
             self.forget_admin()
@@ -315,11 +321,12 @@ class Connection:
         places: Collection[tuple[str, int]],
         which: OffsetSpec,
         level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        seconds: float = REQUEST_SECONDS,
     ) -> Any:
         return self.admin().list_offsets(
             {TopicPartition(topic, number): which for topic, number in places},
             isolation_level=level,
-            request_timeout=REQUEST_SECONDS,
+            request_timeout=seconds,
         )
 
     def _open(self, kind: Any, extra: Mapping[str, Any]) -> Any:
@@ -337,6 +344,15 @@ class Connection:
         # "All brokers down" follows the error with the reason, and must not replace it.
         if self._noted is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._noted = error
+
+
+def _answered(answer: Any) -> int:
+    """The offset in an answer to ListOffsets. Raises KafkaException when the broker did not give one."""
+    offset: int = answer.result(ANSWER_SECONDS).offset
+    if offset == OFFSET_INVALID:
+        # So librdkafka returns a partition whose leader was asked and did not answer, without an error.
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    return offset
 
 
 def _identified(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
