@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from groupreplay.state.conditions.detection import Detection, JobView
-from groupreplay.state.conditions.job.blind import CLOCK, JobBlind, JobBlindDetector
+from groupreplay.state.conditions.job.blind import COORDINATOR_CLOCK, JobBlind, JobBlindDetector
 from groupreplay.state.conditions.registry import job_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate, active_conditions
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
 from groupreplay.state.job import job_state
+from groupreplay.state.job.clocks import Clocks
 from groupreplay.state.job.daily_summary import add_count
 from groupreplay.state.job.job_state import JobState
 from groupreplay.state.job.observations import (
@@ -22,24 +25,52 @@ from groupreplay.state.job.observations import (
     RoundObservation,
 )
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
+from groupreplay.state.snapshot.conditions import ConditionKey
+
+#: The first ordinals of conditions that are repeated, and of those that only the query can report: the ids of the
+#: others must not depend on either.
+_REPEAT_ORDINAL: Final = 1_000
+_LOG_ORDINAL: Final = 2_000
 
 
 @dataclass(slots=True)
 class JobWatch:
-    """The state of the job's own conditions. ``changed``: the state must be stored."""
+    """The state of the job's own conditions. ``changed``: the state must be stored.
+
+    Two of them apply the same topic: the query's, and the driver's, which publishes while the query stands still. The
+    ids and fields of their events are equal, however the topic is cut into calls. The driver has no records of the log:
+    without ``sees_log`` the conditions about coordinators' clocks neither begin nor end.
+    """
 
     context: Context
     changed: bool = False
+    sees_log: bool = True
     _state: JobState = field(default_factory=JobState)
 
     @classmethod
-    def from_snapshot(cls, context: Context, blob: bytes) -> JobWatch:
+    def from_snapshot(cls, context: Context, blob: bytes, *, sees_log: bool = True) -> JobWatch:
         """The inverse of ``snapshot``. Raises SnapshotError when another release wrote it."""
-        return cls(context, _state=job_state.read(blob))
+        return cls(context, sees_log=sees_log, _state=job_state.read(blob))
 
     def snapshot(self) -> bytes:
         """A version byte and a msgpack body."""
         return job_state.write(self._state)
+
+    def snapshot_for_driver(self) -> bytes:
+        """The same without what only records of the log need: it is a message, and that part can be large."""
+        clocks = self._state.clocks
+        kept = Clocks(driver_off_ms=clocks.driver_off_ms, driver_since_ms=clocks.driver_since_ms)
+        return job_state.write(replace(self._state, leaders={}, clocks=kept))
+
+    @property
+    def read_to(self) -> dict[int, int]:
+        """The last offset of each partition of the topic whose observation was applied."""
+        return dict(self._state.offsets)
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """The time of the last heartbeat; -1 before the first."""
+        return self._state.heartbeat_ms
 
     def conditions(self) -> list[dict[str, Any]]:
         """The conditions that hold, as documents show them."""
@@ -57,7 +88,9 @@ class JobWatch:
         events: list[Event] = []
         last: JobObservation | None = None
         recorded = [one for one in observations if not isinstance(one, LogObservation)]
-        for one in sorted(recorded, key=lambda one: (one.place.partition, one.place.offset)):
+        recorded.sort(key=lambda one: (one.place.partition, one.place.offset))
+        self._note_told(recorded)
+        for one in recorded:
             if one.taken_ms >= self.context.emit_since_ms and self._state.accept(one):
                 last = one
                 self.changed = True
@@ -67,9 +100,14 @@ class JobWatch:
             if isinstance(log, LogObservation):
                 events += self._apply_log(log, recorded_ms)
         if last is not None and not self._is_late(last, recorded_ms):
-            ordinal = sum(_place(event) == last.place for event in events)
-            events += self._events(self._tracker().repeat_late(), last, recorded_ms, ordinal)
+            events += self._repeat_late(last, recorded_ms)
         return events
+
+    def _note_told(self, recorded: Sequence[JobObservation]) -> None:
+        """What the driver has told in time need not be told again, although this call may be late."""
+        if self._state.note_told(recorded):
+            for key, one in self._state.active.items():
+                one.late = one.late and _is_of_log(key)
 
     def _apply(self, seen: JobObservation, recorded_ms: int | None) -> list[Event]:
         if isinstance(seen, RoundObservation):
@@ -81,11 +119,34 @@ class JobWatch:
             if detections is not None:
                 names.append(detector.name)
                 found += detections
-        events = self._events(self._tracker().update(found, names, seen.taken_ms), seen, recorded_ms)
+        events = self._update(found, names, seen, recorded_ms, of_log=False)
+        if self.sees_log:
+            events += self._update(found, names, seen, recorded_ms, of_log=True, ordinal=_LOG_ORDINAL)
         return events + self._summary(seen) if isinstance(seen, HeartbeatObservation) else events
 
+    def _update(
+        self,
+        found: Sequence[Detection],
+        names: Sequence[str],
+        seen: JobObservation,
+        recorded_ms: int | None,
+        *,
+        of_log: bool,
+        ordinal: int = 0,
+    ) -> list[Event]:
+        """Reports what begins and ends of one of the two kinds of conditions; the other one stays as it is."""
+        state = self._state
+        mine = {key: one for key, one in state.active.items() if _is_of_log(key) == of_log}
+        tracker = ConditionTracker(None, mine, self.context.policy.runbook)
+        updates = tracker.update(
+            [one for one in found if _is_of_log(one.key) == of_log], names, seen.taken_ms
+        )
+        others = {key: one for key, one in state.active.items() if _is_of_log(key) != of_log}
+        state.active = {**tracker.active, **others}
+        return self._events(list(enumerate(updates, ordinal)), seen, recorded_ms)
+
     def _apply_log(self, seen: LogObservation, recorded_ms: int | None) -> list[Event]:
-        """The conditions about brokers' clocks, which records begin and end; no others depend on records."""
+        """The conditions about coordinators' clocks, which records begin and end; no others depend on records."""
         state = self._state
         (detector,) = (
             one for one in job_detectors(self.context.policy.numbers) if isinstance(one, JobBlindDetector)
@@ -94,14 +155,18 @@ class JobWatch:
         record = state.clocks.apply_log(seen, detector.clock_ms, state.leaders)
         if record is None:
             return []
-        others = {key: one for key, one in state.active.items() if not key.subject.startswith(CLOCK)}
-        tracker = self._tracker()
-        tracker.active = {key: one for key, one in state.active.items() if key not in others}
-        updates = tracker.update(list(detector.of_clocks(state.clocks)), [JobBlind.NAME], state.heartbeat_ms)
-        state.active = {**others, **tracker.active}
         place = ObservationPlace(OFFSETS_TOPIC, record.partition, record.offset)
         # The time of a heartbeat: that of the record is the one that may be wrong.
-        return self._events(updates, HeartbeatObservation(state.heartbeat_ms, place, None), recorded_ms)
+        at = HeartbeatObservation(state.heartbeat_ms, place, None)
+        found = list(detector.of_clocks(state.clocks))
+        return self._update(found, [JobBlind.NAME], at, recorded_ms, of_log=True)
+
+    def _repeat_late(self, last: JobObservation, recorded_ms: int | None) -> list[Event]:
+        """The ordinal is that of the condition, not a running number: the driver may repeat others than the query."""
+        tracker = ConditionTracker(None, self._state.active, self.context.policy.runbook)
+        ordinals = {key: number for number, key in enumerate(sorted(self._state.active, key=_repeat_order))}
+        repeated = [(_REPEAT_ORDINAL + ordinals[one.key], one) for one in tracker.repeat_late()]
+        return self._events(repeated, last, recorded_ms)
 
     def _summary(self, seen: HeartbeatObservation) -> list[Event]:
         self._state.day_total, summary = add_count(
@@ -109,25 +174,33 @@ class JobWatch:
         )
         return [] if summary is None else [_event(summary, Evidence.LOG, Severity.INFO, seen, 0)]
 
-    def _tracker(self) -> ConditionTracker:
-        return ConditionTracker(None, self._state.active, self.context.policy.runbook)
-
     def _is_late(self, seen: JobObservation, recorded_ms: int | None) -> bool:
         return recorded_ms is not None and recorded_ms - seen.taken_ms > self.context.catch_up_after_ms
 
     def _events(
         self,
-        updates: Sequence[ConditionUpdate],
+        updates: Sequence[tuple[int, ConditionUpdate]],
         seen: JobObservation,
         recorded_ms: int | None,
-        ordinal: int = 0,
     ) -> list[Event]:
+        """The events, each with its ordinal."""
+        is_late = self._is_late(seen, recorded_ms)
+        is_told = seen.place.offset < self._state.told_to
         events = []
-        for number, one in enumerate(updates, ordinal):
+        for ordinal, one in updates:
             if one.key in self._state.active:
-                self._state.active[one.key].late = self._is_late(seen, recorded_ms)
-            events.append(_event(one.condition, one.evidence, one.severity, seen, number))
+                self._state.active[one.key].late = is_late and (_is_of_log(one.key) or not is_told)
+            events.append(_event(one.condition, one.evidence, one.severity, seen, ordinal))
         return events
+
+
+def _is_of_log(key: ConditionKey) -> bool:
+    """Whether a condition depends on records of the log: only the query has them."""
+    return key.subject.startswith(COORDINATOR_CLOCK)
+
+
+def _repeat_order(key: ConditionKey) -> tuple[bool, ConditionKey]:
+    return _is_of_log(key), key
 
 
 def _event(fact: Fact, evidence: Evidence, severity: Severity, seen: JobObservation, ordinal: int) -> Event:
@@ -144,8 +217,3 @@ def _event(fact: Fact, evidence: Evidence, severity: Severity, seen: JobObservat
         ordinal=ordinal,
         severity=severity,
     )
-
-
-def _place(event: Event) -> ObservationPlace | None:
-    cause = event.cause
-    return None if cause is None else ObservationPlace(cause.topic, cause.partition, cause.offset)

@@ -31,7 +31,8 @@ This page is made from the code by `make docs`; a test fails when it is out of d
 and up to 64 KiB of their bytes (none with `--redact`); and messages of the job that a topic is too small for \
 (`kind` is `too_large`, no position, `output` is the topic) |
 | `group-job` | compact | reserved keys | the job's own state: caught-up time, lag, batch time, counters, the last \
-round of the prober; the conditions of the job that hold; and the claim of the run that writes the topics |
+round of the prober, whether its query reads; the conditions of the job that hold, and their state; and the claim of \
+the run that writes the topics |
 | `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | the brokers' answers \
 about groups that were rebalancing, the result of each round of probes, and the job's heartbeats and requests \
 (docs/design.md) |
@@ -42,7 +43,8 @@ and texts that do not fit are cut, counts are kept, and `truncated` is true.
 ## How to read events
 
 - Delivery is at least once. `id` is made from the position of the cause in the log, so a repeated event has the same
-  id: keep the ids of the last hour and drop events that you have seen.
+  id: keep the ids of the last hour and drop events that you have seen. Events about the job itself that were emitted
+  while its query stood still are repeated when the query is back, also hours later; then with `catch_up`.
 - `evidence` is the proof of an event: `log` (a record), `probe` (a live answer of the broker) or `inferred` (a rule
   concludes it).
 - `history` is `partial` until the group's history is known without a gap. The topic is compacted: the first record of

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from groupreplay.state.job.bursts import Burst
 from groupreplay.state.job.clocks import Clocks
 from groupreplay.state.job.daily_summary import DayTotal
-from groupreplay.state.job.observations import JobObservation, RoundObservation
+from groupreplay.state.job.observations import HeartbeatObservation, JobObservation, RoundObservation
 from groupreplay.state.job.quarantines import Quarantines
 from groupreplay.state.snapshot import version_1
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
@@ -40,6 +40,8 @@ class JobState(msgspec.Struct, array_like=True):
 
     ``round_ms`` and ``heartbeat_ms`` are the times of the last of each kind (-1: none), ``offsets`` the last offset of
     each partition of the topic of probes. ``leaders`` is the broker that leads each partition of the log.
+    ``unanswered``: since when heartbeats name a partition of the log as one without an answer. ``stopped_since_ms``:
+    since when no query has read the log, and why. ``told_to`` is the greatest of the heartbeats.
     """
 
     round_ms: int = -1
@@ -58,6 +60,10 @@ class JobState(msgspec.Struct, array_like=True):
     offsets: dict[int, int] = {}
     leaders: dict[int, int] = {}
     clocks: Clocks = msgspec.field(default_factory=Clocks)
+    unanswered: dict[int, int] = {}
+    stopped_since_ms: int | None = None
+    stopped_error: str = ""
+    told_to: int = 0
 
     def accept(self, seen: JobObservation) -> bool:
         """Whether an observation is new; it is then the last one of its kind.
@@ -101,6 +107,31 @@ class JobState(msgspec.Struct, array_like=True):
         self.burst = replace(self.burst, since_ms=_by(now_ms, self.burst.since_ms))
         self.quarantines = replace(self.quarantines, since_ms=_by(now_ms, self.quarantines.since_ms))
         self.clocks.driver_since_ms = _by(now_ms, self.clocks.driver_since_ms)
+        self.stopped_since_ms = _by(now_ms, self.stopped_since_ms)
+        for number, since_ms in self.unanswered.items():
+            if since_ms > now_ms + _STEP_BACK_MS:
+                self.unanswered[number] = now_ms
+
+    def note_told(self, recorded: Sequence[JobObservation]) -> bool:
+        """Remembers up to where the driver has published; whether that is all that came before these observations."""
+        if not recorded:
+            return False
+        first = recorded[0].place
+        # Places begin at 0 when somebody creates the topic again.
+        before = self.told_to if first.offset > self.offsets.get(first.partition, -1) else 0
+        # A heartbeat cannot speak for what is at or behind its own place.
+        told = [
+            min(one.told_to, one.place.offset) for one in recorded if isinstance(one, HeartbeatObservation)
+        ]
+        self.told_to = max([before, *told])
+        return self.told_to >= first.offset
+
+    def apply_heartbeat(self, seen: HeartbeatObservation) -> None:
+        """Remembers what a new heartbeat says about the driver's own view of the log and of the query."""
+        self.unanswered = {number: self.unanswered.get(number, seen.taken_ms) for number in seen.unanswered}
+        since_ms = seen.query_stopped_ms
+        self.stopped_since_ms = None if since_ms is None else self.stopped_since_ms or since_ms
+        self.stopped_error = seen.query_error
 
     def apply_round(self, seen: RoundObservation) -> None:
         """Remembers what a new round changes."""

@@ -42,6 +42,10 @@ class HeartbeatObservation(msgspec.Struct, frozen=True, array_like=True, tag=1):
     ``append_ms`` is when the broker appended the message (None: unknown). ``clock_off_ms`` is by how much the driver's
     clock was ahead of the brokers' before it was corrected (None: unknown). ``high_watermarks`` are the ends of the
     log's partitions, in this ``era`` of the topic, read after ``taken_ms``.
+
+    ``unanswered`` are the partitions of the log whose end no broker returned. ``query_stopped_ms``: since when no query
+    has read the log (None: it is read), for the reason ``query_error``. ``told_to``: the driver has published the
+    events of all observations below this offset of the topic itself.
     """
 
     taken_ms: int
@@ -57,6 +61,10 @@ class HeartbeatObservation(msgspec.Struct, frozen=True, array_like=True, tag=1):
     clock_off_ms: int | None = None
     era: str = ""
     high_watermarks: dict[int, int] = {}
+    unanswered: tuple[int, ...] = ()
+    query_stopped_ms: int | None = None
+    query_error: str = ""
+    told_to: int = 0
 
 
 class LogRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -33,6 +33,7 @@ class Context:
     this run, or None): groups that another run quarantined are tried again, too.
     ``probing``: a prober asks the brokers which groups rebalance. ``redaction``: what events and documents hide.
     ``clock_correction_ms`` is what must be added to the clock of the job's machine to get the brokers' time.
+    ``job_id`` names the job in messages about its own state.
     """
 
     cluster_id: str
@@ -51,6 +52,7 @@ class Context:
     release: str = ""
     retry_run: str | None = None
     clock_correction_ms: int = 0
+    job_id: str = ""
 
     @property
     def assumed_retention_ms(self) -> int:

@@ -1,4 +1,4 @@
-"""The values in ``group-job`` by key: the job's document, its claim, its active conditions, and counts of bad records.
+"""The values in ``group-job`` by key: the job's document, its claim, its conditions and their state, and bad records.
 
 The order of the fields is the order of the keys in the JSON. Every field has a default that a reader takes when a
 job of another release does not write the field, except the two without which the document is of no use.
@@ -21,6 +21,10 @@ OWNER_KEY: Final = RESERVED + b"owner"
 STOPPED: Final = "stopped"
 #: Key of ``JobConditions``.
 CONDITIONS_KEY: Final = RESERVED + b"conditions"
+#: Key of ``JobStateMessage``.
+STATE_KEY: Final = RESERVED + b"state"
+#: ``JobDocument.phase`` while no query reads the log.
+WAITING: Final = "waiting"
 
 
 def bad_records_key(topic: str, partition: int) -> bytes:
@@ -59,6 +63,14 @@ class LastProbe(msgspec.Struct, frozen=True, kw_only=True):
     groups: Integer
 
 
+class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a query reads the log, since when it is so (null: there was no query yet), and why it does not."""
+
+    running: bool = True
+    since_ms: Integer | None = None
+    error: str | None = None
+
+
 class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The status of the job. Times are milliseconds since 1970; counters start at 0 with the job's process.
 
@@ -92,6 +104,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     clock_off_ms: Integer | None = None
     host: str = ""
     checkpoint: str = ""
+    query: QueryStatus = QueryStatus()
 
 
 class OwnerClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +130,17 @@ class JobConditions(msgspec.Struct, frozen=True):
     conditions: list[dict[str, Any]] = []
 
 
+class JobStateMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the job's conditions, as the query keeps it in the checkpoint: the driver continues from it.
+
+    ``state``: the bytes of ``JobWatch.snapshot_for_driver``.
+    """
+
+    cluster_id: str = ""
+    job_id: str = ""
+    state: bytes
+
+
 class KindCount(msgspec.Struct, frozen=True, kw_only=True):
     """Number of records of one kind and key type that could not be used; None: the key cannot be read.
 
@@ -138,6 +162,7 @@ class BadRecordCounts(msgspec.Struct, frozen=True):
 
 _document: Final = MessageDecoder[JobDocument](JobDocument)
 _claim: Final = MessageDecoder[OwnerClaim](OwnerClaim)
+_state: Final = MessageDecoder[JobStateMessage](JobStateMessage)
 
 
 def decode_run_message(key: bytes | None, value: bytes | None) -> JobDocument | OwnerClaim | None:
@@ -145,3 +170,8 @@ def decode_run_message(key: bytes | None, value: bytes | None) -> JobDocument | 
     if key == OWNER_KEY:
         return _claim.decode(value)
     return _document.decode(value) if key == JOB_KEY else None
+
+
+def decode_state_message(key: bytes | None, value: bytes | None) -> JobStateMessage | None:
+    """A message with the state of the job's conditions; None for every other one, and for what cannot be read."""
+    return _state.decode(value) if key == STATE_KEY else None

@@ -25,6 +25,8 @@ PartitionCount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000)]
 Rights: TypeAlias = Literal["ok", "missing", "unknown"]
 
 _LIMIT_BYTES: Final = 64 * 1024
+#: Of the reason why a query is stopped.
+ERROR_LIMIT: Final = 300
 
 
 class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +87,9 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     that could not be read, ``quarantined`` groups that were set aside. The run tries groups that another ``release``
     set aside again; with ``retries`` all. ``high_watermarks`` are the ends of the log, open transactions included,
     read after ``at_ms``. Before it was corrected, the clock of the driver was ahead of the brokers' by
-    ``clock_off_ms`` (None: unknown).
+    ``clock_off_ms`` (None: unknown). ``unanswered`` are the partitions of the log whose end no broker returned.
+    ``query_stopped_ms``: since when the driver has no query that reads (None: it has one), ``query_error`` is why.
+    ``told_to``: the driver has published the events of all messages below this offset of the topic itself.
     """
 
     cluster_id: str
@@ -102,6 +106,10 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     retries: bool = False
     high_watermarks: dict[Id, Offset] = {}
     clock_off_ms: Span | None = None
+    unanswered: tuple[Id, ...] = ()
+    query_stopped_ms: Moment | None = None
+    query_error: Annotated[str, Meta(max_length=ERROR_LIMIT)] = ""
+    told_to: Offset = 0
 
 
 class DocumentRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="document"):

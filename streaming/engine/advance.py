@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from groupreplay.state import Group
 from groupreplay.state.events.event import Event
@@ -19,6 +20,7 @@ from groupreplay.streaming.engine.json_messages import (
     conditions_row,
     dead_letter_row,
     event_row,
+    job_state_row,
     state_row,
 )
 from groupreplay.streaming.engine.wire import (
@@ -31,6 +33,11 @@ from groupreplay.streaming.engine.wire import (
     unpack_group,
     unpack_job,
 )
+
+#: The driver gets the job's state with every change of a condition, and at least once in this time of heartbeats.
+_JOB_STATE_MS: Final = 600_000
+#: A larger state is not written: a broker would refuse the message. It takes thousands of silent partitions.
+_MOST_STATE_BYTES: Final = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +176,12 @@ def _advance_job(
     blob: bytes | None, packed: Sequence[bytes], recorded_ms: int | None, context: Context
 ) -> AdvanceResult:
     watch = JobWatch(context) if blob is None else JobWatch.from_snapshot(context, blob)
+    before_ms = watch.heartbeat_ms
     rows = [event_row(event, context, recorded_ms) for event in watch.apply(unpack_job(packed), recorded_ms)]
-    if rows or DOCUMENT_WANTED in packed:
+    is_news = bool(rows) or DOCUMENT_WANTED in packed
+    if is_news:
         rows.append(conditions_row(watch.conditions(), context))
+    if is_news or before_ms // _JOB_STATE_MS != watch.heartbeat_ms // _JOB_STATE_MS:
+        state = watch.snapshot_for_driver()
+        rows += [job_state_row(state, context)] if len(state) <= _MOST_STATE_BYTES else []
     return AdvanceResult(blob=watch.snapshot() if watch.changed else blob, changed=watch.changed, rows=rows)

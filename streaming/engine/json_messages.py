@@ -26,9 +26,11 @@ from groupreplay.streaming.contract.job_document import (
     CONDITIONS_KEY,
     JOB_KEY,
     OWNER_KEY,
+    STATE_KEY,
     BadRecordCounts,
     JobConditions,
     JobDocument,
+    JobStateMessage,
     KindCount,
     OwnerClaim,
     bad_records_key,
@@ -61,6 +63,12 @@ def conditions_row(conditions: list[dict[str, Any]], context: Context) -> Output
     """The active conditions of the job."""
     value = JobConditions(context.cluster_id, conditions)
     return OutputRow(Output.JOB, CONDITIONS_KEY, msgspec.json.encode(value))
+
+
+def job_state_row(state: bytes, context: Context) -> OutputRow:
+    """The state of the job's conditions, for the driver."""
+    value = JobStateMessage(cluster_id=context.cluster_id, job_id=context.job_id, state=state)
+    return OutputRow(Output.JOB, STATE_KEY, msgspec.json.encode(value))
 
 
 def bad_records_row(partition: int, counts: Sequence[dict[str, object]], context: Context) -> OutputRow:

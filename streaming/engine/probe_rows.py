@@ -14,7 +14,12 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
+from groupreplay.state.job.observations import (
+    HeartbeatObservation,
+    JobObservation,
+    ObservationPlace,
+    RoundObservation,
+)
 from groupreplay.state.snapshot.observations import Probe, ProbedMember
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
@@ -147,20 +152,43 @@ def _rows(
         return []
     if isinstance(message, GroupAnswer):
         return [(GROUP_TAG + message.group_id.encode(), to_wire(PackedProbe(_probe(message, place))), None)]
-    if isinstance(message, RoundSummary):
-        return [(JOB_TAG, to_wire(_round(message, place)), None)]
     if isinstance(message, DocumentRequest | JobDocumentsRequest):
         return _request_rows(message) if message.run_id == probe_filter.run_id else []
-    rows: list[_Row] = []
-    if probe_filter.job_id in (None, message.job_id):
-        rows.append((JOB_TAG, to_wire(_beat(message, place, append_ms)), None))
-    if probe_filter.run_id == message.run_id:
+    seen = _of_job(message, place, append_ms, probe_filter)
+    rows: list[_Row] = [] if seen is None else [(JOB_TAG, to_wire(seen), None)]
+    if isinstance(message, HeartbeatMessage) and probe_filter.run_id == message.run_id:
         caught_up_ms = message.caught_up_ms
         if caught_up_ms is not None and append_ms is not None:
             # Spark's watermark never goes back, and nothing written after the message can have been applied before it.
             caught_up_ms = min(caught_up_ms, append_ms)
         rows.append((HEARTBEAT_TAG, None, None if caught_up_ms is None else 1_000 * caught_up_ms))
     return rows
+
+
+def job_observation(
+    message: ProbeMessage | None, place: ObservationPlace, append_ms: int | None, probe_filter: ProbeFilter
+) -> JobObservation | None:
+    """What the driver itself applies of a message: the same observation that the query gets, or None as there.
+
+    ``append_ms`` is None where the client has dated the message.
+    """
+    if not isinstance(message, RoundSummary | HeartbeatMessage):
+        return None
+    if message.cluster_id != probe_filter.cluster_id or _is_ahead(message, append_ms):
+        return None
+    return _of_job(message, place, append_ms, probe_filter)
+
+
+def _of_job(
+    message: RoundSummary | HeartbeatMessage,
+    place: ObservationPlace,
+    append_ms: int | None,
+    probe_filter: ProbeFilter,
+) -> JobObservation | None:
+    """None for heartbeats of another job."""
+    if isinstance(message, RoundSummary):
+        return _round(message, place)
+    return _beat(message, place, append_ms) if probe_filter.job_id in (None, message.job_id) else None
 
 
 def _request_rows(message: DocumentRequest | JobDocumentsRequest) -> list[_Row]:
@@ -186,6 +214,10 @@ def _beat(message: HeartbeatMessage, place: ObservationPlace, append_ms: int | N
         message.clock_off_ms,
         message.era,
         message.high_watermarks,
+        message.unanswered,
+        message.query_stopped_ms,
+        message.query_error,
+        message.told_to,
     )
 
 

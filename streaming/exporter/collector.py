@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 _IN_PROGRESS: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
-PHASES: Final = ("starting", "catching_up", "caught_up", "stopped")
+PHASES: Final = ("starting", "catching_up", "caught_up", "waiting", "stopped")
 #: The name of ``rebalance.stuck`` when it lasts longer than the protocol allows.
 WEDGED: Final = "rebalance.wedged"
 #: Kinds of records that cannot be used (``state.bad_records``).
@@ -71,7 +71,7 @@ def heartbeat_age(snapshot: TopicsSnapshot, now_ms: int) -> float:
 
 
 def is_fresh(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
-    """Whether the job is alive: its heartbeat is not late."""
+    """Whether the job's heartbeat is not late."""
     job = snapshot.job
     if job is None:
         return False
@@ -79,9 +79,18 @@ def is_fresh(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
     return heartbeat_age(snapshot, now_ms) <= timeout
 
 
+def is_up(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
+    """Whether the job follows the groups: its heartbeat is not late, and a query reads the log."""
+    job = snapshot.job
+    return job is not None and job.query.running and is_fresh(snapshot, now_ms, limits)
+
+
 def measure(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits) -> list[Metric]:
     """All metrics at this moment; without a snapshot only those about the exporter."""
-    sheet = Sheet(blind=snapshot is None or not is_fresh(snapshot, now_ms, limits))
+    sheet = Sheet(
+        blind=snapshot is None or not is_fresh(snapshot, now_ms, limits),
+        groups_unknown=snapshot is None or not is_up(snapshot, now_ms, limits),
+    )
     sheet.add("groupreplay_build_info", 1, component="exporter", version=__version__)
     sheet.add("groupreplay_exporter_ready", snapshot is not None)
     if snapshot is not None:
@@ -240,7 +249,8 @@ def _measure_job(
             sheet.add(f"{PREFIX_JOB}{name}", value, cluster=cluster, **labels)
 
     sheet.add("groupreplay_build_info", 1, component="job", version=job.version)
-    add("job_up", is_fresh(snapshot, now_ms, limits))
+    add("job_up", is_up(snapshot, now_ms, limits))
+    add("query_up", job.query.running)
     add("heartbeat_age_seconds", heartbeat_age(snapshot, now_ms))
     add("start_timestamp_seconds", job.started_ms / 1000)
     for phase in PHASES:

@@ -26,7 +26,10 @@ STATES: Final[Mapping[str, int]] = {
 
 
 class Kind(str, Enum):
-    """Without heartbeats of the job a counter keeps its value, and a gauge has none (NaN)."""
+    """Without heartbeats of the job a counter keeps its value, and a gauge has none (NaN).
+
+    Gauges about groups have none while the query is stopped, either.
+    """
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -45,6 +48,8 @@ class Meter(NamedTuple):
 
 PREFIX_GROUP: Final = "kafka_consumergroup_"
 PREFIX_JOB: Final = "groupreplay_"
+#: Metrics that show the state of groups.
+_ABOUT_GROUPS: Final = (PREFIX_GROUP, "groupreplay_groups")
 _NUMBERS: Final = ", ".join(f"{number} {state}" for state, number in STATES.items())
 
 
@@ -99,7 +104,12 @@ METERS: Final = (
         "severity",
         "what",
     ),
-    _of_job("job_up", "1 when the job's heartbeat is fresh, else 0.", always=True),
+    _of_job(
+        "job_up", "1 when the job's heartbeat is fresh and its query reads the log, else 0.", always=True
+    ),
+    _of_job(
+        "query_up", "1 when the query reads the log, by the job's last heartbeat; 0 while it is stopped."
+    ),
     _of_job(
         "heartbeat_age_seconds",
         "Age of the job's last heartbeat, by the broker's append time (by the job's clock if the topic has none).",
@@ -173,17 +183,19 @@ _METERS: Final = {meter.name: meter for meter in METERS}
 class Sheet:
     """The metrics of one scrape. Of two samples with the same labels the larger one counts."""
 
-    def __init__(self, *, blind: bool) -> None:
+    def __init__(self, *, blind: bool, groups_unknown: bool) -> None:
         self._blind = blind
+        self._groups_unknown = groups_unknown
         self._samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {one.name: {} for one in METERS}
 
     def add(self, name: str, value: float, /, **labels: str) -> None:
-        """Adds a sample; NaN for a gauge while the job sends no heartbeats."""
+        """Adds a sample; NaN for a gauge while nothing is known about it."""
         labels = {
             one: text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
             for one, text in labels.items()
         }
-        if self._blind and _METERS[name].kind is Kind.GAUGE:
+        is_unknown = self._blind or (self._groups_unknown and name.startswith(_ABOUT_GROUPS))
+        if is_unknown and _METERS[name].kind is Kind.GAUGE:
             value = math.nan
         samples, key = self._samples[name], tuple(labels.items())
         samples[key] = max(value, samples.get(key, value))

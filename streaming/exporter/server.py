@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.exporter.collector import Limits, is_fresh, measure
@@ -87,6 +88,10 @@ class Exporter:
             return "the job has written nothing about itself yet"
         if not is_fresh(snapshot, self._clock(), self._limits):
             return "the job's heartbeat is late"
+        query = snapshot.job.query
+        if not query.running:
+            since = "" if query.since_ms is None else f" since {timestamp(query.since_ms)}"
+            return f"the query has been stopped{since}: {safe_text(query.error or 'it finishes no batch')}"
         return None
 
 

@@ -2,7 +2,7 @@
 
 A group's function does not know how far its partition has been read. So the driver takes the ends of the log at a
 time T, and when the query has read to all of them it publishes T: every record written before T has been applied.
-A broker that does not answer is asked again later.
+Heartbeats and the job's document are written whatever the log and the query do: they also say what does not answer.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ _TICK_SECONDS: Final = 0.25
 _ENDS_PER_TRIGGER: Final = 8
 _MOST_ENDS: Final = 64
 _LONGEST_PAUSE_SECONDS: Final = 5.0
+#: Heartbeats are at most this far apart while something is wrong, however long the trigger is.
+#: One that failed is repeated after the second time.
+_TROUBLE_SECONDS: Final = 10.0
+_RETRY_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +49,16 @@ class _LogEnds:
 class HeartbeatWriter:
     """Writes heartbeats and the job's document; ``tick`` is called often and does what is due.
 
-    ``ends`` returns the end of each partition (read committed), ``high_watermarks`` the end behind the records of open
-    transactions, too; ``progress`` the batches that finished since its last
-    call; ``publish`` takes topic, key and value and raises when the broker has not taken the message. The times
-    that are written are those of ``clock``; what is due goes by ``seconds``, which no one can set.
+    ``ends`` returns the end of each of the ``partitions`` (read committed), ``high_watermarks`` the end behind the
+    records of open transactions, too; both without the partitions that do not answer. ``progress`` returns the batches
+    that finished since its last call; ``publish`` takes topic, key and value and raises when the broker has not taken
+    the message. The times that are written are those of ``clock``; what is due goes by ``seconds``, which no one can
+    set.
     """
 
     report: JobReport
     topics: TopicNames
+    partitions: int
     ends: Callable[[], Mapping[int, int]]
     high_watermarks: Callable[[], Mapping[int, int]]
     progress: Callable[[], list[Mapping[str, Any]]]
@@ -64,6 +70,8 @@ class HeartbeatWriter:
     _next_ends: float = field(default=-math.inf, init=False)
     _next_message: float = field(default=-math.inf, init=False)
     _next_document: float = field(default=-math.inf, init=False)
+    _unanswered: tuple[int, ...] = field(default=(), init=False)
+    _is_running: bool = field(default=True, init=False)
 
     def tick(self) -> None:
         """Records the progress, takes the ends of the log, writes the heartbeat and the document when they are due.
@@ -71,25 +79,53 @@ class HeartbeatWriter:
         When a batch has read to ends that were taken before it, the heartbeat follows at once, so that the next batch
         reads it. Otherwise the last heartbeat is repeated once per trigger: it shows how far behind the job is.
         """
-        trigger_seconds = self.report.identity.trigger_seconds
         known_batch = self.report.last_batch_id
-        self.report.take(self.progress())
+        failures = [_failure(self._take_progress)]
         if self.seconds() >= self._next_ends:
-            asked = self.seconds()
-            self._take_ends()
-            self._next_ends = asked + trigger_seconds / _ENDS_PER_TRIGGER
+            failures.append(_failure(self._take_ends))
         advanced = self._update_caught_up() and self.report.last_batch_id != known_batch
-        if advanced or self.seconds() >= self._next_message:
-            self.write_heartbeat()
+        if self._is_news() or advanced or self.seconds() >= self._next_message:
+            failures.append(_failure(self.write_heartbeat))
         if self.seconds() >= self._next_document:
-            self.publish_document()
-            self._next_document = self.seconds() + trigger_seconds
+            failures.append(_failure(self.publish_document))
+        # All were tried: one topic may be writable although another one is not.
+        for failure in failures:
+            if failure is not None:
+                raise failure
+
+    def make_due(self) -> None:
+        """The next ``tick`` writes a heartbeat, to wake Spark: without data it runs no batch and no timer."""
+        self._next_message = -math.inf
+
+    def _is_news(self) -> bool:
+        """Whether the query has stopped, or goes on, since the last call."""
+        was_running, self._is_running = (
+            self._is_running,
+            self.report.query.status(self.clock.now_ms()).running,
+        )
+        return was_running != self._is_running
+
+    def _take_progress(self) -> None:
+        self.report.take(self.progress())
 
     def _take_ends(self) -> None:
+        asked = self.seconds()
         # The time first: records written while the broker answers are not covered by these ends.
         taken_ms = self.clock.now_ms()
-        self.report.ends = self.ends()
-        self._unread.append(_LogEnds(taken_ms, self.report.ends))
+        ends: Mapping[int, int] = {}
+        try:
+            ends = self.ends()
+        finally:
+            # What did not answer may hold anything: only the ends of all partitions together prove a time.
+            before = self._unanswered
+            self._unanswered = tuple(number for number in range(self.partitions) if number not in ends)
+            if self._unanswered != before:
+                self.make_due()
+            self.report.ends = {**self.report.ends, **ends}
+            self._next_ends = asked + self.report.identity.trigger_seconds / _ENDS_PER_TRIGGER
+        if self._unanswered:
+            return
+        self._unread.append(_LogEnds(taken_ms, ends))
         if len(self._unread) > _MOST_ENDS:
             # A job that is far behind: coarser steps are enough.
             del self._unread[1::2]
@@ -109,6 +145,7 @@ class HeartbeatWriter:
 
     def publish_document(self) -> None:
         """Writes the job's document as it is now."""
+        self._next_document = self.seconds() + self.report.identity.trigger_seconds
         document = self.report.document(self.clock.now_ms(), self.clock.off_ms)
 
         def encode(limit: int | None) -> tuple[bytes, bytes]:
@@ -119,6 +156,8 @@ class HeartbeatWriter:
 
     def _known_high_watermarks(self) -> dict[int, int]:
         """Empty if a broker does not answer: the heartbeat is needed all the same."""
+        if self._unanswered:
+            return {}
         try:
             return dict(sorted(self.high_watermarks().items()))
         except Exception as error:  # whatever it is, only the check of the brokers' clocks is put off
@@ -126,8 +165,11 @@ class HeartbeatWriter:
             return {}
 
     def write_heartbeat(self) -> None:
-        """Writes the heartbeat as it is now, also to wake Spark: without data it runs no batch and no timer."""
+        """Writes the heartbeat as it is now."""
         identity, now_ms = self.report.identity, self.clock.now_ms()
+        query = self.report.query.status(now_ms)
+        # Also when it fails: the document must not wait for a topic that cannot be written.
+        self._next_message = self.seconds() + _RETRY_SECONDS
         message = HeartbeatMessage(
             cluster_id=identity.cluster_id,
             era=identity.era,
@@ -143,10 +185,16 @@ class HeartbeatWriter:
             retries=self.report.retries_quarantined,
             high_watermarks=self._known_high_watermarks(),
             clock_off_ms=self.clock.off_ms,
+            unanswered=self._unanswered,
+            query_stopped_ms=None if query.running else query.since_ms,
+            query_error=query.error or "",
+            told_to=self.report.told_to,
         )
         publish_smaller(partial(self.publish, self.topics.probes), partial(encode_message, message))
         self.report.announced_ms = self.report.caught_up_ms
-        self._next_message = self.seconds() + identity.trigger_seconds
+        is_well = query.running and not self._unanswered
+        pause = identity.trigger_seconds if is_well else min(identity.trigger_seconds, _TROUBLE_SECONDS)
+        self._next_message = self.seconds() + pause
 
 
 def _passed(ends: Mapping[int, int], read: Mapping[int, int]) -> bool:
@@ -189,8 +237,8 @@ class HeartbeatThread:
 
     def _tick(self) -> None:
         if self._wake.is_set():
-            self._writer.write_heartbeat()
             self._wake.clear()
+            self._writer.make_due()
         self._writer.tick()
 
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from groupreplay import __version__
 from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.job_document import (
     STOPPED,
+    WAITING,
     JobDocument,
     Lag,
     LastBatch,
     LastProbe,
+    QueryStatus,
     RulesStatus,
 )
 from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.contract.probe_messages import RoundSummary
+from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
 from groupreplay.streaming.engine.packing.record_counts import as_counts
 from groupreplay.streaming.engine.probe_rows import COUNTS
 from groupreplay.streaming.spark.query import (
@@ -34,6 +38,13 @@ from groupreplay.streaming.spark.source import offsets_read
 
 #: A job that is behind by at most this, or by three triggers, counts as caught up.
 _CAUGHT_UP_WITHIN_MS: Final = 60_000
+#: A query that is started again within this time was never away.
+_RESTART_SECONDS: Final = 30.0
+#: A query that finishes no batch for this long reads nothing: Spark itself may wait for ever. A first batch is long.
+_BATCH_SECONDS: Final = 120.0
+_FIRST_BATCH_SECONDS: Final = 300.0
+#: So many triggers, or times of the last batch, are always allowed.
+_BATCHES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +63,67 @@ class JobIdentity:
 
 
 @dataclass(slots=True)
+class QueryHealth:
+    """Whether a query reads the log, from its starts, failures and batches. ``seconds`` is a clock that nobody sets.
+
+    It is stopped when no query runs for half a minute, or none has finished a batch for minutes. It stays stopped until
+    a batch is finished: a query that fails again and again runs in between.
+    """
+
+    trigger_seconds: float
+    seconds: Callable[[], float] = time.monotonic
+    _error: str = field(default="", init=False)
+    _batch_seconds: float | None = field(default=None, init=False)
+    _batch_at: float = field(default=0.0, init=False)
+    _ended_at: float | None = field(default=None, init=False)
+    _stopped_at: float | None = field(default=None, init=False)
+    _status: QueryStatus = field(default=QueryStatus(), init=False)
+
+    def __post_init__(self) -> None:
+        self._batch_at = self.seconds()
+
+    def started(self) -> None:
+        """A query was started."""
+        self._ended_at = None
+
+    def failed(self, headline: str) -> None:
+        """The query has ended, and another one is started later."""
+        self._error = headline[:ERROR_LIMIT]
+        self._ended_at = self.seconds()
+
+    def batch_finished(self, seconds: float) -> None:
+        """A batch that took so long has finished just now."""
+        self._batch_seconds, self._batch_at = seconds, self.seconds()
+        self._stopped_at, self._error = None, ""
+
+    @property
+    def quiet_seconds(self) -> float:
+        """How long ago the last batch was finished, or the run began."""
+        return self.seconds() - self._batch_at
+
+    def status(self, now_ms: int) -> QueryStatus:
+        """The status at this time by the job's clock; ``since_ms`` and the error are those of its beginning."""
+        if self._stopped_at is None:
+            self._stopped_at = self._stopped_since()
+        running = self._stopped_at is None
+        if running != self._status.running or self._status.since_ms is None:
+            at = self.seconds() if self._stopped_at is None else self._stopped_at
+            since_ms = now_ms - round(1_000 * (self.seconds() - at))
+            self._status = QueryStatus(running=running, since_ms=since_ms)
+        error = None if running else self._error or None
+        return QueryStatus(running=running, since_ms=self._status.since_ms, error=error)
+
+    def _stopped_since(self) -> float | None:
+        ended_at, now = self._ended_at, self.seconds()
+        if ended_at is not None and now - ended_at >= _RESTART_SECONDS:
+            return ended_at
+        last = self._batch_seconds
+        least = _FIRST_BATCH_SECONDS if last is None and not self._error else _BATCH_SECONDS
+        allowed = max(least, _BATCHES * self.trigger_seconds, _BATCHES * (last or 0.0))
+        return self._batch_at if now - self._batch_at >= allowed else None
+
+
+@dataclass(slots=True)
 class JobReport:
     """The job as its driver sees it. Counters start at 0 with the process.
 
@@ -59,7 +131,8 @@ class JobReport:
     changed rules, ``rules_error`` is why it refused the present file. ``last_round`` is the prober's last round, None
     before the first one and with ``--no-probe``; ``retries_quarantined``: this run tries quarantined groups again;
     ``prober_restarts`` counts the restarts of its process. ``announced_ms``: the caught-up time of the last heartbeat
-    that was written; ``stopped``: the run has ended.
+    that was written; ``stopped``: the run has ended. ``told_to``: the driver has published the events of the messages
+    below this offset of the topic of probes itself.
     """
 
     identity: JobIdentity
@@ -74,6 +147,9 @@ class JobReport:
     prober_restarts: int = 0
     announced_ms: int | None = None
     stopped: bool = False
+    told_to: int = 0
+    seconds: Callable[[], float] = time.monotonic
+    query: QueryHealth = field(init=False)
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
@@ -86,6 +162,17 @@ class JobReport:
     )
     _record_types: Counter[str] = field(default_factory=Counter)
     _first_lag: int | None = None
+
+    def __post_init__(self) -> None:
+        self.query = QueryHealth(self.identity.trigger_seconds, self.seconds)
+
+    def query_started(self) -> None:
+        """A query was started."""
+        self.query.started()
+
+    def query_failed(self, headline: str) -> None:
+        """The query has failed for this reason."""
+        self.query.failed(headline)
 
     @property
     def last_batch_id(self) -> int | None:
@@ -113,6 +200,7 @@ class JobReport:
             if self.last_batch_id is not None and progress["batchId"] <= self.last_batch_id:
                 continue
             self._last_batch = progress
+            self.query.batch_finished(_seconds(progress))
             self._counters["batches"] += 1
             self._counters["records"] += sum(
                 source["numInputRows"]
@@ -140,9 +228,11 @@ class JobReport:
         return {partition: max(0, end - read.get(partition, 0)) for partition, end in self.ends.items()}
 
     def phase(self, now_ms: int) -> str:
-        """``starting``, ``catching_up``, ``caught_up`` or ``stopped``."""
+        """``starting``, ``catching_up``, ``caught_up``, ``waiting`` (no query reads the log) or ``stopped``."""
         if self.stopped:
             return STOPPED
+        if not self.query.status(now_ms).running:
+            return WAITING
         if self._last_batch is None:
             return "starting"
         within_ms = max(_CAUGHT_UP_WITHIN_MS, 3_000 * self.identity.trigger_seconds)
@@ -171,10 +261,16 @@ class JobReport:
             prober_restarts=self.prober_restarts,
             prober=_last_probe(self.last_round),
             clock_off_ms=clock_off_ms,
+            query=self.query.status(now_ms),
         )
 
     def line(self, now_ms: int) -> str:
         """One line for a person."""
+        query = self.query.status(now_ms)
+        if not query.running:
+            assert query.since_ms is not None
+            reason = safe_text(query.error, ERROR_LIMIT) if query.error else "it finishes no batch"
+            return f"waiting: the query has been stopped since {timestamp(query.since_ms)}: {reason}"
         lag = sum(self.lag().values())
         if self._last_batch is None:
             return "starting: no batch has finished yet"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from socket import gethostname
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
 from groupreplay.streaming.job.log_watch import LogWatch, LogWatchThread
 from groupreplay.streaming.job.outage import Outage
+from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread, OwnTopics
 from groupreplay.streaming.job.query_settings import QuerySettings
 from groupreplay.streaming.job.supervisor import Supervisor
 from groupreplay.streaming.job.topic_owner import TopicOwner
@@ -37,6 +39,7 @@ from groupreplay.streaming.kafka.log_check import last_records
 from groupreplay.streaming.kafka.message_limits import MessageLimits
 from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.kafka.topic_ends import TopicEnds
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.sinks.document_topics import KafkaDocuments
 from groupreplay.streaming.spark.batches import batches_after
@@ -109,6 +112,7 @@ class QueryRun:
         self._log_watch_thread = LogWatchThread(self._log_watch)
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
         self._documents = DocumentSyncThread(self._document_sync)
+        self._conditions = OwnConditionsThread(self._own_conditions())
         self._prober = self._prober_process() if settings.probe else None
 
     def supervise(self) -> None:
@@ -124,34 +128,45 @@ class QueryRun:
         self._parts.owner.claim(self._own_claim(), self._write_claim)
         self._documents.sync.prepare()
         self._publish_gap()
+        with self._beside_the_query():
+            self._supervisor().run()
+
+    @contextmanager
+    def _beside_the_query(self) -> Iterator[None]:
+        """Everything that goes on beside the query, also while that is stopped."""
         self._heartbeat.start()
         self._log_watch_thread.start()
         self._documents.start()
+        self._conditions.start()
         if self._prober is not None:
             self._prober.start()
         try:
-            Supervisor(
-                begin=self._start_query,
-                checkpoint=self._settings.checkpoint,
-                renew=self._query_settings.changed,
-                report=self._report,
-                stop=self._stop,
-                outage=self._parts.outage,
-                repair=self._repair,
-                lost=self._lost_log,
-                cut=self._log_watch.found,
-                replaced=self._parts.owner.replaced,
-                quieten=lambda: quiet(self._parts.spark),
-                show=report_progress,
-                clock=self._parts.clock.now_ms,
-            ).run()
+            yield
         finally:
             if self._prober is not None:
                 self._prober.close()
             self._documents.close()
+            self._conditions.close()
             self._report.stopped = True
             self._heartbeat.close()
             self._log_watch_thread.close()
+
+    def _supervisor(self) -> Supervisor:
+        return Supervisor(
+            begin=self._start_query,
+            checkpoint=self._settings.checkpoint,
+            renew=self._query_settings.changed,
+            report=self._report,
+            stop=self._stop,
+            outage=self._parts.outage,
+            repair=self._repair,
+            lost=self._lost_log,
+            cut=self._log_watch.found,
+            replaced=self._parts.owner.replaced,
+            quieten=lambda: quiet(self._parts.spark),
+            show=report_progress,
+            clock=self._parts.clock.now_ms,
+        )
 
     def _own_claim(self) -> OwnerClaim:
         own = self._report.identity
@@ -225,12 +240,7 @@ class QueryRun:
             self._parts.spark,
             log=self._parts.log,
             probes=probes,
-            probe_filter=ProbeFilter(
-                topic=probes.topic,
-                cluster_id=self._identity.cluster_id,
-                job_id=self._identity.job_id,
-                run_id=self._report.identity.run_id,
-            ),
+            probe_filter=self._probe_filter(),
             job=Job(
                 context=context,
                 topics=settings.topics,
@@ -249,6 +259,7 @@ class QueryRun:
         # Connections of its own, because it runs in another thread.
         source, publisher = Connection(self._settings.source), Publisher(self._settings.sink_cluster)
         log_plan, probes, clock = self._parts.log, self._settings.topics.probes, self._parts.clock
+        ends = TopicEnds(source, log_plan.topic, log_plan.partitions)
 
         def publish(topic: str, key: bytes, value: bytes) -> None:
             appended = publisher.publish(topic, [(key, value)])
@@ -259,11 +270,34 @@ class QueryRun:
         return HeartbeatWriter(
             report=self._report,
             topics=self._settings.topics,
-            ends=lambda: self._log_watch.note(source.log_ends(log_plan.topic, log_plan.partitions)),
-            high_watermarks=lambda: source.high_watermarks(log_plan.topic, log_plan.partitions),
+            partitions=log_plan.partitions,
+            ends=lambda: self._log_watch.note(ends.stable()),
+            high_watermarks=ends.high_watermarks,
             progress=self._progress,
             publish=publish,
             clock=clock,
+        )
+
+    def _probe_filter(self) -> ProbeFilter:
+        return ProbeFilter(
+            topic=self._settings.topics.probes,
+            cluster_id=self._identity.cluster_id,
+            job_id=self._identity.job_id,
+            run_id=self._report.identity.run_id,
+        )
+
+    def _own_conditions(self) -> OwnConditions:
+        settings = self._settings
+        # Connections of its own, because it runs in another thread.
+        sink, publisher = Connection(settings.sink_cluster), Publisher(settings.sink_cluster)
+        return OwnConditions(
+            messages=OwnTopics(sink, settings.topics),
+            topics=settings.topics,
+            probe_filter=self._probe_filter(),
+            report=self._report,
+            context=self._query_settings.present,
+            publish=lambda topic, row: publisher.publish(topic, [(row.key, row.value or b"")], row.headers),
+            clock=self._parts.clock.now_ms,
         )
 
     def _document_sync(self, wait: Callable[[float], bool]) -> DocumentSync:

@@ -40,13 +40,21 @@ class QuerySettings:
         self._report = report
         self._retention = RetentionWatch(settings.retention, lambda: Connection(settings.source))
         self._clock_at_start = clock.mark()
+        self._present: Context | None = None
 
     def begin(self) -> Context:
         """The context of a query that starts now."""
         self._clock_at_start = self._clock.mark()
         # Not earlier: until here the former query ran with the former rules.
         self._report.rules_changes = self._rules.changes
-        return self.context()
+        self._present = self.context()
+        return self._present
+
+    def present(self) -> Context:
+        """The context of the query that was started last; before the first one that of a query that starts now."""
+        if self._present is None:
+            self._present = self.context()
+        return self._present
 
     def changed(self) -> bool:
         """Whether rules, retention or the clock have changed since the query was started."""
@@ -75,6 +83,7 @@ class QuerySettings:
             redaction=settings.redaction,
             policy=self._rules.policy,
             release=__version__,
+            job_id=identity.job_id,
             retry_run=self._report.identity.run_id if settings.retry_quarantined else None,
             clock_correction_ms=self._clock_at_start.correction_ms,
             **self._retention.known.for_context(),

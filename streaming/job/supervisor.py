@@ -85,14 +85,13 @@ class Supervisor:
             self._require_owner()
             try:
                 query = self._begin()
-                # The query runs from here on.
+                self.report.query_started()
                 if self._watch(query):
                     continue
                 failure = query.exception()
             except _NotStartedError as error:
                 failure = error.__cause__
             self._note_progress()
-            # The query has failed.
             self._recover("it ended without an error" if failure is None else failure_text(failure))
 
     def _begin(self) -> Any:
@@ -185,6 +184,7 @@ class Supervisor:
         """Repairs what can be repaired, or waits before the next try; raises when there is none."""
         self.report.restarts += 1
         self.report.last_error = headline(text)
+        self.report.query_failed(headline(text))
         self._require_owner(_CLAIM_SECONDS if is_concurrent(text) else 0.0)
         helps, hindrance = remedy(text), self.outage.hindrance()
         if hindrance is None or not hindrance.is_sure:

@@ -1,4 +1,4 @@
-"""Connections to a Kafka cluster, common requests, and librdkafka's errors as messages of this program.
+"""Connections to a Kafka cluster and common requests.
 
 No client made here joins, commits for, or creates a consumer group.
 """
@@ -6,7 +6,6 @@ No client made here joins, commits for, or creates a consumer group.
 from __future__ import annotations
 
 import logging
-import re
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterator, Mapping
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import (
+    OFFSET_INVALID,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -30,9 +30,10 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.client_errors import UNREACHABLE, explained, first_line
 from groupreplay.streaming.kafka.log_marks import EpochEnd
 
 log = logging.getLogger(__name__)
@@ -47,81 +48,6 @@ _TOPICS_A_REQUEST: Final = 500
 _LIBRDKAFKA: Final = logging.getLogger("groupreplay.librdkafka")
 _LIBRDKAFKA.addHandler(logging.NullHandler())
 _LIBRDKAFKA.propagate = False
-
-_UNREACHABLE: Final = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._RESOLVE,
-        KafkaError._TIMED_OUT,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.NETWORK_EXCEPTION,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError._MSG_TIMED_OUT,
-        KafkaError._TIMED_OUT_QUEUE,
-    }
-)
-#: The cluster answers, and a partition cannot be read or written at this moment.
-_PARTITION_AWAY: Final = frozenset(
-    {
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.NOT_ENOUGH_REPLICAS,
-        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        KafkaError.KAFKA_STORAGE_ERROR,
-        KafkaError.NOT_CONTROLLER,
-    }
-)
-
-#: Error codes of librdkafka -> message, what to do, and exit code.
-_EXPLANATIONS: Final = (
-    (
-        {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL},
-        "the broker refused the login",
-        "check security.protocol, the login and the certificates in the --command-config file",
-        ExitCode.CONNECTION,
-    ),
-    (
-        {
-            KafkaError.TOPIC_AUTHORIZATION_FAILED,
-            KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-            KafkaError.GROUP_AUTHORIZATION_FAILED,
-        },
-        "not authorised",
-        "groupreplay check shows which right is missing, and the command that grants it",
-        ExitCode.AUTHORISATION,
-    ),
-    (
-        {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC},
-        "the topic does not exist, or this login may not see it",
-        "the offsets topic is created with the first committed offset; seeing it needs the right Describe",
-        ExitCode.DATA,
-    ),
-    (
-        _UNREACHABLE,
-        "cannot reach the cluster",
-        "check the address, that the broker runs, and security.protocol in the --command-config file",
-        ExitCode.CONNECTION,
-    ),
-    (
-        _PARTITION_AWAY,
-        "the cluster cannot serve a partition now",
-        "check that all brokers run, and min.insync.replicas",
-        ExitCode.CONNECTION,
-    ),
-)
-
-
-def ends_reading(error: KafkaError) -> bool:
-    """Whether a reader must give up after an error that arrived instead of a record.
-
-    The end of a partition is not such an error. Nor is a refusal about the group: librdkafka looks up the
-    coordinator of the group id that it requires, but reading by assignment does not need that coordinator.
-    """
-    harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)
-    return error.code() not in harmless and not error.retriable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,13 +208,26 @@ class Connection:
         self, places: Collection[tuple[str, int]], *, first: bool
     ) -> dict[tuple[str, int], int]:
         """First or end offset of some partitions of any topics; partitions without an answer are left out."""
-        if not places:
-            return {}
-        found: dict[tuple[str, int], int] = {}
         which = OffsetSpec.earliest() if first else OffsetSpec.latest()
-        for at, answer in self._list_offsets(places, which).items():
+        found = self._answers(places, which, IsolationLevel.READ_COMMITTED, REQUEST_SECONDS)
+        return {at: one.offset for at, one in found.items()}
+
+    def partition_ends(
+        self, places: Collection[tuple[str, int]], level: IsolationLevel, seconds: float
+    ) -> dict[tuple[str, int], EpochEnd]:
+        """End of each partition and the epoch of its leader; partitions without an answer in time are left out."""
+        return {
+            at: _epoch_end(one)
+            for at, one in self._answers(places, OffsetSpec.latest(), level, seconds).items()
+        }
+
+    def _answers(
+        self, places: Collection[tuple[str, int]], which: OffsetSpec, level: IsolationLevel, seconds: float
+    ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
+        found = {}
+        for at, answer in self._list_offsets(places, which, level, seconds).items() if places else ():
             try:
-                found[at.topic, at.partition] = answer.result(ANSWER_SECONDS).offset
+                found[at.topic, at.partition] = _answered(answer)
             except KafkaException as error:
                 log.debug("no offset of %s-%d: %s", at.topic, at.partition, error)
         return found
@@ -300,12 +239,7 @@ class Connection:
     def log_ends(self, topic: str, partitions: int) -> dict[int, EpochEnd]:
         """The same with the epoch of the leader that answered."""
         found = self._offset_answers(topic, partitions, OffsetSpec.latest())
-        return {
-            number: EpochEnd(
-                one.offset, None if one.leader_epoch is None or one.leader_epoch < 0 else one.leader_epoch
-            )
-            for number, one in found.items()
-        }
+        return {number: _epoch_end(one) for number, one in found.items()}
 
     def high_watermarks(self, topic: str, partitions: int) -> dict[int, int]:
         """The current end offset of each partition, behind the records of open transactions."""
@@ -335,15 +269,9 @@ class Connection:
             self._admin.poll(0)  # calls error_cb, which nothing else does for this client
         cause = error.args[0]
         code = cause.code() if isinstance(cause, KafkaError) else None
-        if code in _UNREACHABLE and self._noted is not None:
-            cause, code = self._noted, self._noted.code()
-        text = _first_line(cause.str() if isinstance(cause, KafkaError) else str(cause))
-        for codes, what, fix, exit_code in _EXPLANATIONS:
-            if code in codes:
-                server = f"{where}, {self.cluster.bootstrap_servers}"
-                kind = UnreachableError if codes in (_UNREACHABLE, _PARTITION_AWAY) else GroupReplayError
-                return kind(f"{what}: {text}", where=server, fix=fix, exit_code=exit_code)
-        return GroupReplayError(f"Kafka returned an error: {text}", where=where)
+        if code in UNREACHABLE and self._noted is not None:
+            cause = self._noted
+        return explained(cause, where, self.cluster.bootstrap_servers)
 
     def _offsets(
         self,
@@ -364,7 +292,7 @@ class Connection:
     ) -> dict[int, ListOffsetsResultInfo]:
         try:
             answers = self._list_offsets([(topic, number) for number in range(partitions)], which, level)
-            return {at.partition: answer.result(ANSWER_SECONDS) for at, answer in answers.items()}
+            return {at.partition: _answered(answer) for at, answer in answers.items()}
         except KafkaException as error:
             explained = self.explain(error, topic)
             self.forget_admin()
@@ -375,11 +303,12 @@ class Connection:
         places: Collection[tuple[str, int]],
         which: OffsetSpec,
         level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+        seconds: float = REQUEST_SECONDS,
     ) -> Any:
         return self.admin().list_offsets(
             {TopicPartition(topic, number): which for topic, number in places},
             isolation_level=level,
-            request_timeout=REQUEST_SECONDS,
+            request_timeout=seconds,
         )
 
     def _open(self, kind: Any, extra: Mapping[str, Any]) -> Any:
@@ -387,7 +316,7 @@ class Connection:
             return kind({**self._settings, **extra})
         except KafkaException as error:
             raise GroupReplayError(
-                f"the Kafka client rejects its settings: {_first_line(str(error.args[0]))}",
+                f"the Kafka client rejects its settings: {first_line(str(error.args[0]))}",
                 where=self.cluster.bootstrap_servers,
                 fix="check the --command-config file",
                 exit_code=ExitCode.USAGE,
@@ -397,6 +326,20 @@ class Connection:
         # "All brokers down" follows the error with the reason, and must not replace it.
         if self._noted is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._noted = error
+
+
+def _answered(answer: Any) -> ListOffsetsResultInfo:
+    """An answer to ListOffsets. Raises KafkaException when the broker did not give an offset."""
+    found: ListOffsetsResultInfo = answer.result(ANSWER_SECONDS)
+    if found.offset == OFFSET_INVALID:
+        # So librdkafka returns a partition whose leader was asked and did not answer, without an error.
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    return found
+
+
+def _epoch_end(found: ListOffsetsResultInfo) -> EpochEnd:
+    epoch = found.leader_epoch
+    return EpochEnd(found.offset, None if epoch is None or epoch < 0 else epoch)
 
 
 def _identified(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -416,8 +359,3 @@ def _era(topic_id: Any) -> str:
     bits = [topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()]
     raw = b"".join((value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big") for value in bits)
     return urlsafe_b64encode(raw).decode().rstrip("=") if any(raw) else "0"
-
-
-def _first_line(text: str) -> str:
-    # librdkafka puts the name of its thread first.
-    return re.sub(r"^\[thrd:[^\]]*\]:\s*", "", text.strip()).split("\n", 1)[0]

@@ -125,7 +125,9 @@ class GroupAdmin:
             wanted, isolation_level=level, request_timeout=self._seconds
         )
         found = {at.partition: self._answer(answer) for at, answer in answers.items()}
-        return {number: one.offset for number, one in found.items() if not isinstance(one, KafkaException)}
+        answered = {n: one.offset for n, one in found.items() if not isinstance(one, KafkaException)}
+        # Below zero: the leader was asked and did not answer.
+        return {number: offset for number, offset in answered.items() if offset >= 0}
 
     def _blamed(self, brokers: Collection[int], errors: Sequence[KafkaError]) -> dict[int, str | None]:
         """Errors by broker. An error without a broker counts for every broker that may have caused it."""

@@ -16,7 +16,8 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.clients import Connection, ends_reading
+from groupreplay.streaming.kafka.client_errors import ends_reading
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_marks import (
     EpochEnd,
     LogAnswer,

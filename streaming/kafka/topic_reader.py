@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity, ends_reading
+from groupreplay.streaming.kafka.client_errors import ends_reading
+from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 
 #: The columns of Spark's Kafka source; ``timestamp`` in milliseconds since 1970, ``timestampType`` as Kafka
 #: numbers it (0 set by the client, 1 set by the broker).

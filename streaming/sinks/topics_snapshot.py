@@ -14,6 +14,7 @@ from groupreplay.streaming.contract.job_document import (
     CONDITIONS_KEY,
     JOB_KEY,
     OWNER_KEY,
+    STATE_KEY,
     BadRecordCounts,
     JobDocument,
     KindCount,
@@ -75,7 +76,7 @@ class TopicsSnapshot:
 
     def take_job(self, key: bytes, value: bytes | None, append_ms: int | None = None) -> None:
         """A message of ``group-job``; the broker appended it at ``append_ms`` (None: the client has dated it)."""
-        if value is None or key == OWNER_KEY:
+        if value is None or key in (OWNER_KEY, STATE_KEY):
             return
         if key == JOB_KEY:
             job = _job.decode(value)

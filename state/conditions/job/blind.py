@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -16,7 +16,7 @@ from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.job.bursts import count_burst
 from groupreplay.state.job.clocks import Clocks, PartitionClock
-from groupreplay.state.job.job_state import JobState
+from groupreplay.state.job.job_state import JobState, Silence
 from groupreplay.state.job.observations import HeartbeatObservation, LogObservation, RoundObservation
 from groupreplay.state.job.quarantines import add_quarantined
 
@@ -28,6 +28,7 @@ BlindReason = Literal[
     "dead_letters",
     "group_failed",
     "clock",
+    "query_stopped",
 ]
 
 #: The prober needs this right for all groups: it probes groups as soon as they appear.
@@ -42,14 +43,17 @@ _FIXES: Final[dict[BlindReason, str]] = {
     "group_failed": "groupreplay run --retry-quarantined, with a release that has the defect fixed",
     "partition_count_changed": "start the job again: its state is then built anew",
     "clock": "chronyc tracking, on that machine; without brokers and partitions it is the job's own",
+    "query_stopped": "groupreplay check, with the flags of run, shows what the query lacks; the job goes on trying",
 }
 #: What the subjects of all conditions about clocks begin with.
 CLOCK: Final = "clock"
+#: What the subjects of those about coordinators begin with: they need the records of the log.
+COORDINATOR_CLOCK: Final = f"{CLOCK} of broker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBlind(Condition):
-    """The job cannot see something that it should: hanging transactions, no rights, silent brokers, wrong clocks."""
+    """The job cannot see something that it should: silent brokers, no rights, wrong clocks, or it reads nothing."""
 
     NAME = "job.blind"
     DOC = "A part of the cluster is hidden from the job; what it reports about those groups is old."
@@ -75,6 +79,16 @@ class JobBlind(Condition):
                 "offset": 4_711,
             },
         ),
+        Example(
+            Evidence.PROBE,
+            {
+                "what": "query_stopped",
+                "partitions": (),
+                "brokers": (),
+                "fix": "groupreplay check",
+                "reason": "TimeoutException: Timeout of 60000ms expired before the position was determined",
+            },
+        ),
     )
     what: BlindReason
     partitions: tuple[int, ...]
@@ -88,6 +102,10 @@ class JobBlind(Condition):
         int | None,
         Meta(description="The record in the first of the partitions that shows a wrong clock, or null."),
     ] = None
+    reason: Annotated[
+        str | None,
+        Meta(description="Why the query is stopped; null: not known, or not about the query."),
+    ] = None
 
     @staticmethod
     def firing_text(data: Data) -> str:
@@ -98,6 +116,8 @@ class JobBlind(Condition):
                 what += f", {field} {', '.join(map(str, data[field][:NAMES_SHOWN]))}"
         if data.get("off_ms"):
             what += f", {milliseconds(abs(data['off_ms']))} {'ahead' if data['off_ms'] > 0 else 'behind'}"
+        if data.get("reason"):
+            what += f": {safe_text(str(data['reason']), 200)}"
         fix = data.get("fix")
         return f"{what}; {safe_text(str(fix), 200)}" if fix else what
 
@@ -107,15 +127,17 @@ class JobBlindDetector(JobDetector):
     """A last stable offset stays below the high watermark for ``threshold_ms``, or answers are missing.
 
     A transaction holds such an offset back. A broker or a partition is silent after ``silent_rounds`` rounds of the
-    prober without its answer. Missing rights and another number of partitions count at once. ``letters`` records that
-    cannot be read within ``letters_window_ms`` are a burst. A quarantined group counts at once. A clock is wrong if it
-    is off by more than ``clock_ms``: the job's own, or a coordinator's by the records that it writes.
+    prober without its answer, a partition also after ``silent_ms`` of heartbeats without its end. Missing rights and
+    another number of partitions count at once. ``letters`` records that cannot be read within ``letters_window_ms`` are
+    a burst. A quarantined group counts at once. A clock is wrong if it is off by more than ``clock_ms``: the job's own,
+    or a coordinator's by the records that it writes. A query that reads nothing counts as soon as a heartbeat says so.
     """
 
     CONDITION = JobBlind
     DEPENDS_ON = frozenset({Dependency.PROBER_ROUNDS, Dependency.HEARTBEATS})
     threshold_ms: int = 60_000
     silent_rounds: int = 3
+    silent_ms: int = 30_000
     letters: int = 24
     letters_window_ms: int = 600_000
     clock_ms: int = 60_000
@@ -128,7 +150,13 @@ class JobBlindDetector(JobDetector):
         if not isinstance(newest, RoundObservation):
             self._count(state, newest)
         # A heartbeat changes nothing of what the last round has shown.
-        return [*self._of_round(state), *self._of_counts(state), *self.of_clocks(state.clocks)]
+        return [
+            *self._of_round(state),
+            *self._of_silence(state),
+            *self._of_counts(state),
+            *self._of_query(state),
+            *self.of_clocks(state.clocks),
+        ]
 
     def _count(self, state: JobState, newest: HeartbeatObservation) -> None:
         state.burst = count_burst(
@@ -148,6 +176,7 @@ class JobBlindDetector(JobDetector):
             newest.taken_ms,
         )
         state.clocks.apply_heartbeat(newest, self.clock_ms, state.leaders)
+        state.apply_heartbeat(newest)
 
     def _of_round(self, state: JobState) -> Iterator[Detection]:
         held = {
@@ -158,20 +187,34 @@ class JobBlindDetector(JobDetector):
         if held:
             since_ms = min(one.since_ms for one in held.values())
             yield self._blind("hanging_transaction", since_ms, self.threshold_ms, partitions=held)
-        brokers = {
-            number: one for number, one in state.silent_brokers.items() if one.rounds >= self.silent_rounds
-        }
-        partitions = {
-            number: one for number, one in state.silent_partitions.items() if one.rounds >= self.silent_rounds
-        }
-        if brokers or partitions:
-            since_ms = min(one.since_ms for one in (*brokers.values(), *partitions.values()))
-            yield self._blind("brokers_silent", since_ms, partitions=partitions, brokers=brokers)
         if state.refused_since_ms is not None:
             yield self._blind("no_rights", state.refused_since_ms)
         # The partition of a group follows from their number: groups move, and new partitions are not read.
         if state.other_count_since_ms is not None:
             yield self._blind("partition_count_changed", state.other_count_since_ms)
+
+    def _of_silence(self, state: JobState) -> Iterator[Detection]:
+        """One condition for what the prober's rounds and the heartbeats find."""
+        brokers = self._silent(state.silent_brokers)
+        partitions = self._silent(state.silent_partitions)
+        for number, since_ms in state.unanswered.items():
+            if state.heartbeat_ms - since_ms >= self.silent_ms:
+                partitions[number] = min(since_ms, partitions.get(number, since_ms))
+        if brokers or partitions:
+            since_ms = min([*brokers.values(), *partitions.values()])
+            yield self._blind("brokers_silent", since_ms, partitions=partitions, brokers=brokers)
+
+    def _silent(self, silences: Mapping[int, Silence]) -> dict[int, int]:
+        """Since when each was silent, of those that are for long enough."""
+        return {number: one.since_ms for number, one in silences.items() if one.rounds >= self.silent_rounds}
+
+    def _of_query(self, state: JobState) -> Iterator[Detection]:
+        if state.stopped_since_ms is not None:
+            # The text differs from try to try: only the first one is news.
+            known = (str(bool(state.stopped_error)),)
+            yield self._blind(
+                "query_stopped", state.stopped_since_ms, reason=state.stopped_error or None, dedup_key=known
+            )
 
     def _of_counts(self, state: JobState) -> Iterator[Detection]:
         if state.quarantines.since_ms is not None:
@@ -188,7 +231,7 @@ class JobBlindDetector(JobDetector):
             by_broker.setdefault(one.broker, {})[partition] = one
         for broker, wrong in by_broker.items():
             yield self._clock(
-                f"{CLOCK} of broker {'?' if broker is None else broker}",
+                f"{COORDINATOR_CLOCK} {'?' if broker is None else broker}",
                 min(one.since_ms for one in wrong.values()),
                 partitions=tuple(wrong),
                 brokers=() if broker is None else (broker,),
@@ -228,6 +271,8 @@ class JobBlindDetector(JobDetector):
         *,
         partitions: dict[int, Any] | None = None,
         brokers: dict[int, Any] | None = None,
+        reason: str | None = None,
+        dedup_key: tuple[str, ...] = (),
     ) -> Detection:
         where = {"partitions": tuple(sorted(partitions or ())), "brokers": tuple(sorted(brokers or ()))}
         return self.detection(
@@ -235,9 +280,10 @@ class JobBlindDetector(JobDetector):
             threshold_ms,
             subject=what,
             evidence=Evidence.PROBE,
-            dedup_key=(str(where),),
+            dedup_key=(str(where), *dedup_key),
             what=what,
             partitions=where["partitions"],
             brokers=where["brokers"],
             fix=_FIXES.get(what),
+            reason=reason,
         )

@@ -9,15 +9,18 @@ from groupreplay.streaming.contract.job_document import (
     CONDITIONS_KEY,
     JOB_KEY,
     OWNER_KEY,
+    STATE_KEY,
     BadRecordCounts,
     JobConditions,
     JobDocument,
+    JobStateMessage,
     KindCount,
     LastBatch,
     LastProbe,
     OwnerClaim,
     bad_records_key,
     decode_run_message,
+    decode_state_message,
 )
 
 
@@ -35,7 +38,8 @@ def test_the_order_of_the_fields() -> None:
         '"lag":{"offsets":0,"partitions":{}},"batch":{"id":1,"seconds":0.5,"rows":2},"state_rows":0,'
         '"counters":{},"record_types":{},"restarts":0,"last_error":null,"rules":{"changes":0,"error":null},'
         '"prober_restarts":0,"prober":{"round_ms":3,"rights":"ok","brokers":{"1":null},"groups":4},'
-        '"clock_off_ms":null,"host":"","checkpoint":""}'
+        '"clock_off_ms":null,"host":"","checkpoint":"",'
+        '"query":{"running":true,"since_ms":null,"error":null}}'
     )
 
 
@@ -46,6 +50,7 @@ def test_the_order_of_the_fields() -> None:
         JobConditions("c", [{"condition": "job.blind"}]),
         BadRecordCounts("c", 3, [KindCount(kind="malformed", key_type=None, records=2)]),
         OwnerClaim(run_id="r", host="h"),
+        JobStateMessage(cluster_id="c", job_id="j", state=b"\x03\x01\xff"),
     ],
 )
 def test_what_is_written_is_read(value: msgspec.Struct) -> None:
@@ -81,6 +86,24 @@ def test_a_document_of_another_release() -> None:
 def test_what_runs_write(key: bytes | None, value: bytes | None, expected: msgspec.Struct | None) -> None:
     """Documents and claims are found by their keys; whatever else is in the topic is none of them."""
     assert decode_run_message(key, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        (STATE_KEY, b'{"job_id":"j","state":"AwE="}', JobStateMessage(job_id="j", state=b"\x03\x01")),
+        (STATE_KEY, b'{"job_id":"j","state":"no base64!"}', None),
+        (STATE_KEY, b'{"job_id":"j"}', None),
+        (STATE_KEY, None, None),
+        (JOB_KEY, b'{"job_id":"j","state":"AwE="}', None),
+    ],
+)
+def test_the_state_of_the_conditions(
+    key: bytes | None, value: bytes | None, expected: JobStateMessage | None
+) -> None:
+    """It has a key of its own; whatever somebody else writes there is no state, and no run reads it as its own."""
+    assert decode_state_message(key, value) == expected
+    assert decode_run_message(STATE_KEY, value) is None
 
 
 def test_the_key_of_counts() -> None:

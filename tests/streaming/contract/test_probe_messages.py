@@ -52,6 +52,10 @@ BEAT = HeartbeatMessage(
     offsets={4: 1},
     high_watermarks={4: 3},
     clock_off_ms=-7,
+    unanswered=(4,),
+    query_stopped_ms=2,
+    query_error="x",
+    told_to=5,
 )
 CLOCK = ClockReading(cluster_id="c", at_ms=9)
 REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_topic=True)
@@ -113,6 +117,10 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
                 "retries": False,
                 "high_watermarks": {"4": 3},
                 "clock_off_ms": -7,
+                "unanswered": [4],
+                "query_stopped_ms": 2,
+                "query_error": "x",
+                "told_to": 5,
             },
         ),
         (CLOCK, b"\0", {"kind": "clock", "cluster_id": "c", "at_ms": 9}),

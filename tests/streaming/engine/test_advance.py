@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from pyspark.sql.streaming.state import GroupState
 
 from groupreplay.state import Context, Group
 from groupreplay.state.job.observations import ObservationPlace, RoundObservation
+from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.state.snapshot.observations import Probe
@@ -219,8 +221,9 @@ def test_the_job_hears_of_itself() -> None:
     assert [(row["topic"], row["key"]) for row in rows] == [
         ("my-events", b"\0job"),
         ("group-job", b"\0conditions"),
+        ("group-job", b"\0state"),
     ]
-    event, document = (json.loads(row["value"]) for row in rows)
+    event, document, _ = (json.loads(row["value"]) for row in rows)
     assert (event["type"], event["subject"]) == ("groupreplay.job.blind.v1", "job")
     assert (event["data"]["group_id"], event["data"]["what"]) == (None, "no_rights")
     assert document["cluster_id"] == "c"
@@ -364,8 +367,10 @@ def test_a_request_for_the_documents_of_the_job() -> None:
         advance(key, None, [DOCUMENT_WANTED], now_ms=1, recorded_ms=1, context=CONTEXT)
         for key in (b"j:", b"x:3")
     ]
+    empty = b64encode(JobWatch(CONTEXT).snapshot_for_driver()).decode()
     assert [(row.key, json.loads(row.value or b"")) for one in results for row in one.rows] == [
         (b"\0conditions", {"cluster_id": "c", "conditions": []}),
+        (b"\0state", {"cluster_id": "c", "job_id": "", "state": empty}),
         (b"\0__consumer_offsets-3", {"cluster_id": "c", "partition": 3, "bad_records": []}),
     ]
     assert [(one.blob, one.changed) for one in results] == [(None, False)] * 2

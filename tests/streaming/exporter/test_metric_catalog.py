@@ -37,7 +37,7 @@ def test_names_follow_the_conventions() -> None:
 
 def test_only_what_was_measured_is_shown() -> None:
     """In the order of the table; the larger of two equal samples."""
-    sheet = Sheet(blind=False)
+    sheet = Sheet(blind=False, groups_unknown=False)
     sheet.add(KNOWN, 1, cluster="c")
     sheet.add(GAUGE, 2, cluster="c", consumergroup="g")
     sheet.add(COUNTER, 5, cluster="c", consumergroup="g")
@@ -52,7 +52,7 @@ def test_only_what_was_measured_is_shown() -> None:
 
 def test_nothing_is_claimed_while_the_job_is_silent() -> None:
     """Gauges are no number then; counts stay what they were, and what is known without the job stays."""
-    sheet = Sheet(blind=True)
+    sheet = Sheet(blind=True, groups_unknown=True)
     for name in (GAUGE, COUNTER, KNOWN):
         sheet.add(name, 1)
         sheet.add(name, 0)
@@ -61,10 +61,20 @@ def test_nothing_is_claimed_while_the_job_is_silent() -> None:
     assert values == {"kafka_consumergroup_rebalances": 1, "groupreplay_job_up": 1}
 
 
+def test_groups_are_unknown_while_the_query_is_stopped() -> None:
+    """Their gauges are no number then; those of the job itself have values."""
+    sheet = Sheet(blind=False, groups_unknown=True)
+    for name in (GAUGE, COUNTER, KNOWN, "groupreplay_groups", "groupreplay_condition"):
+        sheet.add(name, 1)
+    values = {name: one[0][1] for name, one in samples(sheet).items()}
+    unknown = {name for name, value in values.items() if math.isnan(value)}
+    assert unknown == {"kafka_consumergroup_members", "groupreplay_groups"}
+
+
 def test_a_metric_that_is_not_in_the_table() -> None:
     """There is none."""
     with pytest.raises(KeyError):
-        Sheet(blind=False).add("groupreplay_other", 1)
+        Sheet(blind=False, groups_unknown=False).add("groupreplay_other", 1)
 
 
 def test_the_table_of_the_docs() -> None:

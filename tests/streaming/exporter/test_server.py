@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.exporter.collector import Limits
 from groupreplay.streaming.exporter.feed import SinkFeed
 from groupreplay.streaming.exporter.server import Exporter, open_server
+from groupreplay.streaming.sinks.known_groups import Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, job_document, stuck
 
@@ -44,6 +46,13 @@ def snapshot(heartbeat_ms: int | None = NOW) -> TopicsSnapshot:
     made.take_state(b"g", document(stuck()[0]))
     if heartbeat_ms is not None:
         made.take_job(JOB_KEY, job_document(heartbeat_ms))
+    return made
+
+
+def stopped(since_ms: int | None, error: str | None) -> TopicsSnapshot:
+    """The job, whose query is stopped."""
+    made = snapshot(None)
+    made.take_job(JOB_KEY, job_document(NOW, query={"running": False, "since_ms": since_ms, "error": error}))
     return made
 
 
@@ -92,6 +101,13 @@ def values(text: str) -> dict[str, float]:
         ),
         (exporter(snapshot(None)), "/readyz", 503, "the job has written nothing about itself yet"),
         (exporter(snapshot(NOW - 31_000)), "/readyz", 503, "the job's heartbeat is late"),
+        (
+            exporter(stopped(1_700_000_000_000, "disk full \x1b[2J")),
+            "/readyz",
+            503,
+            r"the query has been stopped since 2023-11-14T22:13:20.000Z: disk full \u{1b}[2J",
+        ),
+        (exporter(stopped(None, None)), "/readyz", 503, "the query has been stopped: it finishes no batch"),
         (exporter(None), "/", 200, "groupreplay: /metrics /healthz /readyz"),
         (exporter(None), "/metrics/x", 404, "there are /metrics, /healthz and /readyz"),
     ],
@@ -104,6 +120,17 @@ def test_pages(shown: Exporter, path: str, status: int, says: str) -> None:
         "text/plain; charset=utf-8",
         f"{says}\n",
     )
+
+
+def test_a_job_whose_query_is_stopped_is_not_up() -> None:
+    """Its heartbeat is fresh, and nothing is known of the groups; what it says about itself holds."""
+    shown = stopped(1, None)
+    shown.job_conditions = [Holding("job.blind", "ERROR", what="query_stopped")]
+    found = {one.name: one.value for metric in exporter(shown).collect() for one in metric.samples}
+    names = ("job_up", "query_up", "condition")
+    assert [found[f"groupreplay_{name}"] for name in names] == [0, 0, 1]
+    assert math.isnan(found["kafka_consumergroup_group_state"])
+    assert math.isnan(found["groupreplay_groups"])
 
 
 def test_metrics_over_http() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,11 +35,14 @@ class Cluster:
         self.published: list[tuple[str, bytes, dict[str, Any]]] = []
         self.broken = False
         self.most_bytes = 1 << 20
+        #: Topics that cannot be written.
+        self.refused: set[str] = set()
         self.high: Mapping[int, int] | None = {1: 4, 0: 8}
-        self.report = JobReport(IDENTITY)
+        self.report = JobReport(IDENTITY, seconds=lambda: self.now_ms / 1_000)
         self.heartbeat = HeartbeatWriter(
             report=self.report,
             topics=TOPICS,
+            partitions=2,
             ends=self._ends,
             high_watermarks=self._high_watermarks,
             progress=lambda: list(self.finished),
@@ -59,8 +64,8 @@ class Cluster:
         return self.high
 
     def _publish(self, topic: str, key: bytes, value: bytes) -> None:
-        if self.broken:
-            raise OSError("no broker")
+        if self.broken or topic in self.refused:
+            raise OSError(f"no broker for {topic}")
         if len(value) > self.most_bytes:
             raise MessageTooLargeError("too large")
         self.published.append((topic, key, json.loads(value)))
@@ -122,6 +127,10 @@ def test_a_beat_is_published_once_all_its_ends_were_passed() -> None:
             "retries": False,
             "high_watermarks": {"0": 8, "1": 4},
             "clock_off_ms": None,
+            "unanswered": [],
+            "query_stopped_ms": None,
+            "query_error": "",
+            "told_to": 0,
         },
     )
 
@@ -149,7 +158,7 @@ def test_a_clock_that_is_off_is_corrected_and_told() -> None:
 def test_nothing_is_claimed_before_the_first_batch() -> None:
     """An empty topic counts as read only after Spark has reported a batch."""
     cluster = Cluster()
-    cluster.ends = {0: 0}
+    cluster.ends = {0: 0, 1: 0}
     cluster.heartbeat.tick()
     cluster.heartbeat.tick()
     assert cluster.beats() == [None]
@@ -270,3 +279,99 @@ def test_a_broken_end_is_no_hindrance() -> None:
     thread.start()
     cluster.broken = True
     thread.close()
+
+
+def said(cluster: Cluster) -> list[dict[str, Any]]:
+    """The heartbeats so far."""
+    return [value for topic, _, value in cluster.published if topic == TOPICS.probes]
+
+
+def test_one_partition_without_a_leader_hides_nothing() -> None:
+    """It is named at once, all else goes on; the caught-up time waits, because it may hold older records."""
+    cluster = Cluster()
+    cluster.finish(0, {0: 5, 1: 0})
+    cluster.now_ms += 2_000
+    cluster.ends = {0: 7}
+    cluster.finish(1, {0: 7, 1: 0})
+    assert [(one["caught_up_ms"], one["unanswered"]) for one in said(cluster)] == [
+        (1_000_000, []),
+        (1_000_000, [1]),
+    ]
+    assert cluster.report.ends == {0: 7, 1: 0}
+    for _ in range(100):
+        cluster.now_ms += 300
+        cluster.heartbeat.tick()
+    assert {one["caught_up_ms"] for one in said(cluster)} == {1_000_000}
+    assert said(cluster)[-1]["high_watermarks"] == {}
+    cluster.ends = {0: 7, 1: 0}
+    cluster.now_ms += 2_000
+    back_ms = cluster.now_ms
+    cluster.heartbeat.tick()
+    cluster.finish(2, {0: 7, 1: 0})
+    assert (said(cluster)[-1]["caught_up_ms"], said(cluster)[-1]["unanswered"]) == (back_ms, [])
+
+
+def test_a_source_that_is_away_is_told() -> None:
+    """The topics of the job may be on another cluster: heartbeats and documents go on."""
+    cluster = Cluster()
+    cluster.finish(0, {0: 5, 1: 0})
+    cluster.ends = {}
+    for _ in range(200):
+        cluster.now_ms += 250
+        cluster.heartbeat.tick()
+    assert len(said(cluster)) == 6
+    assert said(cluster)[-1]["unanswered"] == [0, 1]
+    documents = [value for topic, _, value in cluster.published if topic == TOPICS.job]
+    assert len(documents) == 6
+    assert documents[-1]["caught_up_ms"] == 1_000_000
+
+
+def test_a_topic_that_cannot_be_written_stops_no_other() -> None:
+    """The document is written although the heartbeat is refused, and the other way round; the failure is reported."""
+    for refused, left in ((TOPICS.probes, TOPICS.job), (TOPICS.job, TOPICS.probes)):
+        cluster = Cluster()
+        cluster.refused = {refused}
+        for _ in range(60):
+            cluster.now_ms += 500
+            with suppress(OSError):
+                cluster.heartbeat.tick()
+        assert {topic for topic, _, _ in cluster.published} == {left}
+        assert len(cluster.published) >= 3
+        cluster.now_ms += 10_000
+        with pytest.raises(OSError, match=f"no broker for {refused}"):
+            cluster.heartbeat.tick()
+
+
+def test_a_query_that_stands_still_is_told() -> None:
+    """At once, then at least every ten seconds however long the trigger is; and at once when it reads again."""
+    cluster = Cluster()
+    identity = replace(IDENTITY, trigger_seconds=60)
+    cluster.report.identity = identity
+    cluster.report.query.trigger_seconds = 60
+    cluster.finish(0, {0: 5, 1: 0})
+    cluster.report.query_failed("disk full")
+    cluster.report.told_to = 4
+    for _ in range(100):
+        cluster.now_ms += 500
+        cluster.heartbeat.tick()
+    stopped = [one for one in said(cluster) if one["query_stopped_ms"] is not None]
+    assert {(one["query_stopped_ms"], one["query_error"], one["told_to"]) for one in stopped} == {
+        (1_000_007, "disk full", 4)
+    }
+    assert [round((one["at_ms"] - 1_000_007) / 1_000) for one in stopped] == [30, 40, 50]
+    cluster.report.query_started()
+    cluster.finish(1, {0: 5, 1: 0})
+    assert said(cluster)[-1]["query_stopped_ms"] is None
+
+
+def test_a_jvm_that_is_gone_stops_no_heartbeat() -> None:
+    """Whatever the query's progress is asked for raises."""
+    cluster = Cluster()
+
+    def gone() -> list[Mapping[str, Any]]:
+        raise ConnectionError("the JVM is gone")
+
+    cluster.heartbeat.progress = gone
+    with pytest.raises(ConnectionError, match="JVM"):
+        cluster.heartbeat.tick()
+    assert [topic for topic, _, _ in cluster.published] == [TOPICS.probes, TOPICS.job]

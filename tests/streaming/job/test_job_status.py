@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from groupreplay import __version__
-from groupreplay.streaming.contract.probe_messages import RoundSummary
-from groupreplay.streaming.job.job_status import JobReport
+from groupreplay.streaming.contract.job_document import QueryStatus
+from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
+from groupreplay.streaming.job.job_status import JobReport, QueryHealth
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
 from support.job.progress import IDENTITY, batch
 
@@ -52,6 +53,7 @@ def test_the_document_before_the_first_batch() -> None:
         "rules": {"changes": 0, "error": None},
         "host": "",
         "checkpoint": "",
+        "query": {"running": True, "since_ms": 5_000, "error": None},
     }
 
 
@@ -152,3 +154,115 @@ def test_the_line_for_a_person() -> None:
     assert report.line(0) == "catching up: 75% read, 25 records to go, last batch 1.5 s, 0 events so far"
     report.caught_up_ms = 1_000
     assert report.line(2_000) == ("caught up to 1970-01-01T00:00:01.000Z, last batch 1.5 s, 0 events so far")
+
+
+class Clock:
+    """Seconds that are set by hand; 100 s are the time 1 000 000 of the job's clock."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    @property
+    def ms(self) -> int:
+        """The time by the job's clock."""
+        return round(900_000 + 1_000 * self.now)
+
+
+def statuses(health: QueryHealth, clock: Clock, seconds: int) -> list[tuple[int, QueryStatus]]:
+    """The status whenever it changes within these seconds, with the second of the change."""
+    found: list[tuple[int, QueryStatus]] = []
+    for second in range(seconds):
+        status = health.status(clock.ms)
+        if not found or found[-1][1] != status:
+            found.append((second, status))
+        clock.now += 1
+    return found
+
+
+def running(since_ms: int) -> QueryStatus:
+    """A query that reads."""
+    return QueryStatus(running=True, since_ms=since_ms)
+
+
+def stopped(since_ms: int, error: str | None = None) -> QueryStatus:
+    """A query that does not."""
+    return QueryStatus(running=False, since_ms=since_ms, error=error)
+
+
+def test_a_query_that_is_started_again_soon_was_never_away() -> None:
+    """Other rules, a clock that was set, one failure: half a minute is no outage."""
+    clock = Clock()
+    health = QueryHealth(10, clock)
+    health.batch_finished(1)
+    health.failed("no broker")
+    assert statuses(health, clock, 29) == [(0, running(1_000_000))]
+    health.started()
+    assert statuses(health, clock, 60) == [(0, running(1_000_000))]
+    health.batch_finished(1)
+    assert statuses(health, clock, 100) == [(0, running(1_000_000))]
+
+
+def test_a_query_that_fails_again_and_again() -> None:
+    """It counts from the failure, with its reason, until a batch is finished: in between it runs for moments."""
+    clock = Clock()
+    health = QueryHealth(10, clock)
+    health.batch_finished(1)
+    health.failed("disk full")
+    assert statuses(health, clock, 50) == [
+        (0, running(1_000_000)),
+        (30, stopped(1_000_000, "disk full")),
+    ]
+    health.started()
+    assert statuses(health, clock, 5) == [(0, stopped(1_000_000, "disk full"))]
+    health.failed("x" * 1_000)
+    assert statuses(health, clock, 5) == [(0, stopped(1_000_000, "x" * ERROR_LIMIT))]
+    health.started()
+    health.batch_finished(1)
+    assert statuses(health, clock, 5) == [(0, running(1_060_000))]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "last_batch", "failure", "allowed"),
+    [
+        (10, 1.0, None, 120),
+        (60, 1.0, None, 180),
+        (10, 100.0, None, 300),
+        (10, None, None, 300),
+        (10, None, "no broker", 120),
+    ],
+)
+def test_a_query_that_waits_for_ever(
+    trigger: float, last_batch: float | None, failure: str | None, allowed: int
+) -> None:
+    """Spark itself may wait for a broker without a word; long triggers, long batches and a first read have longer."""
+    clock = Clock()
+    health = QueryHealth(trigger, clock)
+    if last_batch is not None:
+        health.batch_finished(last_batch)
+    if failure is not None:
+        health.failed(failure)
+    health.started()
+    assert statuses(health, clock, 400) == [
+        (0, running(1_000_000)),
+        (allowed, stopped(1_000_000, failure)),
+    ]
+    assert health.quiet_seconds == 400
+
+
+def test_a_job_that_waits_says_so() -> None:
+    """Phase, line and document; a run that has ended is not waiting."""
+    clock = Clock()
+    report = JobReport(IDENTITY, caught_up_ms=1_000_000, seconds=clock)
+    report.take([batch(0, {0: 1})])
+    report.query_failed("disk full \x1b[2J")
+    clock.now += 30
+    assert report.phase(clock.ms) == "waiting"
+    assert report.line(clock.ms) == (
+        "waiting: the query has been stopped since 1970-01-01T00:16:40.000Z: disk full \\u{1b}[2J"
+    )
+    assert report.document(clock.ms).query == stopped(1_000_000, "disk full \x1b[2J")
+    report.stopped = True
+    assert report.phase(clock.ms) == "stopped"

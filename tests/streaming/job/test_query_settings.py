@@ -20,7 +20,9 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 
 CLUSTER = Cluster(bootstrap_servers="b:9092")
-IDENTITY = Identity(cluster_id="c", era="e", event_era="e.1", partitions=1, probes="p", first_start_ms=7)
+IDENTITY = Identity(
+    cluster_id="c", era="e", event_era="e.1", partitions=1, probes="p", first_start_ms=7, job_id="j"
+)
 
 
 def query_settings(settings: RunSettings, clock: BrokerClock) -> QuerySettings:
@@ -63,6 +65,7 @@ def test_the_context_of_a_run(
         retention_check_interval_ms=5,
         release=__version__,
         retry_run="run" if retry else None,
+        job_id="j",
     )
 
 
@@ -75,6 +78,19 @@ def test_what_another_job_has_emitted_is_not_emitted_again(monkeypatch: pytest.M
     )
     context = query_settings(settings, BrokerClock()).begin()
     assert (context.emit_since_ms, context.complete_since_ms) == (7, 900_000)
+
+
+def test_the_driver_evaluates_with_the_settings_of_the_running_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also before the first query, and after a change that no query has taken yet."""
+    monkeypatch.setattr(Connection, "topic_names", lambda _: {})
+    settings = query_settings(RunSettings(source=CLUSTER, checkpoint="/c"), BrokerClock())
+    first = settings.present()
+    assert settings.present() is first
+    begun = settings.begin()
+    assert (begun, settings.present() is begun) == (first, True)
+    settings._rules.policy = Policy(numbers={"job.blind": {"silent_ms": 1}})  # type: ignore[misc]
+    assert settings.present() is begun
+    assert settings.begin().policy != begun.policy
 
 
 def test_a_query_begins_again_when_the_clock_is_set(

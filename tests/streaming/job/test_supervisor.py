@@ -127,6 +127,29 @@ def test_an_outage_is_ridden_out() -> None:
     assert (stage.report.restarts, stage.report.last_error) == (10, TIMEOUT)
 
 
+def test_the_report_knows_whether_a_query_runs() -> None:
+    """A failure counts until the next start; one that lasts is a stopped query, with the failure as its reason."""
+    now = 0.0
+    report = JobReport(IDENTITY, seconds=lambda: now)
+    stage = Stage(Puppet(TIMEOUT), Puppet(), report=report)
+    seen: list[tuple[bool, str | None]] = []
+
+    def wait(seconds: float) -> bool:
+        nonlocal now
+        now += 40
+        status = report.query.status(0)
+        seen.append((status.running, status.error))
+        if len(seen) == 2:
+            report.take([batch(0, {0: 1})])
+        if len(seen) == 3:
+            stage.stop.make(15)
+        return stage.stop.made
+
+    stage.stop.wait = wait  # type: ignore[method-assign]
+    stage.supervisor.run()
+    assert seen == [(False, TIMEOUT), (False, TIMEOUT), (True, None)]
+
+
 def test_a_failure_while_the_cluster_is_away_is_an_outage() -> None:
     """The text need not say it: when the cluster does not answer, it is asked every five seconds until it does."""
     answers: list[Hindrance | None] = [AWAY] * 20 + [None]

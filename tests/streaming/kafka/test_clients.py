@@ -8,12 +8,13 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka import clients
-from groupreplay.streaming.kafka.clients import Connection, ends_reading
+from groupreplay.streaming.kafka.client_errors import ends_reading
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_marks import EpochEnd
 
 CLUSTER = Cluster(bootstrap_servers="h:1")
@@ -165,3 +166,23 @@ def test_what_ends_a_reading() -> None:
     harmless = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)
     codes = (*harmless, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.OFFSET_OUT_OF_RANGE)
     assert [ends_reading(KafkaError(code)) for code in codes] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("invalid", [OFFSET_INVALID, KafkaException(KafkaError(KafkaError._TIMED_OUT))])
+def test_a_partition_without_an_answer_has_no_end(invalid: object) -> None:
+    """For librdkafka it is no error: the partition of a leader that dies while it is asked has an offset below zero.
+
+    Taken for an end it would look like a log that was cut.
+    """
+    connection, answers = Connection(CLUSTER), [Future[object](), Future[object]()]
+    answers[0].set_result(SimpleNamespace(offset=7))
+    if isinstance(invalid, Exception):
+        answers[1].set_exception(invalid)
+    else:
+        answers[1].set_result(SimpleNamespace(offset=invalid))
+    places = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    connection._admin = Mock()
+    connection._admin.list_offsets.return_value = dict(zip(places, answers, strict=True))
+    assert connection.partition_offsets([("t", 0), ("t", 1)], first=False) == {("t", 0): 7}
+    with pytest.raises(GroupReplayError, match="cannot reach the cluster"):
+        connection.end_offsets("t", 2)

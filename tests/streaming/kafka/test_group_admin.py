@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
+from confluent_kafka import OFFSET_INVALID, ConsumerGroupState, KafkaError, KafkaException
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
@@ -179,3 +179,10 @@ def test_ends() -> None:
     moved = Admin(ends={"READ_UNCOMMITTED": {0: 5, 1: SILENT}, "READ_COMMITTED": {0: SILENT, 1: 7}})
     assert (questions(moved).ends(2), moved.forgotten) == ({}, 1)
     assert questions(Admin()).ends(0) == {}
+
+
+def test_a_leader_that_dies_while_it_is_asked() -> None:
+    """For librdkafka it is no error: it returns an invalid offset; a round with it could not be read."""
+    ends = {"READ_UNCOMMITTED": {0: 5, 1: OFFSET_INVALID}, "READ_COMMITTED": {0: 5, 1: 7}}
+    dying = Admin(ends=ends)
+    assert (questions(dying).ends(2), dying.forgotten) == ({0: (5, 5)}, 1)

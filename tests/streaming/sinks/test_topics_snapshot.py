@@ -5,7 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY, OWNER_KEY, KindCount
+from groupreplay.streaming.contract.job_document import (
+    CONDITIONS_KEY,
+    JOB_KEY,
+    OWNER_KEY,
+    STATE_KEY,
+    KindCount,
+)
 from groupreplay.streaming.sinks.day_counts import DAY_MS, Day
 from groupreplay.streaming.sinks.known_groups import Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -150,4 +156,5 @@ def test_the_claim_of_a_run_is_no_count_of_bad_records() -> None:
     """It says nothing that is measured, and is no message of another program."""
     snapshot = TopicsSnapshot()
     snapshot.take_job(OWNER_KEY, b'{"run_id":"r"}')
+    snapshot.take_job(STATE_KEY, b'{"job_id":"j","state":"AwE="}')
     assert snapshot == TopicsSnapshot(_repeats=snapshot._repeats)
