@@ -163,7 +163,8 @@ def _first_messages(
 
 
 def _assigned(connection: Connection, places: Collection[TopicPartition]) -> Consumer:
-    # One batch of each partition is enough.
+    # A new one, and nothing is asked of it before: a client that knows the leader already does not ask for the epoch
+    # (librdkafka's issue 5158). One batch of each partition is enough.
     consumer = connection.consumer(fetch_bytes=_FETCH_BYTES)
     consumer.assign(list(places))
     return consumer
