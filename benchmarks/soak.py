@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
@@ -39,7 +40,7 @@ from support.histories.builders import generation, member
 from support.histories.raw_records import commit
 from support.job.jobs import RunningJob, last_batch, read_json, running_job, topic_names
 from support.kafka.waiting import in_background
-from support.ordeals.comparison import replayed, said_of_groups
+from support.ordeals.comparison import settled
 
 PARTITIONS = 8
 TOPIC_PARTITIONS = 3
@@ -150,20 +151,13 @@ def bounced(broker: EmbeddedBroker, minutes: float) -> Iterator[None]:
 
 def compare(job: RunningJob) -> int:
     """Prints how many events of a replay the job has not written, and how many it wrote otherwise; their sum."""
-    job.wait_caught_up()
-    expected, said = replayed(job), {}
-
-    def complete() -> bool:
-        said.clear(), said.update(said_of_groups(job, expected))
-        return said.keys() >= expected.keys()
-
-    with suppress(AssertionError):  # what is missing is counted
-        job.wait_until(complete)
-    lost = expected.keys() - said.keys()
-    wrong = [name for name, event in said.items() if name not in lost and event != expected.get(name)]
+    said, expected = settled(job)
+    lost = [event["type"] for name, event in expected.items() if name not in said]
+    wrong = [event["type"] for name, event in said.items() if event != expected.get(name)]
     print(f"{len(expected):,} events in a replay: {len(lost)} lost, {len(wrong)} wrong")
-    for name in [*sorted(lost), *wrong][:5]:
-        print(name, expected.get(name), said.get(name), sep="\n  ")
+    for what, types in (("lost", lost), ("wrong", wrong)):
+        for kind, count in Counter(types).most_common():
+            print(f"{what}: {count:,} {kind}")
     return len(lost) + len(wrong)
 
 
@@ -224,7 +218,7 @@ def soak(asked: argparse.Namespace) -> tuple[list[Sample], int]:
         tempfile.TemporaryDirectory() as folder,
         EmbeddedBroker(offsets_partitions=PARTITIONS, jvm_options=[FULL_SPEED]) as broker,
     ):
-        flags = ("--trigger", str(asked.trigger))
+        flags = ("--trigger", str(asked.trigger), "--member-events")
         job_at = (broker.bootstrap_servers, Path(folder) / "job", topic_names("soak"))
         with running_job(*job_at, *flags) as job:
             # What happened before the first start would not be said.

@@ -32,8 +32,8 @@ def said_of_groups(job: RunningJob, expected: dict[str, Json]) -> dict[str, Json
     }
 
 
-def compare(job: RunningJob) -> None:
-    """The events of the job are those of the replay, once nothing happens any more.
+def settled(job: RunningJob) -> tuple[dict[str, Json], dict[str, Json]]:
+    """What the job said and what the replay says, once nothing happens any more; they differ if that takes too long.
 
     A member that could not take its leave, because the broker was away, is thrown out much later.
     """
@@ -46,8 +46,14 @@ def compare(job: RunningJob) -> None:
         said.clear(), said.update(said_of_groups(job, expected))
         return said.keys() == expected.keys()
 
-    with suppress(AssertionError):  # what differs is shown below
+    with suppress(AssertionError):  # what differs is shown by the caller
         job.wait_until(same)
+    return said, expected
+
+
+def compare(job: RunningJob) -> None:
+    """The events of the job are those of the replay."""
+    said, expected = settled(job)
     assert said == expected
     names = {event["data"]["group_id"] for event in expected.values()}
     assert any(name.startswith("written") for name in names), "nothing was written into the log"
