@@ -30,12 +30,19 @@ def messages(rows: DataFrame) -> DataFrame:
     )
 
 
-#: Kafka's producer by default refuses a message of a mebibyte itself, and reports brokers that take nothing after two
-#: minutes, each of four times. Settings of the user come later.
+#: Settings of the user come later.
 _PRODUCER: Final = {
+    # The brokers decide what is too large.
     "kafka.max.request.size": str(4 * LARGEST_BYTES),
+    # An idempotent producer whose message was refused as too large never writes to that partition again, and Spark
+    # keeps one producer for all tasks and queries. One request at a time keeps the order without idempotence.
+    "kafka.enable.idempotence": "false",
+    "kafka.max.in.flight.requests.per.connection": "1",
+    "kafka.batch.size": str(128 * 1024),
+    # Brokers that take nothing are reported after two minutes (each of four tries) instead of eight. A request that
+    # gets no answer is not sent again: the broker may still write it, behind newer messages.
     "kafka.delivery.timeout.ms": "30000",
-    "kafka.request.timeout.ms": "15000",
+    "kafka.request.timeout.ms": "30000",
 }
 
 
