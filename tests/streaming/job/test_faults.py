@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.job.faults import Remedy, explained, failure_text, headline, known_fault, remedy
+from support.job.jobs import last_batch
+from support.job.progress import QueryError
+from support.job.spark_sessions import small_session
+from support.kafka.waiting import wait_until
 
 KAFKA = "org.apache.kafka.common.errors"
-
-
-class QueryError(Exception):
-    """What pyspark raises for a query: a text, the JVM's stack trace beside it, and the cause apart from both."""
-
-    def __init__(self, text: str, cause: Exception | None = None) -> None:
-        super().__init__("the query terminated with an exception")
-        self._stackTrace = f"org.apache.spark.SparkException: job aborted\n\tat x\nCaused by: {text}\n\tat y"
-        self._cause = cause
 
 
 @pytest.mark.parametrize(
@@ -100,3 +96,23 @@ def test_secrets_of_a_failure_are_not_shown() -> None:
     """The JVM may quote a client's settings."""
     text = failure_text(QueryError('bad: sasl.jaas.config = x required password="hunter2";'))
     assert "hunter2" not in text
+
+
+@pytest.mark.spark
+def test_spark_refuses_a_batch_that_another_query_has_begun(tmp_path: Path) -> None:
+    """On any file system, and in the words that the supervisor knows."""
+    rows = small_session().readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    try:
+        wait_until(lambda: last_batch(tmp_path) >= 0)
+        other = tmp_path / "offsets" / str(last_batch(tmp_path) + 20)
+        other.write_bytes((tmp_path / "offsets" / "0").read_bytes())
+        wait_until(lambda: not query.isActive)
+        text = failure_text(query.exception())
+        assert "CONCURRENT_STREAM_LOG_UPDATE" in text
+        fault = known_fault(text, "/checkpoint")
+        assert fault is not None
+        assert fault.what.startswith("another query writes to the same checkpoint")
+    finally:
+        query.stop()

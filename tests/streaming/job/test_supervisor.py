@@ -5,20 +5,16 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.job.faults import Remedy, failure_text, known_fault
+from groupreplay.streaming.job.faults import Remedy
 from groupreplay.streaming.job.job_status import JobReport
 from groupreplay.streaming.job.outage import Hindrance, Outage
 from groupreplay.streaming.job.supervisor import Supervisor
-from support.job.jobs import last_batch
-from support.job.progress import IDENTITY, batch
-from support.job.spark_sessions import small_session
-from support.kafka.waiting import wait_until
+from support.job.progress import IDENTITY, QueryError, batch
 
 KAFKA = "org.apache.kafka.common.errors"
 TIMEOUT = f"{KAFKA}.TimeoutException: Timeout of 60000ms expired"
@@ -32,14 +28,6 @@ CONCURRENT = (
     "Multiple streaming jobs detected for 7."
 )
 TAKEN_OVER = GroupReplayError("taken over", exit_code=ExitCode.USAGE)
-
-
-class QueryError(Exception):
-    """What pyspark raises for a query: a text, and the JVM's stack trace beside it."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__("the query terminated with an exception")
-        self._stackTrace = f"org.apache.spark.SparkException: job aborted\n\tat x\nCaused by: {text}\n\tat y"
 
 
 class Puppet:
@@ -347,26 +335,6 @@ def test_a_batch_that_another_query_has_written(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(GroupReplayError, match="another query writes to the same checkpoint") as caught:
         alone.supervisor.run()
     assert (caught.value.exit_code, caught.value.where) == (ExitCode.USAGE, "/checkpoint")
-
-
-@pytest.mark.spark
-def test_spark_refuses_a_batch_that_another_query_has_begun(tmp_path: Path) -> None:
-    """On any file system, and in the words that the supervisor knows."""
-    rows = small_session().readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
-    query = writer.trigger(processingTime="100 milliseconds").start()
-    try:
-        wait_until(lambda: last_batch(tmp_path) >= 0)
-        other = tmp_path / "offsets" / str(last_batch(tmp_path) + 20)
-        other.write_bytes((tmp_path / "offsets" / "0").read_bytes())
-        wait_until(lambda: not query.isActive)
-        text = failure_text(query.exception())
-        assert "CONCURRENT_STREAM_LOG_UPDATE" in text
-        fault = known_fault(text, "/checkpoint")
-        assert fault is not None
-        assert fault.what.startswith("another query writes to the same checkpoint")
-    finally:
-        query.stop()
 
 
 def test_failures_count_anew_after_a_finished_batch() -> None:

@@ -1,4 +1,4 @@
-"""Words for the progress of a query, as Spark reports it."""
+"""Words for the progress of a query, and for its failure, as Spark reports them."""
 
 from __future__ import annotations
 
@@ -28,3 +28,12 @@ def batch(number: int, read: Mapping[int, int], **fields: Any) -> dict[str, Any]
         "observedMetrics": {},
         **fields,
     }
+
+
+class QueryError(Exception):
+    """What pyspark raises for a query: a text, the JVM's stack trace beside it, and the cause apart from both."""
+
+    def __init__(self, text: str, cause: Exception | None = None) -> None:
+        super().__init__("the query terminated with an exception")
+        self._stackTrace = f"org.apache.spark.SparkException: job aborted\n\tat x\nCaused by: {text}\n\tat y"
+        self._cause = cause
