@@ -42,6 +42,8 @@ _TRIGGERS: Final = 3
 _POLL_SECONDS: Final = 0.5
 #: Between two attempts, when the topics cannot be read or written.
 _PAUSE_SECONDS: Final = 3.0
+#: The query writes its state every few minutes, and the driver a document with each trigger.
+_TAIL_MESSAGES: Final = 5_000
 #: Without a state of the query, conditions are evaluated from so far back.
 _BACK_MS: Final = 3_600_000
 
@@ -243,11 +245,16 @@ class OwnTopics:
         ends = ends_of(self._connection, topic, self._connection.topic_id(topic)[1])
         first = self._connection.first_offsets(topic, len(ends))
         self._job_next = dict(ends)
-        last = None
-        for batch in read_messages(self._connection, topic, first, ends):
-            for key, value in keys_and_values(batch):
-                last = decode_state_message(key, value) or last
-        return last
+        size = _TAIL_MESSAGES
+        while True:
+            starts = {number: max(first[number], end - size) for number, end in ends.items()}
+            last = None
+            for batch in read_messages(self._connection, topic, starts, ends):
+                for key, value in keys_and_values(batch):
+                    last = decode_state_message(key, value) or last
+            if last is not None or starts == {number: first[number] for number in starts}:
+                return last
+            size *= 10
 
     def begin(self, read_to: Mapping[int, int], since_ms: int) -> None:
         """See ``OwnMessages``."""

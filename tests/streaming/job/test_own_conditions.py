@@ -26,6 +26,7 @@ from groupreplay.streaming.engine.wire import JOB_TAG, to_wire
 from groupreplay.streaming.job.job_status import JobReport
 from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread, OwnMessage
 from support.job.captures import CLUSTER_ID
+from support.job.jobs import comparable
 from support.job.probes import beat, moment, summed_up
 from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
@@ -172,17 +173,12 @@ def _observation(message: OwnMessage) -> Any:
 
 def of_query(driver: Driver) -> dict[str, dict[str, Any]]:
     """The query's events by id, without what depends on the time of writing."""
-    return {one["id"]: one for one in map(_comparable, map(_value, driver.of_query))}
+    return {one["id"]: one for one in map(comparable, map(_value, driver.of_query))}
 
 
 def _value(row: OutputRow) -> dict[str, Any]:
     value: dict[str, Any] = msgspec.json.decode(row.value or b"")
     return value
-
-
-def _comparable(event: dict[str, Any]) -> dict[str, Any]:
-    data = {name: value for name, value in event["data"].items() if name != "catch_up"}
-    return {**event, "recordedtime": "", "data": data}
 
 
 def test_while_the_query_reads_the_driver_is_silent() -> None:
@@ -213,7 +209,7 @@ def test_while_the_query_stands_still_the_driver_reports() -> None:
     assert driver.conditions() == []
     driver.now_ms += 60 * MINUTE
     driver.query()
-    mine = {one["id"]: one for one in (_comparable(v) for t, _, v in driver.published if t == TOPICS.events)}
+    mine = {one["id"]: one for one in (comparable(v) for t, _, v in driver.published if t == TOPICS.events)}
     assert of_query(driver) == mine
     assert len(mine) == 2
     driver.minute()
@@ -393,6 +389,10 @@ def test_the_thread_survives_whatever_happens() -> None:
     thread.start()
     driver.topics.broken = False
     driver.topics.write(summed_up(at=driver.now_ms, rights="missing"))
-    driver.now_ms += 60_000
-    wait_until(lambda: len(driver.published) == 2, 30)
+
+    def told() -> bool:
+        driver.now_ms += 1_000
+        return len(driver.published) == 2
+
+    wait_until(told, 30)
     thread.close()
