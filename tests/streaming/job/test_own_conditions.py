@@ -24,7 +24,8 @@ from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation
 from groupreplay.streaming.engine.wire import JOB_TAG, to_wire
 from groupreplay.streaming.job.job_status import JobReport
-from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread, OwnMessage
+from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread
+from groupreplay.streaming.sinks.own_topics import OwnMessage
 from support.job.captures import CLUSTER_ID
 from support.job.jobs import comparable
 from support.job.probes import beat, moment, summed_up
