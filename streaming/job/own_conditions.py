@@ -105,7 +105,9 @@ class OwnConditions:
             self._publish()
 
     def _is_ours(self, state: JobStateMessage) -> bool:
-        return (state.cluster_id, state.job_id) == (self.probe_filter.cluster_id, self.probe_filter.job_id)
+        context = self.context()
+        ours = (context.cluster_id, context.job_id, context.era)
+        return (state.cluster_id, state.job_id, state.era) == ours
 
     def _begin(self, state: JobStateMessage | None) -> None:
         """Continues from a state of the query; without one, or an unreadable one, from an empty state."""

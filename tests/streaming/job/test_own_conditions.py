@@ -252,17 +252,18 @@ def with_condition(text: bytes) -> bytes:
 
 def test_the_driver_goes_on_from_the_query_s_state() -> None:
     """At a start: what the query has seen counts; nothing of another job's state, or of one that cannot be read."""
-    for job_id, state, expected in (
-        ("j", None, ("brokers_silent", "resolved")),
-        ("another", None, None),
-        ("j", b"\x63", None),
-        ("j", with_condition(b"{}"), None),
+    for job_id, era, state, expected in (
+        ("j", "e", None, ("brokers_silent", "resolved")),
+        ("another", "e", None, None),
+        ("j", "e.1", None, None),
+        ("j", "e", b"\x63", None),
+        ("j", "e", with_condition(b"{}"), None),
     ):
         driver = Driver()
         driver.minute()
         driver.minute(unanswered=(3,))
         stored = JobWatch.from_snapshot(CONTEXT, driver.blob or b"").snapshot_for_driver()
-        message = JobStateMessage(cluster_id=CLUSTER_ID, job_id=job_id, state=state or stored)
+        message = JobStateMessage(cluster_id=CLUSTER_ID, job_id=job_id, era=era, state=state or stored)
         driver.topics.write_job(STATE_KEY, msgspec.json.encode(message))
         del driver.topics.probes[:-2]
         driver.restart()
