@@ -186,6 +186,7 @@ def test_a_source_that_is_away(
     numbers = (("job.blind.silent_ms", "2000"),)
     server, topics = broker.bootstrap_servers, topic_names(unique("away"))
     with EmbeddedBroker(offsets_partitions=2) as source:
+        make_topics(source.bootstrap_servers, {"orders": 1})
         commit_once(source.bootstrap_servers, "g")
 
         def story(done: threading.Event) -> None:
