@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
@@ -25,6 +25,7 @@ from groupreplay.streaming.exporter.server import Exporter
 from groupreplay.streaming.job import job_status, own_conditions
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import (
+    KINDS,
     Json,
     comparable,
     has_caught_up,
@@ -37,7 +38,7 @@ from support.job.jobs import (
 from support.job.own_process import keep_session, run_until
 from support.job.replays import event_name
 from support.kafka.clients import commit_once, make_topics
-from support.kafka.three_brokers import three_brokers
+from support.kafka.three_brokers import ThreeBrokers, three_brokers
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -88,6 +89,19 @@ def exported(server: str, topics: TopicNames) -> Iterator[Callable[[], str]]:
         feed.close()
 
 
+def await_other_leaders(cluster: ThreeBrokers, topics: TopicNames, lost: int) -> None:
+    """Waits until other nodes lead the job's topics: a reader that asks the lost one does so for a minute."""
+    names = [getattr(topics, kind) for kind in KINDS]
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+
+    def moved() -> bool:
+        known = admin.list_topics(timeout=20).topics
+        leaders = {one.leader for name in names for one in known[name].partitions.values()}
+        return not leaders & {lost, -1}
+
+    wait_until(moved, 60)
+
+
 @pytest.mark.long
 def test_a_partition_without_a_leader(tmp_path: Path) -> None:
     """Reported within a minute although the query stands still, and resolved; no event has two ids or two contents."""
@@ -109,6 +123,7 @@ def test_a_partition_without_a_leader(tmp_path: Path) -> None:
             leaderless = [n for n in range(6) if cluster.leader(OFFSETS_TOPIC, n) == lost]
             cluster.nodes[lost].kill()
             killed_ms = now_ms()
+            await_other_leaders(cluster, topics, lost)
             job.wait_until(lambda: blind(server, topics, "brokers_silent"))
             (event,) = [one for one in own_events(server, topics) if one["data"]["what"] == "brokers_silent"]
             took_ms = now_ms() - killed_ms
@@ -162,6 +177,7 @@ def test_a_topic_of_events_that_cannot_be_written(tmp_path: Path) -> None:
             job.wait_caught_up()
             job.wait_until(lambda: ready() == "ok")
             cluster.nodes[3].kill()
+            await_other_leaders(cluster, topics, 3)
             cluster.await_leader(OFFSETS_TOPIC, partition_for("new", 3), lambda node: node not in (None, 3))
             commit_once(server, "new", TopicPartition("t", 0, 5))
             job.wait_until(lambda: "query_stopped" in held(server, topics))
