@@ -133,11 +133,12 @@ class JobConditions(msgspec.Struct, frozen=True):
 class JobStateMessage(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the job's conditions, as the query keeps it in the checkpoint: the driver continues from it.
 
-    ``state``: the bytes of ``JobWatch.snapshot_for_driver``.
+    ``state``: the bytes of ``JobWatch.snapshot_for_driver``. After a gap the job has another ``era``, and no state.
     """
 
     cluster_id: str = ""
     job_id: str = ""
+    era: str = ""
     state: bytes
 
 

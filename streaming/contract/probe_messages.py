@@ -25,8 +25,9 @@ PartitionCount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000)]
 Rights: TypeAlias = Literal["ok", "missing", "unknown"]
 
 _LIMIT_BYTES: Final = 64 * 1024
-#: Of the reason why a query is stopped.
+#: Characters of the reason why a query is stopped that are written; a reader accepts more, of another release.
 ERROR_LIMIT: Final = 300
+_MOST_ERROR: Final = 4_096
 
 
 class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +109,7 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     clock_off_ms: Span | None = None
     unanswered: tuple[Id, ...] = ()
     query_stopped_ms: Moment | None = None
-    query_error: Annotated[str, Meta(max_length=ERROR_LIMIT)] = ""
+    query_error: Annotated[str, Meta(max_length=_MOST_ERROR)] = ""
     told_to: Offset = 0
 
 

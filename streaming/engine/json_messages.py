@@ -67,7 +67,9 @@ def conditions_row(conditions: list[dict[str, Any]], context: Context) -> Output
 
 def job_state_row(state: bytes, context: Context) -> OutputRow:
     """The state of the job's conditions, for the driver."""
-    value = JobStateMessage(cluster_id=context.cluster_id, job_id=context.job_id, state=state)
+    value = JobStateMessage(
+        cluster_id=context.cluster_id, job_id=context.job_id, era=context.era, state=state
+    )
     return OutputRow(Output.JOB, STATE_KEY, msgspec.json.encode(value))
 
 

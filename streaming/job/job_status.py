@@ -74,13 +74,10 @@ class QueryHealth:
     seconds: Callable[[], float] = time.monotonic
     _error: str = field(default="", init=False)
     _batch_seconds: float | None = field(default=None, init=False)
-    _batch_at: float = field(default=0.0, init=False)
+    _batch_at: float | None = field(default=None, init=False)
     _ended_at: float | None = field(default=None, init=False)
     _stopped_at: float | None = field(default=None, init=False)
     _status: QueryStatus = field(default=QueryStatus(), init=False)
-
-    def __post_init__(self) -> None:
-        self._batch_at = self.seconds()
 
     def started(self) -> None:
         """A query was started."""
@@ -98,7 +95,9 @@ class QueryHealth:
 
     @property
     def quiet_seconds(self) -> float:
-        """How long ago the last batch was finished, or the run began."""
+        """How long ago the last batch was finished, or the run began: with the first question."""
+        if self._batch_at is None:
+            self._batch_at = self.seconds()
         return self.seconds() - self._batch_at
 
     def status(self, now_ms: int) -> QueryStatus:
@@ -114,13 +113,13 @@ class QueryHealth:
         return QueryStatus(running=running, since_ms=self._status.since_ms, error=error)
 
     def _stopped_since(self) -> float | None:
-        ended_at, now = self._ended_at, self.seconds()
+        quiet, ended_at, now = self.quiet_seconds, self._ended_at, self.seconds()
         if ended_at is not None and now - ended_at >= _RESTART_SECONDS:
             return ended_at
         last = self._batch_seconds
         least = _FIRST_BATCH_SECONDS if last is None and not self._error else _BATCH_SECONDS
         allowed = max(least, _BATCHES * self.trigger_seconds, _BATCHES * (last or 0.0))
-        return self._batch_at if now - self._batch_at >= allowed else None
+        return now - quiet if quiet >= allowed else None
 
 
 @dataclass(slots=True)

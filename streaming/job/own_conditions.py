@@ -11,9 +11,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from groupreplay.state.events.event import Event
 from groupreplay.state.job.observations import ObservationPlace
@@ -27,34 +26,17 @@ from groupreplay.streaming.contract.probe_messages import decode_message
 from groupreplay.streaming.engine.json_messages import conditions_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation
 from groupreplay.streaming.job.job_status import JobReport
-from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import consume, keys_and_values, read_messages
-from groupreplay.streaming.sinks.job_topic import ends_of
-
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
+from groupreplay.streaming.sinks.own_topics import OwnMessage
 
 log = logging.getLogger(__name__)
 
 #: How long the query may take to read a message, at least; also three triggers.
 _LEAST_SECONDS: Final = 15.0
 _TRIGGERS: Final = 3
-_POLL_SECONDS: Final = 0.5
 #: Between two attempts, when the topics cannot be read or written.
 _PAUSE_SECONDS: Final = 3.0
 #: Without a state of the query, conditions are evaluated from so far back.
 _BACK_MS: Final = 3_600_000
-
-
-class OwnMessage(NamedTuple):
-    """A message of ``group-probes`` or ``group-job``; ``append_ms`` is None where the client has dated it."""
-
-    topic: str
-    partition: int
-    offset: int
-    append_ms: int | None
-    key: bytes | None
-    value: bytes | None
 
 
 class OwnMessages(Protocol):
@@ -123,7 +105,9 @@ class OwnConditions:
             self._publish()
 
     def _is_ours(self, state: JobStateMessage) -> bool:
-        return (state.cluster_id, state.job_id) == (self.probe_filter.cluster_id, self.probe_filter.job_id)
+        context = self.context()
+        ours = (context.cluster_id, context.job_id, context.era)
+        return (state.cluster_id, state.job_id, state.era) == ours
 
     def _begin(self, state: JobStateMessage | None) -> None:
         """Continues from a state of the query; without one, or an unreadable one, from an empty state."""
@@ -225,71 +209,3 @@ class OwnConditionsThread:
                 )
                 is_well = False
                 self._closed.wait(_PAUSE_SECONDS)
-
-
-class OwnTopics:
-    """``group-probes`` and ``group-job`` as the driver reads them back, by assignment. Not thread-safe."""
-
-    def __init__(self, connection: Connection, topics: TopicNames) -> None:
-        self._connection = connection
-        self._topics = topics
-        self._starts: dict[int, int] = {}
-        self._job_next: dict[int, int] = {}
-        self._consumer: Consumer | None = None
-
-    def last_state(self) -> JobStateMessage | None:
-        """See ``OwnMessages``."""
-        topic = self._topics.job
-        ends = ends_of(self._connection, topic, self._connection.topic_id(topic)[1])
-        first = self._connection.first_offsets(topic, len(ends))
-        self._job_next = dict(ends)
-        last = None
-        for batch in read_messages(self._connection, topic, first, ends):
-            for key, value in keys_and_values(batch):
-                last = decode_state_message(key, value) or last
-        return last
-
-    def begin(self, read_to: Mapping[int, int], since_ms: int) -> None:
-        """See ``OwnMessages``."""
-        from confluent_kafka import TopicPartition
-
-        topic, count = self._topics.probes, self._connection.topic_id(self._topics.probes)[1]
-        ends = ends_of(self._connection, topic, count)
-        first = self._connection.first_offsets(topic, count)
-        since = {} if read_to else self._connection.offsets_since(topic, count, since_ms)
-        starts = {}
-        for number, end in ends.items():
-            at = read_to[number] + 1 if number in read_to else since.get(number, first[number])
-            # -1: nothing is so new. A topic that was created again begins at 0.
-            starts[number] = end if at < 0 else at if first[number] <= at <= end else first[number]
-        if self._consumer is None:
-            self._consumer = self._connection.consumer()
-        job = [TopicPartition(self._topics.job, number, at) for number, at in self._job_next.items()]
-        self._consumer.assign([*job, *(TopicPartition(topic, number, at) for number, at in starts.items())])
-
-    def new_messages(self) -> list[OwnMessage]:
-        """See ``OwnMessages``."""
-        assert self._consumer is not None
-        try:
-            messages = consume(self._consumer, self._connection, _POLL_SECONDS)
-        except GroupReplayError:
-            self.close()
-            raise
-        return [self._taken(one) for one in messages if one.error() is None]
-
-    def _taken(self, message: Message) -> OwnMessage:
-        from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
-
-        topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
-        kind, written_ms = message.timestamp()
-        append_ms = written_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None
-        if topic == self._topics.job:
-            self._job_next[partition] = offset + 1
-        return OwnMessage(topic, partition, offset, append_ms, message.key(), message.value())
-
-    def close(self) -> None:
-        """Closes the connection; ``begin`` opens another one."""
-        if self._consumer is not None:
-            with suppress(RuntimeError):
-                self._consumer.close()
-        self._consumer = None

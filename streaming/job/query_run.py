@@ -30,7 +30,7 @@ from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
 from groupreplay.streaming.job.log_watch import LogWatch, LogWatchThread
 from groupreplay.streaming.job.outage import Outage
-from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread, OwnTopics
+from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread
 from groupreplay.streaming.job.query_settings import QuerySettings
 from groupreplay.streaming.job.supervisor import Supervisor
 from groupreplay.streaming.job.topic_owner import TopicOwner
@@ -42,6 +42,7 @@ from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.topic_ends import TopicEnds
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.sinks.document_topics import KafkaDocuments
+from groupreplay.streaming.sinks.own_topics import OwnTopics
 from groupreplay.streaming.spark.batches import batches_after
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_identity import Identity

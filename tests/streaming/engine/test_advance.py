@@ -370,7 +370,7 @@ def test_a_request_for_the_documents_of_the_job() -> None:
     empty = b64encode(JobWatch(CONTEXT).snapshot_for_driver()).decode()
     assert [(row.key, json.loads(row.value or b"")) for one in results for row in one.rows] == [
         (b"\0conditions", {"cluster_id": "c", "conditions": []}),
-        (b"\0state", {"cluster_id": "c", "job_id": "", "state": empty}),
+        (b"\0state", {"cluster_id": "c", "job_id": "", "era": "0", "state": empty}),
         (b"\0__consumer_offsets-3", {"cluster_id": "c", "partition": 3, "bad_records": []}),
     ]
     assert [(one.blob, one.changed) for one in results] == [(None, False)] * 2

@@ -252,6 +252,15 @@ def test_a_query_that_waits_for_ever(
     assert health.quiet_seconds == 400
 
 
+def test_a_run_that_begins_late() -> None:
+    """What is made long before its first query has the same patience."""
+    clock = Clock()
+    health = QueryHealth(10, clock)
+    clock.now += 10_000
+    health.started()
+    assert statuses(health, clock, 299) == [(0, running(11_000_000))]
+
+
 def test_a_job_that_waits_says_so() -> None:
     """Phase, line and document; a run that has ended is not waiting."""
     clock = Clock()

@@ -24,8 +24,10 @@ from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation
 from groupreplay.streaming.engine.wire import JOB_TAG, to_wire
 from groupreplay.streaming.job.job_status import JobReport
-from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread, OwnMessage
+from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread
+from groupreplay.streaming.sinks.own_topics import OwnMessage
 from support.job.captures import CLUSTER_ID
+from support.job.jobs import comparable
 from support.job.probes import beat, moment, summed_up
 from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
@@ -172,17 +174,12 @@ def _observation(message: OwnMessage) -> Any:
 
 def of_query(driver: Driver) -> dict[str, dict[str, Any]]:
     """The query's events by id, without what depends on the time of writing."""
-    return {one["id"]: one for one in map(_comparable, map(_value, driver.of_query))}
+    return {one["id"]: one for one in map(comparable, map(_value, driver.of_query))}
 
 
 def _value(row: OutputRow) -> dict[str, Any]:
     value: dict[str, Any] = msgspec.json.decode(row.value or b"")
     return value
-
-
-def _comparable(event: dict[str, Any]) -> dict[str, Any]:
-    data = {name: value for name, value in event["data"].items() if name != "catch_up"}
-    return {**event, "recordedtime": "", "data": data}
 
 
 def test_while_the_query_reads_the_driver_is_silent() -> None:
@@ -213,7 +210,7 @@ def test_while_the_query_stands_still_the_driver_reports() -> None:
     assert driver.conditions() == []
     driver.now_ms += 60 * MINUTE
     driver.query()
-    mine = {one["id"]: one for one in (_comparable(v) for t, _, v in driver.published if t == TOPICS.events)}
+    mine = {one["id"]: one for one in (comparable(v) for t, _, v in driver.published if t == TOPICS.events)}
     assert of_query(driver) == mine
     assert len(mine) == 2
     driver.minute()
@@ -255,17 +252,18 @@ def with_condition(text: bytes) -> bytes:
 
 def test_the_driver_goes_on_from_the_query_s_state() -> None:
     """At a start: what the query has seen counts; nothing of another job's state, or of one that cannot be read."""
-    for job_id, state, expected in (
-        ("j", None, ("brokers_silent", "resolved")),
-        ("another", None, None),
-        ("j", b"\x63", None),
-        ("j", with_condition(b"{}"), None),
+    for job_id, era, state, expected in (
+        ("j", "e", None, ("brokers_silent", "resolved")),
+        ("another", "e", None, None),
+        ("j", "e.1", None, None),
+        ("j", "e", b"\x63", None),
+        ("j", "e", with_condition(b"{}"), None),
     ):
         driver = Driver()
         driver.minute()
         driver.minute(unanswered=(3,))
         stored = JobWatch.from_snapshot(CONTEXT, driver.blob or b"").snapshot_for_driver()
-        message = JobStateMessage(cluster_id=CLUSTER_ID, job_id=job_id, state=state or stored)
+        message = JobStateMessage(cluster_id=CLUSTER_ID, job_id=job_id, era=era, state=state or stored)
         driver.topics.write_job(STATE_KEY, msgspec.json.encode(message))
         del driver.topics.probes[:-2]
         driver.restart()
@@ -393,6 +391,10 @@ def test_the_thread_survives_whatever_happens() -> None:
     thread.start()
     driver.topics.broken = False
     driver.topics.write(summed_up(at=driver.now_ms, rights="missing"))
-    driver.now_ms += 60_000
-    wait_until(lambda: len(driver.published) == 2, 30)
+
+    def told() -> bool:
+        driver.now_ms += 1_000
+        return len(driver.published) == 2
+
+    wait_until(told, 30)
     thread.close()
