@@ -21,6 +21,10 @@ KAFKA = "org.apache.kafka.common.errors"
     ("text", "helps"),
     [
         ("org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device", Remedy.DISK),
+        (
+            "java.util.concurrent.TimeoutException: Cannot fetch record for offset 12 in 30000 milliseconds",
+            Remedy.CLUSTER,
+        ),
         ("java.io.IOException: Disk quota exceeded", Remedy.DISK),
         ("java.io.FileNotFoundException: /cp/offsets/.7.tmp (Read-only file system)", Remedy.DISK),
         ("java.io.FileNotFoundException: /cp/offsets/.7.tmp (Permission denied)", Remedy.DISK),

@@ -10,19 +10,23 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, LastBatch, OwnerClaim
 from groupreplay.streaming.job.standby import (
     FormerJob,
     JobHistory,
     Standby,
+    Turns,
     begin_after,
     continued,
     read_history,
 )
+from groupreplay.streaming.job.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_identity import Identity
-from support.ordeals.run_topic import World, document
+from support.ordeals.run_topic import Reader, World, document
 
 SILENCE = 30.0
 WANTED = Identity(cluster_id="c", era="e", partitions=4, probes="c/p", first_start_ms=900_000)
@@ -324,3 +328,51 @@ def test_a_stop_request_ends_the_waiting() -> None:
     world.at(3, one.stop.make)
     one.wait()
     assert world.now == 3.0
+
+
+@pytest.mark.parametrize(
+    ("error", "has_begun", "is_fatal"),
+    [
+        (OtherRunError("another run", exit_code=ExitCode.USAGE), False, False),
+        (OtherRunError("another run", exit_code=ExitCode.USAGE), True, False),
+        (GroupReplayError("away", exit_code=ExitCode.CONNECTION), False, False),
+        # The supervisor rides out outages: this one is a refused login.
+        (GroupReplayError("the login is refused", exit_code=ExitCode.CONNECTION), True, True),
+        (GroupReplayError("damaged", exit_code=ExitCode.DATA), False, True),
+        (GroupReplayError("not authorised", exit_code=ExitCode.AUTHORISATION), False, True),
+    ],
+)
+def test_what_ends_a_turn_and_what_ends_the_process(
+    error: GroupReplayError, has_begun: bool, is_fatal: bool
+) -> None:
+    """After another run, and while no broker answers, it waits again; each turn reads the topic anew."""
+    world = World([says("a", 50)])
+    stop, opened, owners = StopRequest(), list[Any](), list[FormerJob | None]()
+    stop.wait = lambda _: stop.made  # type: ignore[method-assign]
+
+    def topic() -> JobTopic:
+        reader = Reader(world)
+        opened.append(reader)
+        return cast("JobTopic", SimpleNamespace(
+            last_messages=reader.last_messages, new_messages=reader.new_messages,
+            is_read_to_end=reader.is_read_to_end, topic="t", tails=lambda: iter([world.log]), close=lambda: None,
+        ))  # fmt: skip
+
+    def run(owner: TopicOwner, history: JobHistory) -> None:
+        owners.append(history.owner)
+        if len(opened) == 2:
+            stop.make(15)
+            return
+        owner.has_begun = has_begun
+        world.log.append(says("a", 60))
+        raise error
+
+    turns = Turns(topic=topic, run=run, stop=stop, show=world.lines.append, clock=lambda: world.now)
+    if is_fatal:
+        with pytest.raises(GroupReplayError) as caught:
+            turns.take()
+        assert caught.value is error
+        return
+    turns.take()
+    assert owners == [job("a", 50, is_reported=True), job("a", 60, is_reported=True)]
+    assert [line.startswith((error.what, "cannot take over for now: away")) for line in world.lines] == [True]
