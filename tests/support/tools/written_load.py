@@ -18,13 +18,17 @@ PAUSE_SECONDS = 0.5
 _LATE_SECONDS = 30.0
 
 
-def short_life() -> Sequence[Raw]:
+def short_life(start_ms: int) -> Sequence[Raw]:
     """A group of two generations that is deleted with its offsets."""
     one, two = member("one", [0]), member("two", [1])
-    lived = [asked_for(at=0), generation(1, one, at=1), generation(2, one, two, at=5)]
-    lived += [commit("t", part, 7, at=10 + part) for part in range(2)]
-    ended = [no_offset("t", part, at=30) for part in range(2)]
-    return [*lived, emptied(3, at=20), *ended, gone(at=30)]
+    lived = [
+        asked_for(at=start_ms),
+        generation(1, one, at=start_ms + 1),
+        generation(2, one, two, at=start_ms + 5),
+    ]
+    lived += [commit("t", part, 7, at=start_ms + 10 + part) for part in range(2)]
+    ended = [no_offset("t", part, at=start_ms + 30) for part in range(2)]
+    return [*lived, emptied(3, at=start_ms + 20), *ended, gone(at=start_ms + 30)]
 
 
 @contextmanager
@@ -37,8 +41,9 @@ def written_load(server: str, partitions: int) -> Iterator[Callable[[], int]]:
 
     def write(done: threading.Event) -> None:
         while not done.wait(PAUSE_SECONDS):
-            life = {f"{name}-{lives[0]}": short_life()}
-            write_log(server, interleaved(life, partitions, now_ms()), partitions)
+            life = {f"{name}-{lives[0]}": short_life(now_ms())}
+            # The times inside the records must be possible, too.
+            write_log(server, interleaved(life, partitions, 0), partitions)
             lives[0] += 1
 
     with in_background(write):
