@@ -90,7 +90,10 @@ class ThreeBrokers:
         for broker in self.nodes.values():
             try:
                 found = quorum_leader(broker.port)
-            except OSError:
+            except (
+                OSError,
+                struct.error,
+            ):  # it is away, or knows of no controller and answers an error alone
                 continue
             return found if found in NODES else None
         return None
