@@ -59,6 +59,8 @@ _REMEDIES: Final = (
             r"|org\.apache\.kafka\.clients\.consumer\.RetriableCommitFailedException"
             r"|java\.net\.(?:Connect|UnknownHost|NoRouteToHost|SocketTimeout|Socket)Exception"
             r"|No resolvable bootstrap urls"
+            # A task that reads a partition which has lost its leader since the batch was planned.
+            r"|Cannot fetch record for offset \d+ in \d+ milliseconds"
         ),
     ),
     (Remedy.TOPIC, re.compile(r"UnknownTopicOrPartitionException|UnknownTopicIdException")),
