@@ -192,6 +192,7 @@ def test_a_topic_of_events_that_cannot_be_written(tmp_path: Path) -> None:
             assert job.stop() == 143
 
 
+@pytest.mark.long
 def test_a_source_that_is_away(
     tmp_path: Path, broker: EmbeddedBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
