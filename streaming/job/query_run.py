@@ -175,7 +175,9 @@ class QueryRun:
         created = create_missing(Connection(self._settings.sink_cluster), self._settings.topics)
         if created:
             return f"output topics were deleted, and are created again: {', '.join(created)}"
-        return self._limits.tighten() if helps is Remedy.SMALLER else None
+        if helps in (Remedy.SMALLER, Remedy.REPLICAS):
+            return self._limits.tighten(is_refused=helps is Remedy.SMALLER)
+        return None
 
     def _publish_gap(self) -> None:
         """Writes why the state is built anew; once more when the job was killed before its first batch."""
@@ -217,7 +219,7 @@ class QueryRun:
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
         )
         counted = rows.observe(OBSERVED, *counters(settings.topics))
-        self._query = start(messages(counted), settings)
+        self._query = start(messages(counted), settings, self._limits.batch_bytes)
         self._heartbeat.wake_query()
         self._documents.check_soon()
         return self._query
