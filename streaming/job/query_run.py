@@ -198,7 +198,9 @@ class QueryRun:
         created = create_missing(Connection(self._settings.sink_cluster), self._settings.topics)
         if created:
             return f"output topics were deleted, and are created again: {', '.join(created)}"
-        return self._limits.tighten() if helps is Remedy.SMALLER else None
+        if helps in (Remedy.SMALLER, Remedy.REPLICAS):
+            return self._limits.tighten(is_refused=helps is Remedy.SMALLER)
+        return None
 
     def _compare_log(self) -> LogLostError | None:
         # A connection of its own, because two threads ask.
@@ -251,7 +253,7 @@ class QueryRun:
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
         )
         counted = rows.observe(OBSERVED, *counters(settings.topics))
-        self._query = start(messages(counted), settings)
+        self._query = start(messages(counted), settings, self._limits.batch_bytes)
         self._heartbeat.wake_query()
         self._documents.check_soon()
         return self._query

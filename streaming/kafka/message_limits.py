@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 #: Above every message that the job writes: a group's document has at most 256 KiB, a dead letter two excerpts of
 #: 64 KiB in base64, and names of groups add to both.
 LARGEST_BYTES: Final = 1 << 20
+#: Kafka's default of ``batch.size``.
+BATCH_BYTES: Final = 16_384
 #: Below this no message of the job fits.
 _LEAST_BYTES: Final = 256
 
@@ -33,6 +35,20 @@ class MessageLimits:
         self._names = names
         self._own: int | None = None
         self._used: dict[str, int] = {}
+        self._is_known = True
+        self._is_suspected = False
+
+    @property
+    def batch_bytes(self) -> int:
+        """The largest batch of messages for the limits that were read last; 0: each message alone.
+
+        A broker counts the batch. Kafka's producer splits a refused one by its own ``batch.size``, which helps only if
+        that is below the limit; otherwise all messages expire and no refusal is seen. So after messages have expired,
+        and if a limit is not known, they are sent alone: then a refusal is seen.
+        """
+        if self._is_suspected and not self._is_known:
+            return 0
+        return min(BATCH_BYTES, *self._used.values()) if self._used else BATCH_BYTES
 
     def read(self) -> dict[str, int]:
         """The limits for a query that starts now; a cluster that does not answer leaves those of the last one."""
@@ -42,6 +58,7 @@ class MessageLimits:
             log.debug("the limits of messages are not known now: %s", error)
             return self._used
         found = {one.kind: one.number("max.message.bytes") for one in topics}
+        self._is_known = None not in found.values()
         self._used = {
             kind: min(LARGEST_BYTES if size is None else size, self._own or LARGEST_BYTES)
             for kind, size in found.items()
@@ -49,11 +66,17 @@ class MessageLimits:
         }
         return self._used
 
-    def tighten(self) -> str | None:
-        """Call it after a refusal: what has changed, for the terminal; None if the limits cannot get lower."""
+    def tighten(self, *, is_refused: bool) -> str | None:
+        """Call it after a refusal, or after messages have expired: what has changed, for the terminal.
+
+        None: nothing has, or the limits cannot get lower.
+        """
         before = self._used
         if self.read() != before:
             return f"the limits of messages have changed ({_shown(self._used)})"
+        if not is_refused:
+            self._is_suspected = True
+            return None
         smallest = min(before.values(), default=LARGEST_BYTES)
         if smallest <= _LEAST_BYTES:
             return None

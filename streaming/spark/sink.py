@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.streaming.config.settings import RunSettings
-from groupreplay.streaming.kafka.message_limits import LARGEST_BYTES
+from groupreplay.streaming.kafka.message_limits import BATCH_BYTES, LARGEST_BYTES
 from groupreplay.streaming.spark.source import connection_options
 
 if TYPE_CHECKING:
@@ -34,31 +34,35 @@ def messages(rows: DataFrame) -> DataFrame:
 _PRODUCER: Final = {
     # The brokers decide what is too large.
     "kafka.max.request.size": str(4 * LARGEST_BYTES),
-    # An idempotent producer whose message was refused as too large never writes to that partition again, and Spark
-    # keeps one producer for all tasks and queries. One request at a time keeps the order without idempotence.
-    "kafka.enable.idempotence": "false",
-    "kafka.max.in.flight.requests.per.connection": "1",
-    "kafka.batch.size": str(128 * 1024),
-    # Brokers that take nothing are reported after two minutes (each of four tries) instead of eight. A request that
-    # gets no answer is not sent again: the broker may still write it, behind newer messages.
+    # Brokers that take nothing are reported after two minutes (each of four tries) instead of eight.
     "kafka.delivery.timeout.ms": "30000",
-    "kafka.request.timeout.ms": "30000",
+    "kafka.request.timeout.ms": "15000",
 }
 
 
-def writer(rows: DataFrame, settings: RunSettings) -> DataStreamWriter:
-    """The writer of the messages, on the checkpoint of the settings, without a trigger."""
+def writer(rows: DataFrame, settings: RunSettings, batch_bytes: int = BATCH_BYTES) -> DataStreamWriter:
+    """The writer of the messages, on the checkpoint of the settings, without a trigger.
+
+    ``batch_bytes`` must not be above the limit of any topic: a refused batch is split into batches of this size, again
+    and again until its messages expire.
+    """
     return (
         rows.writeStream.format("kafka")
         .queryName("groupreplay")
-        .options(**{**_PRODUCER, **connection_options(settings.sink_cluster)})
+        .options(
+            **{
+                **_PRODUCER,
+                "kafka.batch.size": str(batch_bytes),
+                **connection_options(settings.sink_cluster),
+            }
+        )
         .option("includeHeaders", "true")
         .option("checkpointLocation", settings.checkpoint)
         .outputMode("append")
     )
 
 
-def start(rows: DataFrame, settings: RunSettings) -> StreamingQuery:
+def start(rows: DataFrame, settings: RunSettings, batch_bytes: int = BATCH_BYTES) -> StreamingQuery:
     """Starts the query. Messages may be repeated after a failure."""
     interval = f"{round(settings.trigger_seconds * 1000)} milliseconds"
-    return writer(rows, settings).trigger(processingTime=interval).start()
+    return writer(rows, settings, batch_bytes).trigger(processingTime=interval).start()

@@ -56,7 +56,7 @@ def test_a_limit_that_was_lowered(shown: list[OutputTopic]) -> None:
     made = limits()
     made.read()
     shown[:] = [topic("events", 10_000)]
-    assert made.tighten() == "the limits of messages have changed (events: 10000 bytes)"
+    assert made.tighten(is_refused=True) == "the limits of messages have changed (events: 10000 bytes)"
     assert made.read() == {"events": 10_000}
 
 
@@ -67,11 +67,33 @@ def test_an_unknown_limit_is_halved(shown: list[OutputTopic], size: int | None, 
     made = limits()
     made.read()
     assert (
-        made.tighten()
+        made.tighten(is_refused=True)
         == f"a broker refuses a message as too large: all are limited to {first} bytes from now on"
     )
     assert made.read() == {"events": first, "job": first}
     tries = 0
-    while made.tighten() is not None:
+    while made.tighten(is_refused=True) is not None:
         tries += 1
     assert (made.read(), tries < 15) == ({"events": 256, "job": 256}, True)
+
+
+def test_batches_are_not_larger_than_the_smallest_limit(shown: list[OutputTopic]) -> None:
+    """A broker counts the batch, and Kafka's producer splits a refused one by its own size for ever."""
+    made = limits()
+    assert made.batch_bytes == 16_384
+    shown[:] = [topic("events", 1 << 20), topic("states", 2_500)]
+    made.read()
+    assert made.batch_bytes == 2_500
+    assert made.tighten(is_refused=False) is None
+    assert made.batch_bytes == 2_500
+    shown[:] = [topic("events", 1 << 20), topic("states", 1 << 20)]
+    assert (made.tighten(is_refused=False) or "").startswith("the limits of messages have changed")
+    assert made.batch_bytes == 16_384
+
+
+def test_messages_that_expired_are_sent_alone_if_a_limit_is_unknown(shown: list[OutputTopic]) -> None:
+    """Otherwise the refusal of a batch would never be seen."""
+    shown[:] = [topic("events", None)]
+    made = limits()
+    made.read()
+    assert (made.tighten(is_refused=False), made.batch_bytes) == (None, 0)
