@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka import log_check
@@ -56,6 +56,26 @@ def test_a_leader_that_was_replaced(
     found = present_ends(cast(Connection, cluster), TOPIC, 1, marks)
     assert (found, len(cluster.answers)) == ({0: answers[-1 - left]}, left)
     assert cluster.forgotten == len(answers) - 1 - left
+
+
+def test_a_client_that_did_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer that knows the leader does not ask for the epoch: others are opened, and one answer is enough."""
+    asked: list[list[tuple[int, int, int]]] = []
+
+    def first_messages(_: object, __: str, places: list[TopicPartition]) -> dict[int, Message]:
+        asked.append([(place.partition, place.offset, place.leader_epoch) for place in places])
+        ended = "Partition log truncation detected at offset 9 (leader epoch 3): broker end offset is 5"
+        error = KafkaError(KafkaError._AUTO_OFFSET_RESET, ended)
+        return {
+            place.partition: Message(error=error if (len(asked), place.partition) == (3, 1) else None)
+            for place in places
+        }
+
+    monkeypatch.setattr(log_check, "_first_messages", first_messages)
+    ends = {0: EpochEnd(8, 2), 1: EpochEnd(9, 3)}
+    held = log_check._epochs_hold(cast(Connection, None), TOPIC, ends)
+    assert held == {0: True, 1: False}
+    assert asked == [[(0, 8, 2), (1, 9, 3)]] * 3 + [[(0, 8, 2)]] * 2
 
 
 def records(first: int, count: int) -> list[tuple[bytes, bytes]]:
