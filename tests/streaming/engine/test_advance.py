@@ -411,8 +411,10 @@ def test_what_another_job_has_told_counts_and_is_not_written() -> None:
         ]
     ]
     ((key, blobs),) = (one for one in packed_by_key(raw(commits)).items() if one[0].startswith(GROUP_TAG))
-    whole = advance(key, None, blobs, NOW_MS, NOW_MS, CONTEXT)
-    taken = advance(key, None, blobs, NOW_MS, NOW_MS, replace(CONTEXT, told_until_ms=25_000))
+    whole = advance(key, None, blobs, now_ms=NOW_MS, recorded_ms=NOW_MS, context=CONTEXT)
+    taken = advance(
+        key, None, blobs, now_ms=NOW_MS, recorded_ms=NOW_MS, context=replace(CONTEXT, told_until_ms=25_000)
+    )
     events = [json.loads(one.value or b"") for one in whole.rows if one.output is Output.EVENTS]
     told = [json.loads(one.value or b"") for one in taken.rows if one.output is Output.EVENTS]
     later = [one for one in events if one["time"] >= "1970-01-01T00:00:25"]
