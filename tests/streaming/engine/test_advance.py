@@ -21,14 +21,12 @@ from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.wire import (
     DOCUMENT_WANTED,
-    GROUP_TAG,
     PackedDocumentRequest,
     PackedProbe,
     to_wire,
 )
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, step
 from support.histories.builders import asked_for, member
-from support.histories.builders import commit as commit_of
 from support.histories.builders import generation as named_generation
 from support.histories.raw_records import commit, commit_key, generation, log
 from support.job.captures import raw
@@ -392,32 +390,3 @@ def test_recorded_time_is_the_clock_or_the_event() -> None:
 
     assert recorded(60_000) == "1970-01-01T00:01:00.000Z"
     assert recorded(None) == "1970-01-01T00:00:00.000Z"
-
-
-def test_what_another_job_has_told_counts_and_is_not_written() -> None:
-    """After a take-over the events are those that the other job would have emitted, from a time on.
-
-    A group has the same event once a minute: the one before the take-over counts, although it is not written.
-    """
-    commits = [
-        commit_of("t", 0, offset, at=at)
-        for at, offset in [
-            (1_000, 9_000),
-            (10_000, 500),
-            (20_000, 9_000),
-            (30_000, 400),
-            (90_000, 9_000),
-            (95_000, 3),
-        ]
-    ]
-    ((key, blobs),) = (one for one in packed_by_key(raw(commits)).items() if one[0].startswith(GROUP_TAG))
-    whole = advance(key, None, blobs, now_ms=NOW_MS, recorded_ms=NOW_MS, context=CONTEXT)
-    taken = advance(
-        key, None, blobs, now_ms=NOW_MS, recorded_ms=NOW_MS, context=replace(CONTEXT, told_until_ms=25_000)
-    )
-    events = [json.loads(one.value or b"") for one in whole.rows if one.output is Output.EVENTS]
-    told = [json.loads(one.value or b"") for one in taken.rows if one.output is Output.EVENTS]
-    later = [one for one in events if one["time"] >= "1970-01-01T00:00:25"]
-    assert len(later) < len(events)
-    assert told == later
-    assert taken.blob == whole.blob
