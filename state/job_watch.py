@@ -81,7 +81,7 @@ class JobWatch:
     ) -> list[Event]:
         """Applies new observations in the order of their topic, then what the log shows; returns what changes.
 
-        Observations from before ``emit_since_ms`` are ignored. ``recorded_ms`` is the time of this call by the job's
+        Observations from before ``own_since_ms`` are ignored. ``recorded_ms`` is the time of this call by the job's
         clock, None for a replay, which is never late. A condition that was reported too late to be acted upon, and
         that still holds, is reported once more.
         """
@@ -91,7 +91,7 @@ class JobWatch:
         recorded.sort(key=lambda one: (one.place.partition, one.place.offset))
         self._note_told(recorded)
         for one in recorded:
-            if one.taken_ms >= self.context.emit_since_ms and self._state.accept(one):
+            if one.taken_ms >= self.context.own_since_ms and self._state.accept(one):
                 last = one
                 self.changed = True
                 events += self._apply(one, recorded_ms)

@@ -23,6 +23,7 @@ class Context:
     ``era`` names one life of the offsets topic (its topic id in Kafka's text form, ``0`` when unknown): ids
     of events and the guard against applying a record twice hold inside one era only.
     ``emit_since_ms``: events of an earlier time are not emitted (0: all are).
+    ``told_until_ms``: another job has emitted the events of an earlier time; they count here, and are not written.
     ``complete_since_ms``: the whole log before this moment was read, so that from then on a first commit of an
     unknown group proves that the group was created (None: not known).
     ``catch_up_after_ms``: an event emitted later than this after it happened carries ``catch_up``.
@@ -53,6 +54,12 @@ class Context:
     retry_run: str | None = None
     clock_correction_ms: int = 0
     job_id: str = ""
+    told_until_ms: int = 0
+
+    @property
+    def own_since_ms(self) -> int:
+        """Since when the job's own conditions count: those of another job are not this one's."""
+        return max(self.emit_since_ms, self.told_until_ms)
 
     @property
     def assumed_retention_ms(self) -> int:

@@ -143,7 +143,7 @@ def _advance_group(
             group.note_topic(in_topic=observations.in_topic)
     else:
         events = group.expire(now_ms, recorded_ms)
-    rows = [event_row(event, context, recorded_ms) for event in events]
+    rows = _event_rows(events, recorded_ms, context)
     document = group.take_document()
     if document is not None:
         rows.append(state_row(group.group_id, document, context))
@@ -157,6 +157,13 @@ def _advance_group(
     )
 
 
+def _event_rows(events: Sequence[Event], recorded_ms: int | None, context: Context) -> list[OutputRow]:
+    """The messages of the events, but for those that another job has written."""
+    return [
+        event_row(event, context, recorded_ms) for event in events if event.time_ms >= context.told_until_ms
+    ]
+
+
 def _advance_bad_records(
     partition: int, blob: bytes | None, packed: Sequence[bytes], recorded_ms: int | None, context: Context
 ) -> AdvanceResult:
@@ -165,7 +172,7 @@ def _advance_bad_records(
     )
     new = [one for one in unpack_bad_records(packed) if one.record.offset > bad.applied_to]
     events = bad.apply([one.record for one in new])
-    rows = [event_row(event, context, recorded_ms) for event in events]
+    rows = _event_rows(events, recorded_ms, context)
     rows += [dead_letter_row(one, context) for one in new if one.is_dead_letter]
     if new or DOCUMENT_WANTED in packed:
         rows.append(bad_records_row(partition, bad.counts(), context))
@@ -177,7 +184,7 @@ def _advance_job(
 ) -> AdvanceResult:
     watch = JobWatch(context) if blob is None else JobWatch.from_snapshot(context, blob)
     before_ms = watch.heartbeat_ms
-    rows = [event_row(event, context, recorded_ms) for event in watch.apply(unpack_job(packed), recorded_ms)]
+    rows = _event_rows(watch.apply(unpack_job(packed), recorded_ms), recorded_ms, context)
     is_news = bool(rows) or DOCUMENT_WANTED in packed
     if is_news:
         rows.append(conditions_row(watch.conditions(), context))

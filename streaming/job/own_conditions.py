@@ -122,7 +122,7 @@ class OwnConditions:
             except Exception as error:  # another release, or another program, may have written it
                 log.warning("the job's conditions are evaluated without their former state: %s", error)
         read_to = watch.read_to
-        self.messages.begin(read_to, max(context.emit_since_ms, self.clock() - _BACK_MS))
+        self.messages.begin(read_to, max(context.own_since_ms, self.clock() - _BACK_MS))
         # What is behind the state is evaluated again.
         self._untold = [
             one for one in self._untold if one.place.offset <= read_to.get(one.place.partition, -1)

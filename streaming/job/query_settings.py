@@ -69,10 +69,11 @@ class QuerySettings:
         return Context(
             cluster_id=identity.cluster_id,
             era=identity.event_era,
-            # Another job has emitted what was before a take-over.
+            # What another job has emitted is evaluated, too: later events depend on it.
             emit_since_ms=0
-            if settings.backfill_events and not identity.taken_over_ms
+            if settings.backfill_events or identity.taken_over_ms
             else identity.first_start_ms,
+            told_until_ms=identity.first_start_ms if identity.taken_over_ms else 0,
             # A checkpoint begins with the whole topic: from its first start on no record of a group is missing.
             complete_since_ms=identity.complete_since_ms,
             catch_up_after_ms=max(_LATE_MS, round(3_000 * settings.trigger_seconds)),

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 _POLL_SECONDS: Final = 0.5
 _LINE_SECONDS: Final = 60.0
 _RETRY_SECONDS: Final = 5.0
+#: A job may have died this many batches before it has emitted what lies before its caught-up time; and bounds of that.
+_BATCHES: Final = 3
+_LEAST_UNSAID_SECONDS: Final = 10.0
+_MOST_UNSAID_SECONDS: Final = 600.0
 #: Jobs that are remembered: anybody may write documents of ever new ones.
 _JOBS: Final = 100
 
@@ -85,7 +89,7 @@ def _updated(known: FormerJob | None, message: RunMessage, owner: FormerJob | No
     is_reported, batch = (False, None) if is_new or known is None else (known.is_reported, known.batch)
     if isinstance(message, JobDocument):
         if message.caught_up_ms is not None:
-            emitted_to_ms, is_reported = max(first_start_ms, message.caught_up_ms), True
+            emitted_to_ms, is_reported = max(first_start_ms, message.caught_up_ms - _unsaid_ms(message)), True
         batch = batch if message.batch is None else message.batch.id
     return FormerJob(
         job_id=message.job_id,
@@ -96,6 +100,17 @@ def _updated(known: FormerJob | None, message: RunMessage, owner: FormerJob | No
         is_reported=is_reported,
         batch=batch,
     )
+
+
+def _unsaid_ms(message: JobDocument) -> int:
+    """How long before its caught-up time a job has emitted everything.
+
+    Timers pass a caught-up time one batch after the heartbeat that says it, and a coordinator dates a record a moment
+    before it writes it. What is emitted twice has one id.
+    """
+    batch_seconds = message.batch.seconds if message.batch else 0.0
+    seconds = _BATCHES * (message.trigger_seconds + batch_seconds)
+    return round(1000 * max(min(seconds, _MOST_UNSAID_SECONDS), _LEAST_UNSAID_SECONDS))
 
 
 def read_history(topic: JobTopic) -> JobHistory:

@@ -70,14 +70,14 @@ def test_the_context_of_a_run(
 
 
 def test_what_another_job_has_emitted_is_not_emitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even with ``--backfill-events``; and from the take-over on an unknown group is a new one."""
+    """It is evaluated, not written; and from the take-over on an unknown group is a new one."""
     monkeypatch.setattr(Connection, "topic_names", lambda _: {})
     monkeypatch.setattr(f"{__name__}.IDENTITY", msgspec.structs.replace(IDENTITY, taken_over_ms=900_000))
     settings = RunSettings(
         source=CLUSTER, checkpoint="/c", backfill_events=True, retention=RetentionFlags(retention_minutes=1)
     )
     context = query_settings(settings, BrokerClock()).begin()
-    assert (context.emit_since_ms, context.complete_since_ms) == (7, 900_000)
+    assert (context.emit_since_ms, context.told_until_ms, context.complete_since_ms) == (0, 7, 900_000)
 
 
 def test_the_driver_evaluates_with_the_settings_of_the_running_query(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,9 @@ FORMER = FormerJob(
 
 
 def says(job: str, caught_up_ms: int | None, *, batch: int | None = None, **fields: Any) -> JobDocument:
-    """A document of a job."""
+    """A document of a job that has emitted everything up to this time: three batches before its caught-up time."""
+    unsaid_ms = 30_000 if batch is None else 33_000
+    caught_up_ms = None if caught_up_ms is None else caught_up_ms + unsaid_ms
     last = None if batch is None else LastBatch(id=batch, seconds=1.0, rows=1)
     known = {"cluster_id": "c", "era": "e", "first_start_ms": 7, "run_id": f"run of {job}", **fields}
     return JobDocument(
@@ -112,6 +114,15 @@ def test_nobody_has_written() -> None:
 def test_the_owner_of_the_topics(messages: list[JobDocument | OwnerClaim], owner: FormerJob) -> None:
     """Which job was the last, and up to which time all events were emitted, by it or by those before it."""
     assert JobHistory(messages).owner == owner
+
+
+@pytest.mark.parametrize(("trigger_seconds", "unsaid_ms"), [(0.1, 10_000), (20.0, 60_000), (1e300, 600_000)])
+def test_what_a_job_may_not_have_said_yet(trigger_seconds: float, unsaid_ms: int) -> None:
+    """Timers pass a caught-up time a batch later: a job that dies then has not emitted all that lies before it."""
+    last = JobDocument(job_id="a", heartbeat_ms=0, trigger_seconds=trigger_seconds, caught_up_ms=10**9)
+    owner = JobHistory([last]).owner
+    assert owner is not None
+    assert owner.emitted_to_ms == 10**9 - unsaid_ms
 
 
 def test_documents_of_ever_new_jobs() -> None:
