@@ -60,7 +60,7 @@ def test_two_of_three_are_lost(tmp_path: Path) -> None:
 
 def test_a_partition_without_a_leader(tmp_path: Path) -> None:
     """One partition of the log has its only replica on a node that is away, and comes back with it."""
-    with besieged_cluster(tmp_path, random.randrange(1_000_000), single=True) as siege:
+    with besieged_cluster(tmp_path, random.randrange(1_000_000), replicas=1) as siege:
         cluster, partition = siege.cluster, 1
         node = cluster.leader(OFFSETS_TOPIC, partition)
         assert node is not None

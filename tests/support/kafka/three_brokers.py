@@ -34,13 +34,11 @@ _SETTINGS: Mapping[str, object] = {
 class ThreeBrokers:
     """The brokers by node id; all have the same settings.
 
-    With ``single`` each partition of the offsets topic has one replica, on node ``partition % 3 + 1``: the loss of a
-    node leaves its partitions without a leader, and the others as they are. A start then waits for no coordinator.
+    A start waits for no coordinator: requests about groups can abort librdkafka, and so this process, while brokers
+    come and go (its issue 4605).
     """
 
-    def __init__(
-        self, overrides: Mapping[str, object], offsets_partitions: int, *, single: bool = False
-    ) -> None:
+    def __init__(self, settings: Mapping[str, object], offsets_partitions: int) -> None:
         ports = dict(zip(NODES, zip(*[iter(free_ports(6))] * 2, strict=True), strict=True))
         voters = ",".join(f"{node}@127.0.0.1:{controller}" for node, (_, controller) in ports.items())
         self.nodes = {
@@ -48,14 +46,13 @@ class ThreeBrokers:
                 port=port,
                 offsets_partitions=offsets_partitions,
                 overrides={
-                    **_SETTINGS,
                     "node.id": node,
                     "controller.quorum.voters": voters,
                     "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-                    **overrides,
+                    **settings,
                 },
                 ready_seconds=120,
-                wait_for_coordinator=not single,
+                wait_for_coordinator=False,
             )
             for node, (port, controller) in ports.items()
         }
@@ -70,17 +67,22 @@ class ThreeBrokers:
         with ThreadPoolExecutor(len(NODES)) as pool:
             list(pool.map(lambda node: self.nodes[node].start(), nodes or NODES))
 
-    def make_offsets_topic(self, partitions: int) -> None:
-        """As a broker makes it, but with one replica of each partition, node by node."""
+    def make_offsets_topic(self, partitions: int, replicas: int) -> None:
+        """As a broker makes it; the first replica of a partition, which leads it, is on node ``partition % 3 + 1``."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         wait_until(lambda: len(admin.list_topics(timeout=20).brokers) == len(NODES), 60)
         topic = NewTopic(
             OFFSETS_TOPIC,
             num_partitions=partitions,
-            replica_assignment=[[NODES[number % len(NODES)]] for number in range(partitions)],
+            replica_assignment=[
+                [NODES[(number + place) % len(NODES)] for place in range(replicas)]
+                for number in range(partitions)
+            ],
             config={"cleanup.policy": "compact", "compression.type": "producer"},
         )
         admin.create_topics([topic])[OFFSETS_TOPIC].result(30)
+        for number in range(partitions):
+            self.await_leader(OFFSETS_TOPIC, number, lambda leader: leader is not None)
 
     def controller(self) -> int | None:
         """The node whose controller is active, as the first broker that answers knows it; None during an election.
@@ -90,10 +92,8 @@ class ThreeBrokers:
         for broker in self.nodes.values():
             try:
                 found = quorum_leader(broker.port)
-            except (
-                OSError,
-                struct.error,
-            ):  # it is away, or knows of no controller and answers an error alone
+            except (OSError, struct.error):
+                # It is away, or knows of no controller and answers an error alone.
                 continue
             return found if found in NODES else None
         return None
@@ -123,18 +123,19 @@ class ThreeBrokers:
 
 
 @contextmanager
-def three_brokers(
-    offsets_partitions: int = 3, *, single: bool = False, **overrides: object
-) -> Iterator[ThreeBrokers]:
-    """The cluster, ready; ended with all its data afterwards. Settings have underscores in place of dots."""
-    settings = {name.replace("_", "."): value for name, value in overrides.items()}
-    cluster = ThreeBrokers(settings, offsets_partitions, single=single)
+def three_brokers(offsets_partitions: int = 3, **overrides: object) -> Iterator[ThreeBrokers]:
+    """The cluster, ready; ended with all its data afterwards. Settings have underscores in place of dots.
+
+    With ``offsets_topic_replication_factor=1`` the loss of a node leaves its partitions of the offsets topic without a
+    leader, and the others as they are.
+    """
+    settings = {**_SETTINGS, **{name.replace("_", "."): value for name, value in overrides.items()}}
+    cluster = ThreeBrokers(settings, offsets_partitions)
     with ExitStack() as stack:
         for broker in cluster.nodes.values():
             stack.callback(broker.close)
         cluster.start()
-        if single:
-            cluster.make_offsets_topic(offsets_partitions)
+        cluster.make_offsets_topic(offsets_partitions, int(str(settings["offsets.topic.replication.factor"])))
         yield cluster
 
 

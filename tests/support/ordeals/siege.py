@@ -45,14 +45,16 @@ class Siege:
 
 @contextmanager
 def besieged_cluster(
-    folder: Path, seed: int, *, single: bool = False, same_process: bool = True
+    folder: Path, seed: int, *, replicas: int = 3, same_process: bool = True
 ) -> Iterator[Siege]:
     """The events of the job are compared with a replay when the block ends and all is quiet again.
 
-    The output topics have three replicas, of which two must be in sync.
+    The output topics have three replicas, of which two must be in sync; ``replicas`` are those of the log.
     """
     print(f"seed {seed}")  # noqa: T201
-    with three_brokers(PARTITIONS, single=single, min_insync_replicas=2) as cluster:
+    with three_brokers(
+        PARTITIONS, offsets_topic_replication_factor=replicas, min_insync_replicas=2
+    ) as cluster:
         server = cluster.bootstrap_servers
         make_topics(server, {ORDERS: 4})
         with running_job(server, folder / "checkpoint", topic_names("cluster"), "--member-events") as job:
