@@ -157,12 +157,12 @@ def test_messages_that_the_sink_refuses_as_too_large(tmp_path: Path) -> None:
             job.wait_until(lambda: job.documents().get("large", {}).get("truncated"))
             assert job.documents()["large"]["member_count"] == 150
             job.wait_caught_up()
-            set_configs(server, ConfigResource.Type.TOPIC, kinds, {"max.message.bytes": 2_500})
+            set_configs(server, ConfigResource.Type.TOPIC, kinds, {"max.message.bytes": 17_000})
             larger = {"larger": large_group(100)["large"]}
             write_log(server, interleaved(larger, PARTITIONS, now_ms()), PARTITIONS)
             job.wait_until(lambda: job.documents().get("larger", {}).get("truncated"))
             job.wait_caught_up()
-            name = "n" * 3_000
+            name = "n" * 18_000
             write_log(server, interleaved({name: large_group(1)["large"]}, PARTITIONS, now_ms()), PARTITIONS)
             job.wait_until(lambda: letters(server, TOPICS) == {"too_large"})
             job.wait_caught_up()
