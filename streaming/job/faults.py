@@ -128,7 +128,9 @@ _FAULTS: Final = (
         stored=True,
     ),
     _Fault(
-        re.compile(r"CANNOT_LOAD_STATE_STORE|SnapshotError: [^\n]* is damaged"),
+        re.compile(
+            r"CANNOT_LOAD_STATE_STORE|SnapshotError: [^\n]* is damaged|ChecksumException|Checksum error"
+        ),
         "the state in the checkpoint is damaged",
         "restore the whole folder from a backup, or start again with a new --checkpoint",
         ExitCode.DATA,
