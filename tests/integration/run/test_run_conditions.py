@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,8 @@ def blind(server: str, topics: TopicNames, what: str) -> list[Json]:
 
 
 def statuses(server: str, topics: TopicNames, what: str) -> list[str]:
-    """What became of a condition; the events by time, each id once."""
-    return [one["status"] for one in blind(server, topics, what)]
+    """What became of a condition, by time. One that is told late is told again while it holds, which counts once."""
+    return [status for status, _ in groupby(one["status"] for one in blind(server, topics, what))]
 
 
 def has_repeats(server: str, topics: TopicNames) -> bool:

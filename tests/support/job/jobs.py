@@ -158,7 +158,8 @@ def read_events(server: str, topics: TopicNames) -> dict[str, Json]:
     """The events by id; repeats must be equal but for the time of emission."""
     events: dict[str, Json] = {}
     for event in map(comparable, read_json(server, topics.events)):
-        assert events.setdefault(event["id"], event) == event
+        known = events.setdefault(event["id"], event)
+        assert known == event, f"two events with one id: {known}, {event}"
     return events
 
 
