@@ -180,6 +180,12 @@ class OtherJob:
     def _write(self, key: bytes, value: OwnerClaim | JobDocument) -> None:
         produce(self._server, self._topic, [(key, msgspec.json.encode(value))])
 
+    def has_ended(self) -> bool:
+        """Whether the last message of the others says that they have stopped."""
+        found = [decode_run_message(one.key, one.value) for one in stamped(self._server, self._topic)]
+        theirs = [one for one in found if one is not None and one.job_id != "elsewhere"]
+        return isinstance(theirs[-1], JobDocument) and theirs[-1].phase == STOPPED
+
     def own_claims(self) -> list[OwnerClaim]:
         """The claims of all others."""
         found = [decode_run_message(one.key, one.value) for one in stamped(self._server, self._topic)]
@@ -221,6 +227,8 @@ def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             other.says("r1", told_ms, STOPPED)
             turn(done, 1)
             other.claim("r2")
+            # What it wrote until it had read the claim counts as its own.
+            wait_until(lambda: done.is_set() or other.has_ended(), PATIENCE_SECONDS)
             # Its own documents end, and it writes no other claim as long as this one lives.
             for _ in range(6):
                 other.says("r2", told_ms)

@@ -40,6 +40,8 @@ class Starts:
         patch.setattr(run_module, "report_progress", self.lines.append)
         patch.setattr(run_module, "job_hindrance", self._hindrance)
         patch.setattr(run_module, "Checkpoint", lambda spark, _: spark)
+        # Other tests of this process may have started a JVM.
+        patch.setattr("groupreplay.streaming.spark.checkpoint.jvm_runs_already", lambda: False)
 
     def _run_once(
         self, _: RunSettings, rules: Any, stop: StopRequest, session: Callable[[], Any], outage: Any

@@ -101,8 +101,9 @@ class ThreeBrokers:
     def leader(self, topic: str, partition: int) -> int | None:
         """The node that leads a partition; None for a leaderless one."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
-        leader: int = admin.list_topics(topic, timeout=20).topics[topic].partitions[partition].leader
-        return leader if leader in NODES else None
+        # A broker may not know a new topic yet.
+        known = admin.list_topics(topic, timeout=20).topics[topic].partitions.get(partition)
+        return known.leader if known is not None and known.leader in NODES else None
 
     def await_leader(self, topic: str, partition: int, wanted: Callable[[int | None], bool]) -> int | None:
         """The leader as soon as it is one that is wanted."""
