@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
+from groupreplay.streaming.base.clock import now_ms
 from support.job.jobs import interleaved, write_log
 from support.kafka.clients import new_consumer
 from support.kafka.waiting import in_background
+from support.tools.written_load import short_life
 
 #: Partitions of the offsets topic.
 PARTITIONS = 4
@@ -65,20 +65,11 @@ class Churn:
 
     def _live(self) -> None:
         self._lives += 1
-        life = {f"written-{self._lives}": written_life()}
+        life = {f"written-{self._lives}": short_life(now_ms())}
         with suppress(
             KafkaException, AssertionError
         ):  # the broker was killed over it: what counts is the log
-            write_log(self._server, interleaved(life, PARTITIONS, time.time_ns() // 1_000_000), PARTITIONS)
-
-
-def written_life() -> list[Raw]:
-    """A group of two generations that is deleted with its offsets in one operation."""
-    one, two = member("one", [0]), member("two", [1])
-    lived = [asked_for(at=0), generation(1, one, at=1), generation(2, one, two, at=5)]
-    lived += [commit("t", part, 7, at=10 + part) for part in range(2)]
-    ended = [no_offset("t", part, at=30) for part in range(2)]
-    return [*lived, emptied(3, at=20), *ended, gone(at=30)]
+            write_log(self._server, interleaved(life, PARTITIONS, 0), PARTITIONS)
 
 
 @contextmanager
