@@ -1,21 +1,29 @@
-# Every target works in a fresh clone on a machine that has Python 3.10 to 3.13; the first one creates .venv.
+# Every target works in a fresh clone on a machine that has Python 3.10 to 3.14; the first one creates .venv.
 # Tests run on the built wheel, not on the checkout.
 
 # PYTHON=… overrides the choice. Each candidate is executed, because version managers install names that cannot run.
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.10 python3 python; do \
-	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; \
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.10 python3.14 python3 python; do \
+	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 15))' 2>/dev/null && echo $$p && break; \
+	done)
+
+# The lines of Spark beside the one of .venv, each in an environment of its own, with the newest release of the line.
+LINES ?= 3.5 4.0 4.1
+# Python 3.10 to 3.12 for Spark 3.5, which runs on no later one.
+OLD_PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3 python; do \
+	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))' 2>/dev/null && echo $$p && break; \
 	done)
 
 BIN := .venv/bin
 PACKAGE := pyproject.toml README.md LICENSE \
 	$(shell find -L src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
-.PHONY: demo test test-fast test-long lint types layers jars bench bench-page docs dev setup clean help
+.PHONY: demo test test-fast test-lines test-long lint types layers jars bench bench-page docs dev setup clean help
 
 help:
 	@echo 'make demo        runs a broker, consumers and the job, and prints the events (ARGS="--seconds 60")'
 	@echo 'make test        lint, and all tests except the long ones, on the built wheel'
 	@echo 'make test-fast   tests that need neither a broker nor a JVM'
+	@echo 'make test-lines  a live run, a restart and a stored checkpoint on each other line of Spark (LINES="3.5 4.1")'
 	@echo 'make test-long   the long tests'
 	@echo 'make lint        ruff, mypy and the layer contracts'
 	@echo 'make bench       compares the speed with the bare Kafka connector and other tools (ARGS="--shape many")'
@@ -33,6 +41,13 @@ test: lint jars
 
 test-fast: .venv/.wheel
 	$(BIN)/pytest -m 'not broker and not spark and not long' $(ARGS)
+
+test-lines: $(LINES:%=.lines/%/.wheel)
+	for line in $(LINES); do \
+		echo "Spark $$line: $$(.lines/$$line/bin/python -c 'import pyspark, sys; print(pyspark.__version__, "with Python", sys.version.split()[0])')"; \
+		.lines/$$line/bin/python -I -m groupreplay.streaming.local.jars fetch && \
+		.lines/$$line/bin/pytest -m line -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || exit 1; \
+	done
 
 test-long: .venv/.wheel jars
 	HYPOTHESIS_PROFILE=long $(BIN)/pytest -m 'long' --timeout 3600 $(ARGS)
@@ -65,6 +80,7 @@ bench-page: .venv/.wheel jars
 	$(BIN)/python benchmarks/live.py busy --groups 5000 --page
 	$(BIN)/python benchmarks/growth.py --page
 	$(BIN)/python benchmarks/linear.py --page
+	$(BIN)/python benchmarks/spark_cluster.py --page
 
 docs: .venv/.wheel
 	$(BIN)/python docs/refresh.py
@@ -76,7 +92,7 @@ dev: .venv/.wheel
 	@rm .venv/.wheel  # The next `make test` installs the wheel again.
 
 .venv/.created:
-	@[ -n '$(PYTHON)' ] || { echo 'Python 3.10 to 3.13 is required and was not found. Install it, or name it: make PYTHON=…'; exit 1; }
+	@[ -n '$(PYTHON)' ] || { echo 'Python 3.10 to 3.14 is required and was not found. Install it, or name it: make PYTHON=…'; exit 1; }
 	$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'Creating .venv failed. Is the venv module of $(PYTHON) installed?'; exit 1; }
 	$(BIN)/pip install --quiet --upgrade pip 'setuptools>=77' wheel 'build>=1.2'
 	@touch $@
@@ -92,6 +108,18 @@ dev: .venv/.wheel
 	@$(BIN)/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@touch $@
 
+.lines/%/.wheel: .venv/.wheel
+	@python='$(if $(filter 3.5,$*),$(OLD_PYTHON),$(PYTHON))'; \
+	[ -n "$$python" ] || { echo 'Spark $* needs Python 3.10 to 3.12, which was not found. Name it: make OLD_PYTHON=…'; exit 1; }; \
+	[ -d .lines/$* ] || $$python -m venv .lines/$* || { rm -rf .lines/$*; exit 1; }
+	@cmp -s pyproject.toml .lines/$*/.installed || { \
+		echo 'installing Spark $* into .lines/$* (once; 1 to 2 minutes)'; \
+		.lines/$*/bin/pip install --quiet --upgrade pip 'setuptools>=77' wheel && \
+		.lines/$*/bin/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" 'pyspark==$*.*' && \
+		cp pyproject.toml .lines/$*/.installed; }
+	@.lines/$*/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
+	@touch $@
+
 clean:
-	rm -rf .venv build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .lines build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,7 +22,7 @@ from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
-from groupreplay.streaming.spark.batches import batches_after
+from groupreplay.streaming.spark.internals.java_progress import JavaProgress
 from groupreplay.streaming.spark.operator import Job
 from groupreplay.streaming.spark.query import COUNTED_SCHEMA, OBSERVED, counters, output_rows
 from groupreplay.streaming.spark.session import close, quiet, spark_session, use_local_files
@@ -111,6 +111,12 @@ class Queries:
             cost=meter.cost,
         )
 
+    def read(self, query: Callable[[RunSettings], DataStreamWriter]) -> float:
+        """The same without the measured processes; the seconds of the batches."""
+        with TemporaryDirectory(dir=self._folder) as checkpoint:
+            batches, _ = _run(query(replace(self.settings, checkpoint=checkpoint)))
+        return float(sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000)
+
     def _records(self, settings: RunSettings) -> DataFrame:
         return log_records(self.spark, self.log, settings.max_offsets_per_trigger)
 
@@ -140,7 +146,7 @@ def _run(query: DataStreamWriter) -> tuple[list[Mapping[str, Any]], float]:
     running = query.trigger(availableNow=True).start()
     running.awaitTermination()
     seconds = time.perf_counter() - begin
-    return [batch for batch in batches_after(running, -1) if batch["numInputRows"]], seconds
+    return [batch for batch in JavaProgress().after(running, -1) if batch["numInputRows"]], seconds
 
 
 @contextmanager

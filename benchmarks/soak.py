@@ -128,9 +128,13 @@ class Load:
         self._write(number, encode_key(GroupMetadataKey(group=name)), encode_value(value), now_ms)
 
     def _write(self, number: int, key: bytes, value: bytes, now_ms: int) -> None:
-        self._producer.produce(
-            OFFSETS_TOPIC, key=key, value=value, partition=self._places[number], timestamp=now_ms
-        )
+        while True:
+            with suppress(BufferError):  # full: the broker has been away for minutes
+                self._producer.produce(
+                    OFFSETS_TOPIC, key=key, value=value, partition=self._places[number], timestamp=now_ms
+                )
+                break
+            self._producer.poll(1)
         self.written += 1
 
 
@@ -216,7 +220,12 @@ def soak(asked: argparse.Namespace) -> tuple[list[Sample], int]:
     print(" ".join(f"{column.name:>16}" for column in fields(Sample)))
     with (
         tempfile.TemporaryDirectory() as folder,
-        EmbeddedBroker(offsets_partitions=PARTITIONS, jvm_options=[FULL_SPEED]) as broker,
+        # The replay at the end needs every record that the job has read.
+        EmbeddedBroker(
+            offsets_partitions=PARTITIONS,
+            overrides={"log.cleaner.enable": "false"},
+            jvm_options=[FULL_SPEED],
+        ) as broker,
     ):
         flags = ("--trigger", str(asked.trigger), "--member-events")
         job_at = (broker.bootstrap_servers, Path(folder) / "job", topic_names("soak"))

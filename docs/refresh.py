@@ -5,8 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from generators import configuration_page, events_page, records_page, rules_page, states_page
+from generators import (
+    configuration_page,
+    events_page,
+    platforms_page,
+    records_page,
+    rules_page,
+    states_page,
+)
 from groupreplay.streaming.exporter.metric_catalog import metrics_table
+from groupreplay.streaming.spark.session import DAEMON
 
 DOCS = Path(__file__).parent
 #: Page -> the module that makes it.
@@ -32,6 +40,12 @@ def main() -> None:
         (DOCS / page).write_text(module.page(), encoding="utf-8")
     replace_part(DOCS / "../README.md", r"\n## Events\n\n", events_page.events_table(), r"\n\n")
     replace_part(DOCS / "monitoring.md", r"## Metrics\n\n", metrics_table(), r"\n\n## Good to know")
+    platforms = DOCS / "platforms.md"
+    replace_part(platforms, r"### What an archive contains\n\n", platforms_page.lines_table(), r"\n\n")
+    # Where the commands are written by hand.
+    replace_part(platforms, rf"{DAEMON[0]}=", DAEMON[1], r" \\\n")
+    replace_part(DOCS / "../deploy/kubernetes/spark-application.yaml", rf"{DAEMON[0]}: ", DAEMON[1], r"\n")
+    replace_part(platforms, r"### Submitting it\n\n", platforms_page.commands(), r"\n\n## YARN")
 
 
 if __name__ == "__main__":

@@ -28,8 +28,9 @@ class StopRequest:
         return 0 if self.signal_number is None else 128 + self.signal_number
 
     def make(self, signal_number: int | None = None) -> None:
-        """Request the stop."""
-        self.signal_number = signal_number
+        """Request the stop; a signal that has come before stays known."""
+        if signal_number is not None:
+            self.signal_number = signal_number
         self._event.set()
 
     def wait(self, seconds: float) -> bool:
@@ -47,7 +48,8 @@ def stop_requests() -> Iterator[StopRequest]:
 
     def handle(number: int, _: FrameType | None) -> None:
         # Do nothing else here: the interpreter may be inside a call to the JVM.
-        if request.made:
+        # A request without a signal was made by the process itself, which is about to end in order.
+        if request.signal_number is not None:
             os._exit(128 + number)
         request.make(number)
 

@@ -41,6 +41,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "simulate": "Write a capture of simulated groups, and their true states.",
     "coordinator": "Print a group's partition of the offsets topic and its leader.",
     "schema": "Print the JSON Schemas of the events.",
+    "bundle": "Write an archive of groupreplay for spark-submit.",
 }
 #: Other names of commands, which the overview leaves out.
 ALIASES: Final[Mapping[str, str]] = {"watch": "events"}

@@ -7,11 +7,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Final
 
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.config.rules_file import RulesSource
 
+#: A single run has nothing to wait for; without any pause it would start many empty batches.
+_SINGLE_RUN_SECONDS: Final = 1.0
 #: What Kafka accepts as the name of a topic (org.apache.kafka.common.internals.Topic).
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -82,7 +85,8 @@ class RunSettings:
     brokers every ``probe_interval_seconds`` which classic groups are rebalancing. ``redaction``: fields to replace by
     hashes in events and documents. ``retry_quarantined``: process groups again that were set aside. ``take_over``:
     replace another job that writes to the same topics. ``standby``: wait beside such a job, and go on when it is gone.
-    ``spark_conf`` overrides the job's own Spark configuration.
+    ``once``: read what is there, and end. ``spark_conf`` overrides the job's own Spark configuration. ``plain_spark``:
+    use no private part of Spark.
     """
 
     source: Cluster
@@ -98,6 +102,7 @@ class RunSettings:
     retry_quarantined: bool = False
     take_over: bool = False
     standby: bool = False
+    once: bool = False
     probe: bool = True
     probe_interval_seconds: float = 10.0
     retention: RetentionFlags = field(default_factory=RetentionFlags)
@@ -107,6 +112,7 @@ class RunSettings:
     ivy_settings: Path | None = None
     log_level: str = "WARN"
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    plain_spark: bool = False
 
     def __post_init__(self) -> None:
         if not self.checkpoint.strip():
@@ -128,6 +134,12 @@ class RunSettings:
                 None,
                 "use one of the two: --standby for a service, --take-over for one start by hand",
             )
+        if self.standby and self.once:
+            raise unusable(
+                "--standby waits for another job for ever, --once ends when everything was read",
+                None,
+                "use one of the two: --standby for a service, --once for a scheduler",
+            )
         if self.shuffle_partitions < 1:
             raise unusable(
                 "the number of shuffle partitions is too small", None, "use --shuffle-partitions 4"
@@ -141,3 +153,8 @@ class RunSettings:
     def sink_cluster(self) -> Cluster:
         """The cluster of the five topics."""
         return self.sink or self.source
+
+    @property
+    def batch_seconds(self) -> float:
+        """The time between two micro-batches."""
+        return min(self.trigger_seconds, _SINGLE_RUN_SECONDS) if self.once else self.trigger_seconds

@@ -76,7 +76,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     ``clock_off_ms``: by how much the clock of the job's machine is ahead of the brokers' (null: unknown); the other
     times are corrected by it if it is more than 5 seconds. ``checkpoint`` is the folder on ``host`` or the URI that the
-    settings name.
+    settings name. ``once``: the run ends when it has read what is there (``run --once``).
     """
 
     cluster_id: str = ""
@@ -105,6 +105,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     checkpoint: str = ""
     query: QueryStatus = QueryStatus()
+    once: bool = False
 
 
 class OwnerClaim(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from groupreplay.state.job.bad_records import CORRECTED
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.streaming.contract.job_document import JobDocument
 from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
+from groupreplay.streaming.exporter.freshness import Limits, heartbeat_age, is_fresh, is_up
 from groupreplay.streaming.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
 from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -32,22 +33,12 @@ PHASES: Final = ("starting", "catching_up", "caught_up", "waiting", "stopped")
 WEDGED: Final = "rebalance.wedged"
 #: Kinds of records that cannot be used (``state.bad_records``).
 _BAD_KINDS: Final = ("malformed", "skipped")
-#: The least age at which a heartbeat is late, whatever the trigger: scrapes are not more frequent.
-_LEAST_TIMEOUT_SECONDS: Final = 10.0
 _LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
 _OWN_LABELS: Final = frozenset({"cluster", "consumergroup", "condition", "severity", "job", "instance"})
 
 
 #: Types and states of groups, far more than Kafka has; groups of further ones are counted as ``other``.
 _MOST_KINDS: Final = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """``max_groups`` have series. Without a heartbeat for ``timeout_seconds`` the job is down; None: 3 triggers."""
-
-    max_groups: int = 5_000
-    timeout_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +51,6 @@ class ShownGroups:
     labels: Sequence[str]
     left_out: int
     ill: int
-
-
-def heartbeat_age(snapshot: TopicsSnapshot, now_ms: int) -> float:
-    """Seconds since the broker appended the job's last document; 0 when its clock is ahead.
-
-    The clock of the job's machine does not count, unless clients date the messages of the topic.
-    """
-    return max(0, now_ms - snapshot.heartbeat_ms) / 1000
-
-
-def is_fresh(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
-    """Whether the job's heartbeat is not late."""
-    job = snapshot.job
-    if job is None:
-        return False
-    timeout = limits.timeout_seconds or max(3 * job.trigger_seconds, _LEAST_TIMEOUT_SECONDS)
-    return heartbeat_age(snapshot, now_ms) <= timeout
-
-
-def is_up(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
-    """Whether the job follows the groups: its heartbeat is not late, and a query reads the log."""
-    job = snapshot.job
-    return job is not None and job.query.running and is_fresh(snapshot, now_ms, limits)
 
 
 def measure(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits) -> list[Metric]:
@@ -251,6 +219,7 @@ def _measure_job(
     sheet.add("groupreplay_build_info", 1, component="job", version=job.version)
     add("job_up", is_up(snapshot, now_ms, limits))
     add("query_up", job.query.running)
+    add("once", job.once)
     add("heartbeat_age_seconds", heartbeat_age(snapshot, now_ms))
     add("start_timestamp_seconds", job.started_ms / 1000)
     for phase in PHASES:

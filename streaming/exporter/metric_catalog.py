@@ -110,6 +110,7 @@ METERS: Final = (
     _of_job(
         "query_up", "1 when the query reads the log, by the job's last heartbeat; 0 while it is stopped."
     ),
+    _of_job("once", "1 when the job's last run was a single one (run --once), else 0.", always=True),
     _of_job(
         "heartbeat_age_seconds",
         "Age of the job's last heartbeat, by the broker's append time (by the job's clock if the topic has none).",

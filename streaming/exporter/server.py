@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.exporter.collector import Limits, is_fresh, measure
+from groupreplay.streaming.exporter.collector import measure
 from groupreplay.streaming.exporter.feed import SinkFeed
+from groupreplay.streaming.exporter.freshness import Limits, is_fresh
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class Exporter:
         if snapshot.job is None:
             return "the job has written nothing about itself yet"
         if not is_fresh(snapshot, self._clock(), self._limits):
+            if snapshot.job.once:
+                return "no single run has caught up for too long"
             return "the job's heartbeat is late"
         query = snapshot.job.query
         if not query.running:

@@ -98,6 +98,12 @@ class DocumentSync:
     show: Callable[[str], None]
     _record: SyncRecord | None = field(default=None, init=False)
     _is_stored: bool = field(default=True, init=False)
+    _is_done: bool = field(default=False, init=False)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the topics and the checkpoint have agreed since the start."""
+        return self._is_done
 
     def prepare(self) -> None:
         """Call it before the first batch: documents below the present ends were written by others.
@@ -135,12 +141,14 @@ class DocumentSync:
         topics = self.source.topics()
         record = self._record
         if record == SyncRecord(topics=topics):
+            self._is_done = True
             return
         while self.progress.announced_ms is None:
             if self.wait(_POLL_SECONDS):
                 return
         if self._send(self._requests(record, topics)) and self._wait_read():
             self._save(SyncRecord(topics=topics))
+            self._is_done = True
 
     def _save(self, record: SyncRecord) -> None:
         self._record, self._is_stored = record, False

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.logs import without_secrets
+from groupreplay.streaming.spark.internals.failure_causes import failure_texts
 
 #: A failure that nothing explains ends the job after this many tries without a finished batch.
 MOST_FAILURES: Final = 3
-_MOST_CAUSES: Final = 10
 
 
 class Remedy(Enum):
@@ -181,11 +181,7 @@ def explained(text: str, checkpoint: str) -> GroupReplayError:
 
 def failure_text(exception: Any) -> str:
     """The description of a failure, with its causes: PySpark keeps those apart, and the first is often the least."""
-    parts: list[str | None] = []
-    while exception is not None and len(parts) < 2 * _MOST_CAUSES:
-        parts += [str(exception), getattr(exception, "_stackTrace", None)]
-        exception = getattr(exception, "_cause", None)
-    return without_secrets("\n".join(part for part in parts if part))
+    return without_secrets("\n".join(failure_texts(exception)))
 
 
 def headline(text: str) -> str:

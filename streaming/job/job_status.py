@@ -26,6 +26,7 @@ from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
 from groupreplay.streaming.engine.packing.record_counts import as_counts
 from groupreplay.streaming.engine.probe_rows import COUNTS
+from groupreplay.streaming.job.once.single_run import SingleRun
 from groupreplay.streaming.spark.query import (
     OBSERVED,
     OBSERVED_PROBES,
@@ -131,7 +132,8 @@ class JobReport:
     before the first one and with ``--no-probe``; ``retries_quarantined``: this run tries quarantined groups again;
     ``prober_restarts`` counts the restarts of its process. ``announced_ms``: the caught-up time of the last heartbeat
     that was written; ``stopped``: the run has ended. ``told_to``: the driver has published the events of the messages
-    below this offset of the topic of probes itself.
+    below this offset of the topic of probes itself. ``single_run`` is told of starts and batches (None: this
+    run does not end by itself).
     """
 
     identity: JobIdentity
@@ -147,6 +149,7 @@ class JobReport:
     announced_ms: int | None = None
     stopped: bool = False
     told_to: int = 0
+    single_run: SingleRun | None = None
     seconds: Callable[[], float] = time.monotonic
     query: QueryHealth = field(init=False)
     _last_batch: Mapping[str, Any] | None = None
@@ -168,6 +171,8 @@ class JobReport:
     def query_started(self) -> None:
         """A query was started."""
         self.query.started()
+        if self.single_run is not None:
+            self.single_run.query_started()
 
     def query_failed(self, headline: str) -> None:
         """The query has failed for this reason."""
@@ -182,6 +187,16 @@ class JobReport:
     def unmissed_expired(self) -> int:
         """Events about offsets that expired in groups that do not matter."""
         return self._counters[UNMISSED]
+
+    @property
+    def records(self) -> int:
+        """Records of the log that were read."""
+        return self._counters["records"]
+
+    @property
+    def events(self) -> int:
+        """Events that were written."""
+        return self._counters[Output.EVENTS.value]
 
     @property
     def dead_letters(self) -> int:
@@ -199,6 +214,8 @@ class JobReport:
             if self.last_batch_id is not None and progress["batchId"] <= self.last_batch_id:
                 continue
             self._last_batch = progress
+            if self.single_run is not None:
+                self.single_run.take(progress)
             self.query.batch_finished(_seconds(progress))
             self._counters["batches"] += 1
             self._counters["records"] += sum(
@@ -261,6 +278,7 @@ class JobReport:
             prober=_last_probe(self.last_round),
             clock_off_ms=clock_off_ms,
             query=self.query.status(now_ms),
+            once=self.single_run is not None,
         )
 
     def line(self, now_ms: int) -> str:
@@ -274,7 +292,7 @@ class JobReport:
         if self._last_batch is None:
             return "starting: no batch has finished yet"
         batch = f"last batch {_seconds(self._last_batch):.1f} s"
-        events = f"{self._counters[Output.EVENTS.value]:,} events so far"
+        events = f"{self.events:,} events so far"
         if self.phase(now_ms) == "caught_up":
             assert self.caught_up_ms is not None
             return f"caught up to {timestamp(self.caught_up_ms)}, {batch}, {events}"
@@ -284,7 +302,9 @@ class JobReport:
 
 
 def _seconds(progress: Mapping[str, Any]) -> float:
-    return float(progress["durationMs"].get("triggerExecution", progress["batchDuration"])) / 1000
+    # Spark 3.5 has no ``batchDuration``.
+    milliseconds = progress["durationMs"].get("triggerExecution", progress.get("batchDuration", 0))
+    return float(milliseconds) / 1000
 
 
 def _last_batch(progress: Mapping[str, Any] | None) -> LastBatch | None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Final
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.job.faults import Remedy, failure_text, headline, known_fault, remedy
+from groupreplay.streaming.local.spark_lines import LINE_NAMES, find_line
 from groupreplay.streaming.spark.session import SESSION_CONF
 from groupreplay.streaming.spark.source import TopicPlan, planned_partitions
+from groupreplay.streaming.spark.trial import watermark_is_passed
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -47,7 +49,22 @@ def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> 
             "Spark's Kafka connector plans to read no partition of a topic that holds records",
             where=plan.topic,
             fix=f"keep {option}=true, which this internal topic needs; this is Spark {spark.version}",
-            exit_code=ExitCode.DATA,
+            exit_code=ExitCode.USAGE,
+        )
+
+
+def check_line(spark: SparkSession) -> None:
+    """Tries what the job needs of a Spark that it was not tested with; does nothing on a known line.
+
+    Raises:
+        GroupReplayError: the watermark does not reach the function.
+    """
+    if find_line(spark.version) is None and not watermark_is_passed(spark):
+        raise GroupReplayError(
+            f"Spark {spark.version} does not pass the watermark to the function of applyInPandasWithState: "
+            "no deadline of a group would ever come",
+            fix=f"use one of these lines of Spark: {LINE_NAMES}",
+            exit_code=ExitCode.USAGE,
         )
 
 

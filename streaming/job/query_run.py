@@ -29,6 +29,7 @@ from groupreplay.streaming.job.faults import Remedy
 from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
 from groupreplay.streaming.job.job_status import JobIdentity, JobReport
 from groupreplay.streaming.job.log_watch import LogWatch, LogWatchThread
+from groupreplay.streaming.job.once.single_run import SingleRun
 from groupreplay.streaming.job.outage import Outage
 from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread
 from groupreplay.streaming.job.query_settings import QuerySettings
@@ -43,7 +44,7 @@ from groupreplay.streaming.kafka.topic_ends import TopicEnds
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.sinks.document_topics import KafkaDocuments
 from groupreplay.streaming.sinks.own_topics import OwnTopics
-from groupreplay.streaming.spark.batches import batches_after
+from groupreplay.streaming.spark.batch_progress import BatchProgress
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 from groupreplay.streaming.spark.operator import Job
@@ -64,7 +65,9 @@ class RunParts:
     """What all runs of one process share.
 
     ``log`` and ``probes`` are the topics that the query reads, ``location`` is the checkpoint of the settings.
-    ``clock`` learns the brokers' time from the heartbeats. ``outage`` waits for clusters and disk.
+    ``clock`` learns the brokers' time from the heartbeats. ``outage`` waits for clusters and disk. ``progress`` has
+    the batches of the queries. ``publisher`` writes to the sink in the main thread: a new one would take a moment
+    longer for its first message, which is the claim.
     """
 
     settings: RunSettings
@@ -76,6 +79,8 @@ class RunParts:
     owner: TopicOwner
     location: str
     outage: Outage
+    progress: BatchProgress
+    publisher: Publisher
 
 
 class QueryRun:
@@ -98,7 +103,7 @@ class QueryRun:
                 run_id=parts.owner.new_run(),
                 first_start_ms=identity.first_start_ms,
                 started_ms=parts.clock.now_ms(),
-                trigger_seconds=settings.trigger_seconds,
+                trigger_seconds=settings.batch_seconds,
                 host=gethostname(),
                 checkpoint=parts.location,
             ),
@@ -114,10 +119,11 @@ class QueryRun:
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
         self._documents = DocumentSyncThread(self._document_sync)
         self._conditions = OwnConditionsThread(self._own_conditions())
+        self._report.single_run = self._single_run() if settings.once else None
         self._prober = self._prober_process() if settings.probe else None
 
     def supervise(self) -> None:
-        """Returns when the job was stopped.
+        """Returns when the job was stopped, or a single run has ended.
 
         Raises:
             LogLostError: a part of the log was deleted before the query had read it.
@@ -131,6 +137,9 @@ class QueryRun:
         self._publish_gap()
         with self._beside_the_query():
             self._supervisor().run()
+        single_run = self._report.single_run
+        if single_run is not None and single_run.has_ended():
+            report_progress(single_run.last_words(self._report.records, self._report.events))
 
     @contextmanager
     def _beside_the_query(self) -> Iterator[None]:
@@ -157,6 +166,7 @@ class QueryRun:
             begin=self._start_query,
             checkpoint=self._settings.checkpoint,
             renew=self._query_settings.changed,
+            hopeless=self._limits.fallen,
             report=self._report,
             stop=self._stop,
             outage=self._parts.outage,
@@ -164,10 +174,24 @@ class QueryRun:
             lost=self._lost_log,
             cut=self._log_watch.found,
             replaced=self._parts.owner.replaced,
+            has_ended=self._has_ended,
             quieten=lambda: quiet(self._parts.spark),
             show=report_progress,
             clock=self._parts.clock.now_ms,
         )
+
+    def _single_run(self) -> SingleRun:
+        settings = self._settings
+        return SingleRun(
+            clock=self._parts.clock.now_ms,
+            settle_seconds=settings.trigger_seconds,
+            is_probing=settings.probe,
+            is_synced=lambda: self._documents.sync.is_done,
+        )
+
+    def _has_ended(self) -> bool:
+        single_run = self._report.single_run
+        return single_run is not None and single_run.has_ended()
 
     def _own_claim(self) -> OwnerClaim:
         own = self._report.identity
@@ -233,7 +257,7 @@ class QueryRun:
 
         sink = self._settings.sink_cluster
         try:
-            Publisher(sink).publish(topic, [(row.key, row.value or b"")], row.headers)
+            self._parts.publisher.publish(topic, [(row.key, row.value or b"")], row.headers)
         except KafkaException as error:
             raise Connection(sink).explain(error, topic) from None
 
@@ -247,7 +271,8 @@ class QueryRun:
             job=Job(
                 context=context,
                 topics=settings.topics,
-                retry_ms=round(settings.trigger_seconds * 1000),
+                # The batch that ends a single run must find every timer due.
+                retry_ms=0 if settings.once else round(settings.trigger_seconds * 1000),
                 limits=self._limits.read(),
             ),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
@@ -326,7 +351,9 @@ class QueryRun:
 
     def _progress(self) -> list[Mapping[str, Any]]:
         """The batches that were finished since the last one known to the report."""
-        return [] if self._query is None else batches_after(self._query, self._report.last_batch_id)
+        if self._query is None:
+            return []
+        return self._parts.progress.after(self._query, self._report.last_batch_id)
 
     def _prober_process(self) -> ProberProcess:
         settings, (level, form) = self._settings, log_settings()
@@ -347,6 +374,8 @@ class QueryRun:
             log.warning("the prober cannot see all groups; grant it: %s", GRANT_DESCRIBE)
         self._rights = summary.rights
         self._report.last_round = summary
+        if self._report.single_run is not None:
+            self._report.single_run.round_reported()
 
     def _count_prober_end(self) -> None:
         self._report.prober_restarts += 1

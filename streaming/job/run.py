@@ -29,6 +29,7 @@ from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
 from groupreplay.streaming.prober.probes_topic import read_clock
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
+from groupreplay.streaming.spark.batch_progress import BatchProgress, batch_progress
 from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder
 from groupreplay.streaming.spark.checkpoint_identity import Identity, check_identity
@@ -55,7 +56,9 @@ _JVM_END_SECONDS: Final = 2.0
 
 
 def run(settings: RunSettings) -> int:
-    """Runs the job until SIGTERM or Ctrl-C; returns the exit code (128 + the signal's number).
+    """Runs the job until SIGTERM or Ctrl-C, or until a single run has ended; returns the exit code.
+
+    That is 128 + the signal's number, or 0 for a single run.
 
     Raises:
         GroupReplayError: the job cannot start, or has failed for good.
@@ -71,7 +74,7 @@ def run(settings: RunSettings) -> int:
         outage = Outage(hindrance=hindrance, stop=stop, show=report_progress)
         while not stop.made:
             try:
-                _run_once(settings, rules, stop, session, outage)
+                _try(settings, rules, stop, session, outage)
             except PassingError as error:
                 if not stop.made and not _has_run(settings, session):
                     raise
@@ -87,7 +90,7 @@ def _has_run(settings: RunSettings, session: Callable[[], SparkSession]) -> bool
     return Checkpoint(session(), settings.checkpoint).started()
 
 
-def _run_once(
+def _try(
     settings: RunSettings,
     rules: RulesWatch,
     stop: StopRequest,
@@ -100,23 +103,41 @@ def _run_once(
     topic = preflight.offsets_topic(source)
     partitions = _sink_topics(sink, settings)
     job_topic = JobTopic(sink, settings.topics.job, partitions[settings.topics.job])
-    with closing(job_topic):
+    with ExitStack() as stack:
+        stack.enter_context(closing(job_topic))
         spark = session()
         log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
         preflight.check_plan(spark, source, log)
+        preflight.check_line(spark)
         checkpoint = Checkpoint(spark, settings.checkpoint)
         if checkpoint.is_plain:
             use_local_files(spark, settings)
-        process = _Process(settings, spark, rules, checkpoint, partitions, stop, outage)
+        progress = stack.enter_context(closing(batch_progress(spark, plain=settings.plain_spark)))
+        process = _Process(settings, spark, rules, checkpoint, partitions, stop, outage, progress)
         if settings.standby:
             job_topic.close()
             _run_in_turns(process, topic)
             return
         # Before the first time is written: that of the first start decides which events are emitted.
-        parts = process.parts(TopicOwner(messages=job_topic, stop=stop, show=report_progress), topic)
+        ready = process.ready(topic)
+        parts = process.parts(TopicOwner(messages=job_topic, stop=stop, show=report_progress), ready)
         with checkpoint.locked():
             _require_free_topics(parts.owner, checkpoint, settings)
-            _run_queries(parts, checkpoint, process.identity(topic, parts.clock), stop)
+            _run_queries(parts, checkpoint, ready.identity(), stop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What a run must know of the brokers before its claim; ``probes`` are cluster and topic of the second source."""
+
+    topic: TopicIdentity
+    probes: str
+    clock: BrokerClock
+    publisher: Publisher
+
+    def identity(self) -> Identity:
+        """That of a checkpoint whose first start is now."""
+        return _identity(self.topic, self.probes, self.clock.now_ms())
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,27 +151,35 @@ class _Process:
     partitions: Mapping[str, int]
     stop: StopRequest
     outage: Outage
+    progress: BatchProgress
 
-    def parts(self, owner: TopicOwner, topic: TopicIdentity) -> RunParts:
+    def ready(self, topic: TopicIdentity) -> _Ready:
+        """Asks the brokers of the job's topics for the rest; writes one message to learn their time."""
+        publisher = Publisher(self.settings.sink_cluster)
+        clock = _broker_clock(publisher, self.settings.topics.probes, topic.cluster_id)
+        return _Ready(topic, self.probes(), clock, publisher)
+
+    def probes(self) -> str:
+        """Cluster and topic of the second source."""
+        sink, probes = Connection(self.settings.sink_cluster), self.settings.topics.probes
+        return f"{sink.identify(probes).cluster_id}/{probes}"
+
+    def parts(self, owner: TopicOwner, ready: _Ready) -> RunParts:
         """What the runs from now on share."""
         settings, probes = self.settings, self.settings.topics.probes
         return RunParts(
             settings=settings,
             spark=self.spark,
             rules=self.rules,
-            log=TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions),
+            log=TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=ready.topic.partitions),
             probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=self.partitions[probes]),
-            clock=_broker_clock(settings, topic.cluster_id),
+            clock=ready.clock,
             owner=owner,
             location=self.checkpoint.location,
             outage=self.outage,
+            progress=self.progress,
+            publisher=ready.publisher,
         )
-
-    def identity(self, topic: TopicIdentity, clock: BrokerClock) -> Identity:
-        """That of a checkpoint whose first start is now."""
-        probes = self.settings.topics.probes
-        sink = Connection(self.settings.sink_cluster).identify(probes)
-        return _identity(topic, f"{sink.cluster_id}/{probes}", clock.now_ms())
 
 
 def _run_in_turns(process: _Process, topic: TopicIdentity) -> None:
@@ -158,22 +187,27 @@ def _run_in_turns(process: _Process, topic: TopicIdentity) -> None:
     settings, checkpoint, stop = process.settings, process.checkpoint, process.stop
     known = checkpoint.latest().known()
     if known is not None:
-        check_identity(known, process.identity(topic, BrokerClock()), checkpoint.location)
+        check_identity(known, _identity(topic, process.probes(), 0), checkpoint.location)
     warm_up(process.spark)
+
+    def ready() -> _Ready:
+        # The topic may have been created again while this process waited.
+        return process.ready(preflight.offsets_topic(Connection(settings.source)))
 
     def turn(owner: TopicOwner, history: JobHistory) -> None:
         with checkpoint.lock() as lock:
-            Standby(
+            checked = Standby(
                 owner=owner,
                 take_lock=lock.take,
                 lock_owner=lock.owner,
                 has_ended=_ended_runs(checkpoint),
                 require_alive=lambda: require_jvm(process.spark),
+                ready=ready,
                 stop=stop,
                 show=report_progress,
             ).wait()
-            if not stop.made:
-                _take_turn(process, owner, history)
+            if checked is not None:
+                _take_turn(process, owner, history, checked)
 
     def job_topic() -> JobTopic:
         job = settings.topics.job
@@ -182,12 +216,9 @@ def _run_in_turns(process: _Process, topic: TopicIdentity) -> None:
     Turns(topic=job_topic, run=turn, stop=stop, show=report_progress).take()
 
 
-def _take_turn(process: _Process, owner: TopicOwner, history: JobHistory) -> None:
+def _take_turn(process: _Process, owner: TopicOwner, history: JobHistory, ready: _Ready) -> None:
     """Goes on where the last run ended."""
-    # The topic may have been created again while this process waited.
-    topic = preflight.offsets_topic(Connection(process.settings.source))
-    parts = process.parts(owner, topic)
-    wanted = process.identity(topic, parts.clock)
+    parts, wanted = process.parts(owner, ready), ready.identity()
     begin_after(history.owner, process.checkpoint, wanted)
     try:
         _run_queries(parts, process.checkpoint, wanted, process.stop)
@@ -223,13 +254,13 @@ def _run_queries(parts: RunParts, checkpoint: Checkpoint, wanted: Identity, stop
             checkpoint.begin_anew(identity, lost.gap, wanted)
 
 
-def _broker_clock(settings: RunSettings, cluster_id: str) -> BrokerClock:
+def _broker_clock(publisher: Publisher, probes: str, cluster_id: str) -> BrokerClock:
     """The brokers' time; if it cannot be learned now, the heartbeats do it later."""
     from confluent_kafka import KafkaException
 
     clock = BrokerClock()
     try:
-        read_clock(Publisher(settings.sink_cluster), settings.topics.probes, cluster_id, clock)
+        read_clock(publisher, probes, cluster_id, clock)
     except (KafkaException, GroupReplayError) as error:
         log.warning("the brokers' time is not known yet, the clock of this machine is used: %s", error)
     return clock

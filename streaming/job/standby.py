@@ -1,16 +1,19 @@
 """``run --standby``: waits beside the job that writes to the topics, and goes on in its place when it is gone.
 
-The process writes nothing while it waits. It reads ``group-job``, which says whether the other run lives, and up to
-which time it has emitted all events.
+The process reads ``group-job``, which says whether the other run lives, and up to which time it has emitted all events.
+While it waits it writes nothing, but for one message to learn the brokers' time when the other run is nearly silent.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
@@ -24,7 +27,15 @@ from groupreplay.streaming.spark.checkpoint_identity import Identity
 if TYPE_CHECKING:
     from groupreplay.streaming.spark.checkpoint import Checkpoint
 
+log = logging.getLogger(__name__)
+
+_Ready = TypeVar("_Ready")
+
 _POLL_SECONDS: Final = 0.5
+#: The last wait is for the end of the silence; while that cannot be proved, the next ones are not much longer.
+_LEAST_POLL_SECONDS: Final = 0.05
+#: So long before the end of a silence a standby begins with its own checks, which take a second or two.
+_READY_SECONDS: Final = 5.0
 _LINE_SECONDS: Final = 60.0
 _RETRY_SECONDS: Final = 5.0
 #: A job may have died this many batches before it has emitted what lies before its caught-up time; and bounds of that.
@@ -166,13 +177,28 @@ def begin_after(former: FormerJob | None, checkpoint: Checkpoint, wanted: Identi
         checkpoint.begin_after_other(known, begun)
 
 
+def in_thread(work: Callable[[], _Ready]) -> Callable[[], _Ready]:
+    """Begins the work in a thread; the returned function waits for its result, or raises its error."""
+    result: Future[_Ready] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # raised where the result is asked for
+            result.set_exception(error)
+
+    threading.Thread(target=run, name="standby-checks", daemon=True).start()
+    return result.result
+
+
 @dataclass(slots=True, kw_only=True)
-class Standby:
+class Standby(Generic[_Ready]):
     """Waits until no other run goes on and the checkpoint is this process's.
 
     ``take_lock``: whether this process holds the lock of the checkpoint, which it tries to take; ``lock_owner``: who
     holds it; ``has_ended``: whether a run must have ended because the lock is free; ``require_alive`` raises when the
-    JVM has ended.
+    JVM has ended. ``ready`` checks, and finds out, what this process needs for its claim; ``begin`` begins with that
+    while the topic is read on, so that the claim follows a silence at once.
     """
 
     owner: TopicOwner
@@ -180,14 +206,21 @@ class Standby:
     lock_owner: Callable[[], str]
     has_ended: Callable[[RunMessage], bool]
     require_alive: Callable[[], None]
+    ready: Callable[[], _Ready]
     stop: StopRequest
     show: Callable[[str], None]
+    begin: Callable[[Callable[[], _Ready]], Callable[[], _Ready]] = in_thread
     clock: Callable[[], float] = time.monotonic
+    _begun: Callable[[], _Ready] | None = field(default=None, init=False)
     _shown: str = field(default="", init=False)
     _next_line: float = field(default=0.0, init=False)
 
-    def wait(self) -> None:
-        """Returns when this process may claim the topics, or a stop was requested."""
+    def wait(self) -> _Ready | None:
+        """Returns what ``ready`` does when this process may claim the topics; None when a stop was requested.
+
+        Raises:
+            GroupReplayError: the JVM has ended, or this process cannot take over for now.
+        """
         is_locked = False
         while not self.stop.made:
             if not is_locked and (is_locked := self.take_lock()):
@@ -196,10 +229,30 @@ class Standby:
             if is_locked and not others:
                 if self._shown:
                     self.show("the other run has ended: taking over")
-                return
+                return self._finish()
             self._say(", ".join(others) or f"the owner of the checkpoint ({self.lock_owner()})")
-            self.owner.follow(_POLL_SECONDS)
+            left = self.owner.silence_left()
+            self._get_ready(left)
+            self.owner.follow(
+                _POLL_SECONDS if left is None else min(max(left, _LEAST_POLL_SECONDS), _POLL_SECONDS)
+            )
             self.require_alive()
+        return None
+
+    def _get_ready(self, left: float | None) -> None:
+        """What was found out before a sign of life is old when the run ends."""
+        if left is None or left > _READY_SECONDS:
+            self._begun = None
+        elif self._begun is None:
+            self._begun = self.begin(self.ready)
+
+    def _finish(self) -> _Ready:
+        if self._begun is not None:
+            try:
+                return self._begun()
+            except GroupReplayError as error:
+                log.debug("the checks are done again: %s", error)
+        return self.ready()
 
     def _say(self, others: str) -> None:
         if others != self._shown or self.clock() >= self._next_line:

@@ -48,18 +48,21 @@ class _NotStartedError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Supervisor:
-    """Runs one query after the other until a stop is requested.
+    """Runs one query after the other until a stop is requested, or there is nothing more to do.
 
     ``begin`` starts the query on the ``checkpoint``; ``renew``: whether the query must end between two batches and
-    start again, because settings have changed; ``outage`` waits until clusters and disk work; ``repair`` does what can
+    start again, because settings have changed; ``hopeless`` is why its present batch will never end, as far as that is
+    known; ``outage`` waits until clusters and disk work; ``repair`` does what can
     be done about a failure, and returns what it did; ``lost`` returns the error when the log is no longer the one that
-    was read, ``cut`` the same if it is known already, ``replaced`` when another run has taken over; ``quieten``
-    silences the JVM before a batch is cancelled; ``show`` prints a line.
+    was read, ``cut`` the same if it is known already, ``replaced`` when another run has taken over; ``has_ended``:
+    whether a single run has done its work, which then requests the stop itself; ``quieten`` silences the JVM before a
+    batch is cancelled; ``show`` prints a line.
     """
 
     begin: Callable[[], Any]
     checkpoint: str
     renew: Callable[[], bool]
+    hopeless: Callable[[], str | None]
     report: JobReport
     stop: StopRequest
     outage: Outage
@@ -67,6 +70,7 @@ class Supervisor:
     lost: Callable[[], GroupReplayError | None]
     cut: Callable[[], GroupReplayError | None]
     replaced: Callable[[], GroupReplayError | None]
+    has_ended: Callable[[], bool]
     quieten: Callable[[], None]
     show: Callable[[str], None]
     clock: Callable[[], int]
@@ -115,13 +119,20 @@ class Supervisor:
             if self._note_progress():
                 stuck_at = time.monotonic() + _STUCK_SECONDS
             if time.monotonic() >= min(stuck_at, topics_at):
-                self._look_around(is_stuck=time.monotonic() >= stuck_at)
+                if self._look_around(is_stuck=time.monotonic() >= stuck_at):
+                    self._cancel(query)
+                    return True
                 stuck_at = max(stuck_at, time.monotonic() + _STUCK_SECONDS)
                 topics_at = time.monotonic() + _TOPICS_SECONDS
             ended = self.replaced() or self.cut()
             if ended is not None:
                 self._end(query)
                 raise ended
+            if self.has_ended():
+                self.quieten()
+                self._pause_query(query)
+                self.stop.make()
+                return True
             if self.renew():
                 self.show("the settings have changed, continuing with the new ones")
                 self._pause_query(query)
@@ -143,17 +154,29 @@ class Supervisor:
 
     def _pause_query(self, query: Any) -> None:
         """Ends the query after its batch, however long that takes; a stop request is served at once."""
-        while query.isActive and query.status["isTriggerActive"]:
+        batch = self.report.last_batch_id
+        while self._is_in_batch_after(query, batch):
             if self.stop.wait(_BATCH_POLL_SECONDS):
                 self._end(query)
                 return
         _stop_quietly(query)
 
+    def _is_in_batch_after(self, query: Any, batch: int | None) -> bool:
+        """Whether the batch that follows this one is not finished.
+
+        A batch that is longer than the trigger is followed at once, so that the query never seems to be idle. The next
+        batch, which has just begun, is then repeated.
+        """
+        return bool(query.isActive and query.status["isTriggerActive"] and self.report.last_batch_id == batch)
+
     def _end(self, query: Any) -> None:
-        deadline = time.monotonic() + _GRACE_SECONDS
-        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        deadline, batch = time.monotonic() + _GRACE_SECONDS, self.report.last_batch_id
+        while self._is_in_batch_after(query, batch) and time.monotonic() < deadline:
             time.sleep(_BATCH_POLL_SECONDS)
         self.quieten()
+        self._cancel(query)
+
+    def _cancel(self, query: Any) -> None:
         # A source that waits for a broker cannot be interrupted: bound the wait for it.
         stopping = threading.Thread(target=_stop_quietly, args=(query,), daemon=True)
         stopping.start()
@@ -168,17 +191,24 @@ class Supervisor:
         self.outage.over()
         return True
 
-    def _look_around(self, *, is_stuck: bool) -> None:
-        """Creates missing topics while the query goes on, and reports what else a batch may wait for."""
+    def _look_around(self, *, is_stuck: bool) -> bool:
+        """Creates missing topics while the query goes on, and reports what else a batch may wait for.
+
+        Returns whether the query must start again, because it would wait for ever.
+        """
         if is_stuck:
             self.outage.note()
         try:
             repaired = self.repair(Remedy.TOPIC)
+            hopeless = self.hopeless() if is_stuck else None
         except GroupReplayError as error:
             log.debug("nothing can be repaired now: %s", error)
-            return
+            return False
         if repaired is not None:
             self.show(repaired)
+        if hopeless is not None:
+            self.show(f"{hopeless}, the query is started again")
+        return hopeless is not None
 
     def _recover(self, text: str) -> None:
         """Repairs what can be repaired, or waits before the next try; raises when there is none."""

@@ -121,6 +121,12 @@ class TopicOwner:
         """The other runs that may go on, each as text."""
         return [_label(one.last) for one in self._others.values()]
 
+    def silence_left(self) -> float | None:
+        """Seconds until all other runs count as ended if they stay silent; None: there is no other run."""
+        ends = (one.seen_at + one.silence_seconds for one in self._others.values())
+        last = max(ends, default=None)
+        return None if last is None else max(last - self.clock(), 0.0)
+
     def follow(self, seconds: float) -> None:
         """Reads on while this process waits beside another run, and leaves out runs that have ended; never raises.
 

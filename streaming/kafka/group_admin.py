@@ -6,6 +6,7 @@ are not visible to it.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
@@ -20,6 +21,8 @@ from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 
+log = logging.getLogger(__name__)
+
 #: Kafka's names of the states of classic groups.
 _STATES: Final[Mapping[ConsumerGroupState, str]] = {
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
@@ -28,6 +31,9 @@ _STATES: Final[Mapping[ConsumerGroupState, str]] = {
     ConsumerGroupState.EMPTY: "Empty",
     ConsumerGroupState.DEAD: "Dead",
 }
+_REBALANCING: Final = frozenset(
+    {ConsumerGroupState.PREPARING_REBALANCING, ConsumerGroupState.COMPLETING_REBALANCING}
+)
 #: How librdkafka names a broker that returned an error; for a broker that did not answer it gives no name.
 _BROKER: Final = re.compile(r"Broker \[(-?\d+)\]")
 _NO_ANSWER: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._TIMED_OUT_QUEUE})
@@ -74,6 +80,7 @@ class GroupAdmin:
     def __init__(self, connection: Connection, *, request_seconds: float = REQUEST_SECONDS) -> None:
         self._connection = connection
         self._seconds = request_seconds
+        self._told = False
 
     def layout(self) -> ClusterLayout:
         """The live brokers, and the number of partitions of the offsets topic (0: it does not exist yet).
@@ -88,15 +95,36 @@ class GroupAdmin:
         return ClusterLayout(frozenset(metadata.brokers), len(found), leaders)
 
     def rebalancing(self, brokers: Collection[int]) -> GroupListing:
-        """Groups in PreparingRebalance and CompletingRebalance: one ListGroups to each broker."""
-        states = {ConsumerGroupState.PREPARING_REBALANCING, ConsumerGroupState.COMPLETING_REBALANCING}
+        """Groups in PreparingRebalance and CompletingRebalance: one ListGroups to each broker.
+
+        Brokers before 2.6 list all groups, without states; librdkafka drops the filter and raises no error. Those
+        groups are described.
+        """
         answer = self._answer(
-            self._connection.admin().list_consumer_groups(states=states, request_timeout=self._seconds)
+            self._connection.admin().list_consumer_groups(
+                states=set(_REBALANCING), request_timeout=self._seconds
+            )
         )
         if isinstance(answer, KafkaException):
             return GroupListing(frozenset(), dict.fromkeys(brokers, answer.args[0].str()))
         errors = [one.args[0] if isinstance(one, KafkaException) else one for one in answer.errors]
-        return GroupListing(frozenset(one.group_id for one in answer.valid), self._blamed(brokers, errors))
+        stateless = [one.group_id for one in answer.valid if one.state == ConsumerGroupState.UNKNOWN]
+        listed = frozenset(one.group_id for one in answer.valid).difference(stateless)
+        return GroupListing(listed | self._found_rebalancing(stateless), self._blamed(brokers, errors))
+
+    def _found_rebalancing(self, groups: Sequence[str]) -> frozenset[str]:
+        """Those of the groups that are rebalancing, by their descriptions."""
+        if groups and not self._told:
+            self._told = True
+            log.warning(
+                "the brokers (before 2.6) list groups without their states: each round of the prober describes all "
+                "groups; with many groups choose a longer --probe-interval"
+            )
+        names = {_STATES[state] for state in _REBALANCING}
+        found = self.describe(groups)
+        return frozenset(
+            name for name, one in found.items() if isinstance(one, GroupDescription) and one.state in names
+        )
 
     def describe(self, groups: Sequence[str]) -> dict[str, GroupDescription | Refusal]:
         """Describe these groups, all in one call."""

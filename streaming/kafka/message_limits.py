@@ -52,12 +52,9 @@ class MessageLimits:
 
     def read(self) -> dict[str, int]:
         """The limits for a query that starts now; a cluster that does not answer leaves those of the last one."""
-        try:
-            topics = describe_topics(Connection(self._cluster), self._names)
-        except (GroupReplayError, KafkaException) as error:
-            log.debug("the limits of messages are not known now: %s", error)
+        found = self._shown()
+        if found is None:
             return self._used
-        found = {one.kind: one.number("max.message.bytes") for one in topics}
         self._is_known = None not in found.values()
         self._used = {
             kind: min(LARGEST_BYTES if size is None else size, self._own or LARGEST_BYTES)
@@ -66,6 +63,15 @@ class MessageLimits:
         }
         return self._used
 
+    def fallen(self) -> str | None:
+        """Why a query that runs with the limits read last may never finish its batch, for the terminal; None: it may.
+
+        A batch of messages above a limit that has fallen since is refused and split in vain.
+        """
+        found = (self._shown() if self.batch_bytes else None) or {}
+        below = {kind: size for kind, size in found.items() if size is not None and size < self.batch_bytes}
+        return f"the limits of messages have fallen ({_text(below)})" if below else None
+
     def tighten(self, *, is_refused: bool) -> str | None:
         """Call it after a refusal, or after messages have expired: what has changed, for the terminal.
 
@@ -73,7 +79,7 @@ class MessageLimits:
         """
         before = self._used
         if self.read() != before:
-            return f"the limits of messages have changed ({_shown(self._used)})"
+            return f"the limits of messages have changed ({_text(self._used)})"
         if not is_refused:
             self._is_suspected = True
             return None
@@ -84,6 +90,15 @@ class MessageLimits:
         self.read()
         return f"a broker refuses a message as too large: all are limited to {self._own} bytes from now on"
 
+    def _shown(self) -> dict[str, int | None] | None:
+        """The limit of each topic, as far as this login may see it; None: no broker answers."""
+        try:
+            topics = describe_topics(Connection(self._cluster), self._names)
+        except (GroupReplayError, KafkaException) as error:
+            log.debug("the limits of messages are not known now: %s", error)
+            return None
+        return {one.kind: one.number("max.message.bytes") for one in topics}
 
-def _shown(limits: dict[str, int]) -> str:
+
+def _text(limits: dict[str, int]) -> str:
     return ", ".join(f"{kind}: {size} bytes" for kind, size in sorted(limits.items())) or "none is known"

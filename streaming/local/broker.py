@@ -90,11 +90,12 @@ class EmbeddedBroker:
         jvm_options: Sequence[str] = (),
         ready_seconds: float = 60.0,
         wait_for_coordinator: bool = True,
+        jars: Sequence[Path] = (),
     ) -> None:
         """Does not start the broker yet.
 
         Args:
-            version: a Kafka version with a jar set "broker-VERSION".
+            version: a Kafka version; without ``jars`` one with a jar set "broker-VERSION".
             port: the client port; 0 takes a free one.
             offsets_partitions: partitions of the offsets topic.
             overrides: settings of server.properties that override the defaults of this module.
@@ -102,6 +103,7 @@ class EmbeddedBroker:
             ready_seconds: how long a start may take.
             wait_for_coordinator: also wait until the offsets topic exists and its coordinators are loaded; False
                 leaves the creation of the topic to the first consumer.
+            jars: the class path of the version.
         """
         self.version = version
         self.port = port
@@ -116,7 +118,7 @@ class EmbeddedBroker:
         }
         self._jvm_options = jvm_options
         self._ready_seconds = ready_seconds
-        self._wait_for_coordinator = wait_for_coordinator
+        self._wait_for_coordinator, self._jars = wait_for_coordinator, jars
         self._process: GuardedProcess | None = None
 
     def __enter__(self) -> EmbeddedBroker:
@@ -199,7 +201,7 @@ class EmbeddedBroker:
     def _start_once(self) -> None:
         self.kill()  # unregisters a broker that ended by itself
         properties = self._write_properties()
-        jars = jar_paths(f"broker-{self.version}")
+        jars = self._jars or jar_paths(f"broker-{self.version}")
         java = [
             *(str(find_java().executable), *_JVM_OPTIONS, *_LOG_OPTIONS, *self._jvm_options),
             *("-cp", os.pathsep.join(map(str, jars))),

@@ -17,13 +17,15 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.local import spark_lines
 from groupreplay.streaming.local.cache import cache_folder
 from groupreplay.streaming.local.ivy import Coordinate, JarError, JarProgress, retrieve
+from groupreplay.streaming.local.spark_lines import SparkLine
 
 _LOCK_NAME: Final = "jars.json"
 
@@ -62,17 +64,30 @@ def _schemas(version: str) -> JarSet:
     )
 
 
-SETS: Final[Mapping[str, JarSet]] = {
-    # Spark's Kafka connector, and its dependencies that pyspark does not include.
-    "spark-connector-4.0.0": JarSet(
-        closure=("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",),
-        only=(
-            "spark-sql-kafka-0-10_2.13",
-            "spark-token-provider-kafka-0-10_2.13",
-            "kafka-clients",
-            "commons-pool2",
+def _connector(line: SparkLine, token_provider: str, kafka: str, pool: str) -> JarSet:
+    """Spark's Kafka connector, and its dependencies that pyspark does not include."""
+    return JarSet(
+        closure=(),
+        alone=(
+            f"org.apache.commons:commons-pool2:{pool}",
+            f"org.apache.kafka:kafka-clients:{kafka}",
+            f"org.apache.spark:spark-sql-kafka-0-10_{line.scala}:{line.connector}",
+            f"org.apache.spark:spark-token-provider-kafka-0-10_{line.scala}:{token_provider}",
         ),
-    ),
+    )
+
+
+#: By line: the releases of the connector's dependencies, as its own description names them. Of the token provider the
+#: repositories have no release after 4.0.0; the few classes that the connector uses have not changed since.
+_CONNECTORS: Final = {
+    "3.5": ("3.5.7", "3.4.1", "2.11.1"),
+    "4.0": ("4.0.0", "3.9.0", "2.12.0"),
+    "4.1": ("4.0.0", "3.9.1", "2.12.1"),
+    "4.2": ("4.0.0", "3.9.1", "2.12.1"),
+}
+
+SETS: Final[Mapping[str, JarSet]] = {
+    **{line.jar_set: _connector(line, *_CONNECTORS[line.name]) for line in spark_lines.LINES},
     "broker-4.3.1": _broker("4.3.1"),
     "broker-3.9.1": _broker("3.9.1"),
     # Used together with the broker's jars. For tests only, of programs without a state store (RocksDB).
@@ -95,11 +110,6 @@ SETS: Final[Mapping[str, JarSet]] = {
 _OF_TESTS: Final = ("spark-connector", "broker-4.3.1", "broker-3.9.1", "streams-4.3.1")
 
 
-def connector_coordinate() -> str:
-    """The Maven coordinate of the Kafka connector that fits the installed pyspark, for `--packages`."""
-    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{_pyspark_version()}"
-
-
 def jar_paths(set_name: str, *, ivy_settings: Path | None = None) -> list[Path]:
     """The files of a set, in the order of the list; downloads only those that are missing or damaged.
 
@@ -111,7 +121,12 @@ def jar_paths(set_name: str, *, ivy_settings: Path | None = None) -> list[Path]:
         JarError: see `locked_jars`; or a file could not be downloaded, or has another checksum.
         JavaNotFoundError: a file must be downloaded, and there is no Java to run Ivy.
     """
-    wanted = {Coordinate.parse(name): digest for name, digest in locked_jars(set_name).items()}
+    return fetched_jars(set_name, locked_jars(set_name), ivy_settings=ivy_settings)
+
+
+def fetched_jars(set_name: str, locked: Mapping[str, str], *, ivy_settings: Path | None = None) -> list[Path]:
+    """The same for a set that is not in the package's list; ``locked``: coordinate -> sha256 (hex)."""
+    wanted = {Coordinate.parse(name): digest for name, digest in locked.items()}
     store = cache_folder() / "jars"
     if _missing(store, wanted):
         with _exclusive(store):
@@ -143,30 +158,31 @@ def locked_jars(set_name: str) -> dict[str, str]:
     """Coordinate -> sha256 (hex) of every jar of a set, from the list in the package.
 
     Raises:
-        JarError: the set does not exist, or pyspark is missing or has a version without a set.
+        JarError: the set does not exist, or there is none for the installed pyspark.
+        GroupReplayError: pyspark is missing.
     """
     if set_name == "spark-connector":
-        set_name = f"spark-connector-{_pyspark_version()}"
+        set_name = _installed_line().jar_set
     lock: dict[str, dict[str, str]] = json.loads(
         resources.files(__package__).joinpath(_LOCK_NAME).read_text(encoding="utf-8")
     )
     if set_name in lock:
         return lock[set_name]
-    known = f"known sets: {', '.join(sorted(lock))}"
-    if set_name.startswith("spark-connector-"):
+    raise JarError(f"there is no jar set {set_name!r}", where=f"known sets: {', '.join(sorted(lock))}")
+
+
+def _installed_line() -> SparkLine:
+    release = spark_lines.installed_release()
+    line = spark_lines.find_line(release)
+    if line is None:
         raise JarError(
-            f"there is no jar set for the Kafka connector of pyspark {_pyspark_version()}",
-            where=known,
-            fix=f"install pyspark 4.0.0, or submit with --packages {connector_coordinate()}",
+            f"there is no jar set for the Kafka connector of pyspark {release}",
+            where=f"there are sets for Spark {spark_lines.LINE_NAMES}",
+            fix=f"pip install 'pyspark=={spark_lines.NEWEST.name}.*', or submit the job with "
+            f"--packages {spark_lines.connector_coordinate(release)}",
+            exit_code=ExitCode.USAGE,
         )
-    raise JarError(f"there is no jar set {set_name!r}", where=known)
-
-
-def _pyspark_version() -> str:
-    try:
-        return metadata.version("pyspark")
-    except metadata.PackageNotFoundError as error:
-        raise JarError("pyspark is not installed", fix="pip install 'groupreplay[spark]'") from error
+    return line
 
 
 def _missing(store: Path, wanted: Mapping[Coordinate, str]) -> dict[Coordinate, str]:
@@ -213,9 +229,10 @@ def _fetch(
         )
 
 
-def lock(target: Path, ivy_settings: Path | None = None) -> None:
-    """Resolve every set of the table again and write the list of its files with their checksums."""
-    content = {name: _resolve(name, jar_set, ivy_settings) for name, jar_set in SETS.items()}
+def lock(target: Path, ivy_settings: Path | None = None, *, sets: Mapping[str, JarSet] | None = None) -> None:
+    """Resolve every set of a table (None: ``SETS``) again and write the list of its files with their checksums."""
+    table = SETS if sets is None else sets
+    content = {name: _resolve(name, jar_set, ivy_settings) for name, jar_set in table.items()}
     target.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 

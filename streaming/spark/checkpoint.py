@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import socket
 import time
 import uuid
@@ -23,6 +22,7 @@ from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnwritableError
 from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.sinks.document_topics import SyncRecord
+from groupreplay.streaming.spark.checkpoint_errors import reading, writing
 from groupreplay.streaming.spark.checkpoint_files import SparkFiles, has_run
 from groupreplay.streaming.spark.checkpoint_identity import (
     IDENTITY_FILE,
@@ -33,6 +33,7 @@ from groupreplay.streaming.spark.checkpoint_identity import (
     refused,
     unreadable_identity,
 )
+from groupreplay.streaming.spark.internals.jvm import hadoop_configuration, jvm_of
 from groupreplay.streaming.spark.session import PLAIN_FILES, jvm_runs_already
 from groupreplay.streaming.spark.source import offsets_in
 
@@ -76,7 +77,7 @@ class CheckpointLock:
         if not self._is_held and self._try() is not None:
             self._is_held = True
             # The lock holds without this note, which a full disk may refuse.
-            with contextlib.suppress(UnwritableError), _unwritable(str(self._file)):
+            with contextlib.suppress(UnwritableError), writing(str(self._file)):
                 self._file.setLength(0)
                 self._file.writeBytes(f"host {socket.gethostname()}, process {os.getpid()}\n")
         return self._is_held
@@ -102,12 +103,10 @@ class Checkpoint:
     """A folder in which Spark keeps the progress and the state of one query."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
-        jvm = spark.sparkContext._jvm
-        assert jvm is not None
-        self._jvm: Any = jvm
+        self._jvm = jvm_of(spark)
         self._spark = spark
-        self._path = jvm.org.apache.hadoop.fs.Path(location)
-        self._files = self._path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        self._path = self._jvm.org.apache.hadoop.fs.Path(location)
+        self._files = self._path.getFileSystem(hadoop_configuration(spark))
         self.location = str(self._files.makeQualified(self._path).toString())
 
     @property
@@ -124,12 +123,12 @@ class Checkpoint:
         """Why no file can be written and flushed in the folder now; None: one can."""
         beside = f".groupreplay-{uuid.uuid4()}"
         try:
-            with _unwritable(self.location):
+            with writing(self.location):
                 self._write_text(beside, bytes(_TRIED_BYTES), flush=True)
         except UnwritableError as error:
             return error.what
         finally:
-            with contextlib.suppress(UnwritableError), _unwritable(self.location):
+            with contextlib.suppress(UnwritableError), writing(self.location):
                 self._files.delete(self._child(beside), False)
         return None
 
@@ -156,16 +155,16 @@ class Checkpoint:
     @contextlib.contextmanager
     def lock(self) -> Iterator[CheckpointLock]:
         """The lock, which is not taken yet; gives it back in the end. A file system without locks is always free."""
-        with _unwritable(self.location):
+        with writing(self.location):
             self._files.mkdirs(self._path)
         if not self.is_lockable:
             log.warning(
-                "%s is not a local folder and cannot be locked: make sure that no second job uses it",
+                "%s is not a local folder and cannot be locked: only the claim of the topics keeps a second job out",
                 self.location,
             )
             yield CheckpointLock(None)
             return
-        with _unwritable(self.location):
+        with writing(self.location):
             file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + LOCK_FILE, "rw")
         try:
             yield CheckpointLock(file)
@@ -257,7 +256,7 @@ class Checkpoint:
 
     def _begin(self, identity: Identity) -> Checkpoint:
         place = self._at(1 + self._anew())
-        with _unwritable(place.location):
+        with writing(place.location):
             place._files.mkdirs(place._path)
         if not place._write(identity):
             raise _not_renamed(place.location)
@@ -302,7 +301,8 @@ class Checkpoint:
     def _numbers(self, folder: str) -> list[int]:
         if not self._exists(folder):
             return []
-        names = [status.getPath().getName() for status in self._files.listStatus(self._child(folder))]
+        with reading(self.location, is_local=self.is_lockable):
+            names = [status.getPath().getName() for status in self._files.listStatus(self._child(folder))]
         return sorted(int(name) for name in names if name.isdigit())
 
     def _spark_files(self) -> SparkFiles:
@@ -312,13 +312,15 @@ class Checkpoint:
         from py4j.protocol import Py4JJavaError
 
         try:
-            return self._text(name)
+            with reading(self.location, is_local=self.is_lockable):
+                return self._text(name)
         except Py4JJavaError as error:
             # Hadoop keeps checksums beside the files.
             raise ValueError(str(error.java_exception.getMessage())) from None
 
     def _exists(self, name: str) -> bool:
-        return bool(self._files.exists(self._child(name)))
+        with reading(self.location, is_local=self.is_lockable):
+            return bool(self._files.exists(self._child(name)))
 
     def _child(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
@@ -331,7 +333,7 @@ class Checkpoint:
             stream.close()
 
     def _write_text(self, name: str, text: bytes, *, flush: bool = False) -> None:
-        with _unwritable(self.location):
+        with writing(self.location):
             stream = self._files.create(self._child(name), True)
             try:
                 stream.write(bytearray(text))
@@ -345,34 +347,12 @@ class Checkpoint:
         beside = f".{IDENTITY_FILE}.{uuid.uuid4()}"
         self._write_text(beside, msgspec.json.encode(identity))
         # Complete or not at all, also when the process is killed here.
-        with _unwritable(self.location):
+        with writing(self.location):
             return bool(self._files.rename(self._child(beside), self._child(IDENTITY_FILE)))
 
 
 def _not_renamed(location: str) -> GroupReplayError:
     return refused(location, "the checkpoint cannot be written", "check its rights and its disk")
-
-
-@contextlib.contextmanager
-def _unwritable(location: str) -> Iterator[None]:
-    """Turns an error of the file system into one that names the folder; the job may wait for its end."""
-    from py4j.protocol import Py4JJavaError
-
-    try:
-        yield
-    except Py4JJavaError as error:
-        raise UnwritableError(
-            f"the checkpoint cannot be written: {_reason(str(error.java_exception.getMessage()))}",
-            where=location,
-            fix="check that its disk is there, has space, is not read-only, and that this user may write there",
-            exit_code=ExitCode.USAGE,
-        ) from None
-
-
-def _reason(message: str) -> str:
-    """The system's words, which Java puts behind names of its classes and of a file that may be a temporary one."""
-    found = re.search(r"\(([^()]+)\)$", message)
-    return found[1] if found else message.rsplit(": ", 1)[-1]
 
 
 def _era_number(event_era: str) -> int:

@@ -16,6 +16,8 @@ import msgspec
 
 _FOLDERS: Final = ("offsets", "commits", "state")
 _VERSION: Final = re.compile(r"v\d+")
+#: A source of version 2; JSON itself never has a colon behind its first word.
+_NAMED_SOURCE: Final = re.compile(r"[\w.-]+:(?=[-{])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,20 @@ def damage(files: SparkFiles) -> Damage | None:
     return next((Damage(f"the checkpoint is damaged: {why}", name) for name, why in reasons if why), None)
 
 
+def source_line(line: str) -> str:
+    """A line of a log of Spark without the number or name of its source, which version 2 puts before the JSON.
+
+    The lines of version 2 (Spark 4.2, ``spark.sql.streaming.offsetLog.formatVersion=2``) have no order.
+    """
+    named = _NAMED_SOURCE.match(line)
+    return line[named.end() :] if named else line
+
+
 def _unreadable(files: SparkFiles, name: str) -> str | None:
     """Why a file is damaged; None for one that has a line with its version and then lines of JSON."""
     try:
         lines = [line for line in files.text(name).splitlines() if not _VERSION.fullmatch(line)]
-        for line in lines:
+        for line in map(source_line, lines):
             # A hyphen stands for a source that was not read yet.
             if line != "-":
                 msgspec.json.decode(line)

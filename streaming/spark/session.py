@@ -17,8 +17,18 @@ from contextlib import ExitStack
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import RunSettings, default_master
+from groupreplay.streaming.local.spark_lines import find_line
+from groupreplay.streaming.spark.internals.jvm import has_session, jvm_of, jvm_process
+from groupreplay.streaming.spark.internals.releases import checkpoint_manager, has_known_internals
+from groupreplay.streaming.spark.session_checks import (
+    need_classic,
+    need_connector,
+    need_no_connect,
+    need_pyspark,
+    need_same_release,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,14 +57,12 @@ SESSION_CONF: Final[Mapping[str, str]] = {
     "spark.sql.streaming.stopTimeout": "10000",
 }
 
-#: Spark's default manager for a local folder starts twenty processes for every file it writes (Hadoop without its
-#: native library runs ``ls`` and ``readlink`` on each part of the path), this one four. Both write a temporary file and
-#: rename it; this one first checks whether the file exists, which is safe behind the lock of the checkpoint. It needs
-#: Hadoop's own file system: Hive's, the default in Spark's JVM, silently does not rename over an existing file.
-LOCAL_FILES: Final = (
-    "spark.sql.streaming.checkpointFileManagerClass",
-    "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
-)
+#: Names the manager of checkpoint files. Spark's default for a local folder starts twenty processes for every file it
+#: writes (Hadoop without its native library runs ``ls`` and ``readlink`` on each part of the path), the one that
+#: ``checkpoint_manager`` returns four. Both write a temporary file and rename it; the latter first checks whether the
+#: file exists, which is safe behind the lock of the checkpoint. It needs Hadoop's own file system: Hive's, the default
+#: in Spark's JVM, silently does not rename over an existing file.
+LOCAL_FILES: Final = "spark.sql.streaming.checkpointFileManagerClass"
 
 #: Settings that a JVM reads at its start.
 _JVM_CONF: Final[Mapping[str, str]] = {
@@ -87,16 +95,16 @@ _LOOPBACK_CONF: Final[Mapping[str, str]] = {
 }
 #: Hadoop's own file system for folders of this machine.
 PLAIN_FILES: Final = "org.apache.hadoop.fs.LocalFileSystem"
-#: Workers on this machine have groupreplay installed, so they can be forked from a process that has imported it.
+#: Forks the workers from a process that has imported groupreplay; for workers whose Python has it installed.
+DAEMON: Final = ("spark.python.daemon.module", "groupreplay.streaming.spark.internals.python_daemon")
+#: For a master, executors and workers on this machine alone.
 _LOCAL_CONF: Final[Mapping[str, str]] = {
-    "spark.python.daemon.module": "groupreplay.streaming.spark.python_daemon",
     # Every user of this machine can connect to the ports of RPC and blocks, and a client of theirs may run code. With a
     # master on this machine the JVM makes the secret itself, a new one at each start: it stands in no setting and on no
     # command line.
     "spark.authenticate": "true",
     "spark.hadoop.fs.file.impl": PLAIN_FILES,
 }
-_CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _END_SECONDS: Final = 10.0
 _QUERY_END_SECONDS: Final = 60.0
 _FILES: Final = ExitStack()
@@ -107,41 +115,54 @@ def spark_session(settings: RunSettings) -> SparkSession:
     """The session of the job: under spark-submit in its JVM, else in a JVM that is started.
 
     Raises:
-        GroupReplayError: pyspark or the Kafka connector is missing, or the jars could not be fetched.
+        GroupReplayError: pyspark or the Kafka connector is missing or does not fit, or the jars could not be fetched.
         JavaNotFoundError: no Java was found to start a JVM.
     """
-    _need_pyspark()
-    spark = _submitted(settings) if jvm_runs_already() else _own(settings)
+    release = need_pyspark()
+    need_no_connect()
+    spark = _submitted(settings) if jvm_runs_already() else _own(settings, release)
+    need_classic(spark)
+    need_same_release(spark, release)
     for name, value in {**SESSION_CONF, **_partitions_conf(settings)}.items():
         if name not in settings.spark_conf:
             spark.conf.set(name, value)
     spark.sparkContext.setLogLevel(settings.log_level)
-    _need_connector(spark)
+    need_connector(spark)
     return spark
+
+
+def uses_internals(release: str, settings: RunSettings) -> bool:
+    """Whether private parts of Spark may be used, which cost less time than the public ones."""
+    return has_known_internals(release) and not settings.plain_spark
 
 
 def use_local_files(spark: SparkSession, settings: RunSettings) -> None:
     """Sets the file manager; call it before a query starts whose checkpoint is a folder of ``PLAIN_FILES``."""
-    name, value = LOCAL_FILES
-    if name not in settings.spark_conf:
-        spark.conf.set(name, value)
+    if LOCAL_FILES not in settings.spark_conf and uses_internals(spark.version, settings):
+        spark.conf.set(LOCAL_FILES, checkpoint_manager(spark.version))
 
 
 def quiet(spark: SparkSession) -> None:
     """Silences the JVM's log: a query that is stopped in a batch writes pages of stack traces."""
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    log4j = jvm.org.apache.logging.log4j
+    log4j = jvm_of(spark).org.apache.logging.log4j
     # Spark's own setLogLevel skips the loggers that have a level of their own.
     log4j.core.config.Configurator.setAllLevels("", log4j.Level.OFF)
 
 
 def unquiet(spark: SparkSession, settings: RunSettings) -> None:
     """Undoes ``quiet``, for a process that goes on."""
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure()
+    jvm_of(spark).org.apache.logging.log4j.core.config.Configurator.reconfigure()
     spark.sparkContext.setLogLevel(settings.log_level)
+
+
+def submitted_conf() -> dict[str, str]:
+    """What spark-submit has to set, if groupreplay is in the executors' Python: the job cannot set it in a running JVM.
+
+    Whether there is a web interface is decided by the cluster.
+    """
+    conf = {**_JVM_CONF, **dict([DAEMON])}
+    del conf["spark.ui.enabled"]
+    return conf
 
 
 def warm_up(spark: SparkSession) -> None:
@@ -153,22 +174,9 @@ def _partitions_conf(settings: RunSettings) -> dict[str, str]:
     return {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
 
 
-def _need_pyspark() -> None:
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise GroupReplayError(
-            "pyspark is not installed",
-            fix="pip install 'groupreplay[spark]' (on a cluster: use the platform's Spark)",
-            exit_code=ExitCode.USAGE,
-        ) from None
-
-
 def jvm_runs_already() -> bool:
     """Whether spark-submit has started this process and left its address, or a session exists."""
-    from pyspark import SparkContext
-
-    return "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._active_spark_context is not None
+    return "PYSPARK_GATEWAY_PORT" in os.environ or has_session()
 
 
 def _submitted(settings: RunSettings) -> SparkSession:
@@ -179,13 +187,14 @@ def _submitted(settings: RunSettings) -> SparkSession:
     return SparkSession.builder.appName("groupreplay").config(map=dict(settings.spark_conf)).getOrCreate()
 
 
-def _own(settings: RunSettings) -> SparkSession:
+def _own(settings: RunSettings, release: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from groupreplay.streaming.local.jars import jar_paths
     from groupreplay.streaming.local.java import java_environment
 
-    os.environ.update(java_environment())
+    line = find_line(release)
+    os.environ.update(java_environment(line.javas) if line else java_environment())
     # Spark would use the first python3 of the PATH for its workers.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = settings.master or default_master()
@@ -193,7 +202,7 @@ def _own(settings: RunSettings) -> SparkSession:
     conf: dict[str, bool | float | int | str | None] = {
         **_JVM_CONF,
         **(_LOOPBACK_CONF if master.startswith("local") else {}),
-        **(_LOCAL_CONF if master.split("[")[0] == "local" else {}),
+        **(_local_conf(release, settings) if master.split("[")[0] == "local" else {}),
         **SESSION_CONF,
         **_partitions_conf(settings),
         "spark.jars": jars,
@@ -203,6 +212,10 @@ def _own(settings: RunSettings) -> SparkSession:
     return SparkSession.builder.appName("groupreplay").master(master).config(map=conf).getOrCreate()
 
 
+def _local_conf(release: str, settings: RunSettings) -> dict[str, str]:
+    return {**_LOCAL_CONF, **(dict([DAEMON]) if uses_internals(release, settings) else {})}
+
+
 def _log_options() -> str:
     file = _FILES.enter_context(resources.as_file(resources.files(__package__) / "log4j2.xml"))
     # The level is set when the session exists: Spark does not replace a level that is in force from the start, and then
@@ -210,28 +223,9 @@ def _log_options() -> str:
     return f"-Dlog4j2.configurationFile={file.as_uri()}"
 
 
-def _need_connector(spark: SparkSession) -> None:
-    from py4j.protocol import Py4JJavaError
-
-    from groupreplay.streaming.local.jars import connector_coordinate
-
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    try:
-        # The loader of the thread finds spark.jars and --packages; the one that loaded Spark does not.
-        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        jvm.java.lang.Class.forName(_CONNECTOR_CLASS, False, loader)
-    except Py4JJavaError:
-        raise GroupReplayError(
-            "this Spark has no Kafka connector",
-            fix=f"start it with: spark-submit --packages {connector_coordinate()} ...",
-            exit_code=ExitCode.USAGE,
-        ) from None
-
-
 def jvm_has_ended(spark: SparkSession, seconds: float = 0.0) -> bool:
     """Whether the JVM that this process started has ended, or ends within these seconds."""
-    process = _process(spark)
+    process = jvm_process(spark)
     if process is None:
         return False
     try:
@@ -263,14 +257,9 @@ def require_no_query(spark: SparkSession) -> None:
         time.sleep(0.2)
 
 
-def _process(spark: SparkSession) -> subprocess.Popen[bytes] | None:
-    """The JVM, if this process started it."""
-    return getattr(spark.sparkContext._gateway, "proc", None)
-
-
 def close(spark: SparkSession) -> None:
     """Ends the session, and the JVM if this process started it; waits for its end."""
-    process = _process(spark)
+    process = jvm_process(spark)
     stopping = threading.Thread(target=spark.stop, daemon=True)
     stopping.start()
     # A task that waits for a broker can delay it.

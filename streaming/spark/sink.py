@@ -64,5 +64,5 @@ def writer(rows: DataFrame, settings: RunSettings, batch_bytes: int = BATCH_BYTE
 
 def start(rows: DataFrame, settings: RunSettings, batch_bytes: int = BATCH_BYTES) -> StreamingQuery:
     """Starts the query. Messages may be repeated after a failure."""
-    interval = f"{round(settings.trigger_seconds * 1000)} milliseconds"
+    interval = f"{round(settings.batch_seconds * 1000)} milliseconds"
     return writer(rows, settings, batch_bytes).trigger(processingTime=interval).start()

@@ -14,6 +14,7 @@ from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.rights import SPARK_GROUPS
+from groupreplay.streaming.spark.checkpoint_files import source_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,9 +114,9 @@ def offsets_read(progress: Mapping[str, Any] | None, topic: str = OFFSETS_TOPIC)
 
 
 def offsets_in(lines: Iterable[str]) -> dict[int, int]:
-    """The same from Spark's ``offsets`` file of a batch: two lines of its own, then a line of JSON for each source."""
-    for line in lines:
-        if line.startswith("{") and OFFSETS_TOPIC in (end := json.loads(line)):
+    """The same from Spark's ``offsets`` file of a batch: two lines of its own, then a line for each source."""
+    for text in map(source_line, lines):
+        if text.startswith("{") and OFFSETS_TOPIC in (end := json.loads(text)):
             return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
     return {}
 

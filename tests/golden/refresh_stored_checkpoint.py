@@ -1,8 +1,9 @@
-"""Makes golden/stored_checkpoint.tar.xz: ``cd tests && python -m golden.refresh_stored_checkpoint PACKAGE COMMIT``.
+"""Makes golden/stored_checkpoint*.tar.xz: ``cd tests && python -m golden.refresh_stored_checkpoint PACKAGE COMMIT``.
 
 PACKAGE is a folder with the code of that commit (``pip install --no-deps --target PACKAGE CHECKOUT``): its job
-reads the first half of a log in which there is a group of each kind, and is stopped. Needs a broker and Spark. Run it
-when an older checkpoint need not be read any more, which is a breaking change.
+reads the first half of a log in which there is a group of each kind, and is stopped. Needs a broker and Spark. With
+``--line`` it makes the archive of the line of Spark that is installed. Without, it replaces that of the earliest
+commit: run it when an older checkpoint need not be read any more, which is a breaking change.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.spark_lines import installed_release, line_name
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.group_writer import life_cut_inside_a_rebalance
 from support.job.jobs import interleaved, running_job, topic_names, write_log
-from support.job.stored_checkpoint import FILE, StoredLog, store
+from support.job.stored_checkpoint import EARLIEST, StoredLog, of_line, store
 
 PARTITIONS = 2
 MINUTE = 60_000
@@ -50,8 +52,9 @@ def half(number: int, start_ms: int) -> Sequence[tuple[int, bytes, bytes | None,
 
 
 def main() -> None:
-    """Replaces the file."""
-    package, commit_name = sys.argv[1:]
+    """Replaces one file."""
+    package, commit_name, *others = sys.argv[1:]
+    file = of_line(line_name(installed_release())) if others == ["--line"] else EARLIEST
     os.environ["PYTHONPATH"] = package  # of the job, which is a process of its own
     now_ms = time.time_ns() // 1_000_000
     with tempfile.TemporaryDirectory() as name, EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
@@ -67,8 +70,8 @@ def main() -> None:
         identity = json.loads((folder / "checkpoint" / "groupreplay.json").read_text())
         first_start_ms = identity["first_start_ms"]
         after = half(1, first_start_ms + MINUTE)
-        store(StoredLog(commit_name, PARTITIONS, first_start_ms, list(before), list(after)), folder)
-    print(f"{FILE.name}: {FILE.stat().st_size} bytes, {len(before)} records, then {len(after)}")  # noqa: T201
+        store(StoredLog(commit_name, PARTITIONS, first_start_ms, list(before), list(after)), folder, file)
+    print(f"{file.name}: {file.stat().st_size} bytes, {len(before)} records, then {len(after)}")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -54,7 +54,11 @@ COVERED_BY = {
     "streaming/engine/packing/horizons.py": "tests/streaming/engine/packing/test_record_times.py",
     "streaming/kafka/client_errors.py": "tests/streaming/kafka/test_clients.py",
     "streaming/job/query_run.py": "tests/integration/run/test_run_live.py",
+    "streaming/spark/checkpoint_errors.py": "tests/streaming/spark/test_checkpoint.py",
     "streaming/spark/checkpoint_identity.py": "tests/streaming/spark/test_checkpoint.py",
+    "streaming/spark/internals/failure_causes.py": "tests/streaming/job/test_faults.py",
+    "streaming/spark/internals/java_progress.py": "tests/streaming/spark/test_batch_progress.py",
+    "streaming/spark/internals/jvm.py": "tests/streaming/spark/test_session.py",
     "streaming/inspection/describe_columns.py": "tests/streaming/inspection/test_describe.py",
     "streaming/simulate/topics.py": "tests/integration/commands/test_simulate_topic.py",
     "streaming/spark/operator.py": "tests/streaming/spark/test_query.py",
@@ -62,6 +66,7 @@ COVERED_BY = {
 
 #: Decoders outside of ``streaming/contract/message_decoder.py`` -> why no bytes of a topic reach them unchecked.
 DECODED_ELSEWHERE = {
+    "streaming/bundle/submitted_program.py json.load": "a file of the archive",
     "streaming/cli/commands/events.py bytes.decode": "EventTopic leaves out what is no JSON",
     "streaming/cli/commands/replay.py bytes.decode": "events that this process has encoded",
     "streaming/cli/commands/replay.py json.loads": "events that this process has encoded",
@@ -83,12 +88,13 @@ DECODED_ELSEWHERE = {
     "streaming/local/jars.py json.loads": "a file of the package",
     "streaming/local/process_guard.py json.loads": "a pipe between two processes of groupreplay",
     "streaming/prober/prober_process.py msgspec.json.decode": "a pipe between two processes of groupreplay",
-    "streaming/spark/batches.py json.loads": "the JVM's reports",
+    "streaming/spark/batch_progress.py json.loads": "the JVM's reports",
     "streaming/spark/checkpoint.py msgspec.json.decode": "a file of the checkpoint",
     "streaming/spark/checkpoint_files.py msgspec.json.decode": "a file of the checkpoint",
     "streaming/spark/checkpoint_identity.py msgspec.json.decode": "a file of the checkpoint",
-    "streaming/spark/group_worker.py bytes.decode": "JSON of this process",
-    "streaming/spark/group_worker.py msgspec.json.decode": "the JVM's description of a state",
+    "streaming/spark/internals/group_worker.py bytes.decode": "JSON of this process",
+    "streaming/spark/internals/group_worker.py msgspec.json.decode": "the JVM's description of a state",
+    "streaming/spark/internals/java_progress.py json.loads": "the JVM's reports",
     "streaming/spark/operator.py bytes.decode": "headers of this process",
     "streaming/spark/source.py json.loads": "a file of the checkpoint",
 }

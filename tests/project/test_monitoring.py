@@ -13,7 +13,8 @@ import yaml
 
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
-from groupreplay.streaming.exporter.collector import WEDGED, Limits, measure
+from groupreplay.streaming.exporter.collector import WEDGED, measure
+from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.metric_catalog import METERS, metrics_table
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START

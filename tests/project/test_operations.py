@@ -12,7 +12,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.check.checklist import _CHECKS
-from groupreplay.streaming.local.jars import connector_coordinate
+from groupreplay.streaming.local.spark_lines import NEWEST, connector_coordinate
 from groupreplay.streaming.spark.session import _JVM_CONF
 from support.job.captures import invoke, parsed
 from support.paths import ROOT
@@ -33,14 +33,14 @@ def test_every_check_has_a_row() -> None:
 def test_commands_are_valid() -> None:
     """Each command line of the program has known flags and valid values."""
     lines = [line for block in SHELL for line in block.splitlines() if line.startswith("groupreplay ")]
-    assert [parsed(shlex.split(line)[1:]).info_name for line in lines] == ["check", "run"]
+    assert [parsed(shlex.split(line)[1:]).info_name for line in lines] == ["check", "run", "run"]
 
 
 def test_the_submitted_job() -> None:
     """The spark-submit recipe has the connector's version, the settings of our session, and a valid command."""
     (block,) = [one for one in SHELL if one.startswith("spark-submit")]
     words = shlex.split(block.replace("\\\n", " "))
-    assert words[words.index("--packages") + 1] == connector_coordinate()
+    assert words[words.index("--packages") + 1] == connector_coordinate(NEWEST.connector)
     conf = dict(words[at + 1].split("=", 1) for at, word in enumerate(words) if word == "--conf")
     assert conf == {name: _JVM_CONF[name] for name in conf}
     context = parsed(words[words.index("job.py") + 1 :])

@@ -52,8 +52,8 @@ def command(settings: ExportSettings) -> int:
     """
     from groupreplay.streaming.base.clock import now_ms
     from groupreplay.streaming.base.signals import stop_requests
-    from groupreplay.streaming.exporter.collector import Limits
     from groupreplay.streaming.exporter.feed import SinkFeed
+    from groupreplay.streaming.exporter.freshness import Limits
     from groupreplay.streaming.exporter.server import Exporter, open_server
     from groupreplay.streaming.kafka.clients import Connection
 

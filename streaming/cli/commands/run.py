@@ -59,6 +59,7 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     standby=switch(
         "Wait beside another job that writes to the same topics, and go on when it is gone; without one, start at once."
     ),
+    once=switch("Read what is there, write all of it, and end; for schedulers. Not with --standby."),
     probe=flag("Ask the brokers which classic groups are rebalancing.", "--probe/--no-probe", default=True),
     probe_interval_seconds=flag(
         "Time between two probes.", "--probe-interval", type=float, default=10.0, metavar="SECONDS"
@@ -73,13 +74,17 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     ),
     ivy_settings=file_flag("Ivy settings for downloading Spark's jars, for example from a mirror."),
     spark_conf=pairs_flag("Additional Spark configuration property; may be repeated."),
+    plain_spark=switch(
+        "Use Spark's public interface only, which costs more time; for a release whose inner parts have changed."
+    ),
 )
 def command(settings: RunSettings) -> int:
     """Run the job until it is stopped: SIGTERM and Ctrl-C end it between two micro-batches.
 
     Reads __consumer_offsets without joining a consumer group, and writes the events and state of every group
     to five topics. Topics that do not exist are created if the login may do so. The job can be stopped at any
-    time and started again on the same checkpoint.
+    time and started again on the same checkpoint. With --once it ends by itself, with exit code 0, when everything
+    that was written before its start has been read and evaluated.
     """
     from groupreplay.streaming.job.run import run
 

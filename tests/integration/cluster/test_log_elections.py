@@ -135,7 +135,7 @@ def test_healthy_elections_and_an_unclean_one(monkeypatch: pytest.MonkeyPatch) -
                 end = follower.watch.marks().partitions[0].end.offset
                 for number in range(5):
                     commit_surely(server, GROUP, TopicPartition("orders", 0, number))
-                wait_until(lambda: follower.watch.marks().partitions[0].end.offset >= end + 5, 120)
+                wait_until(lambda: follower.watch.marks().partitions[0].end.offset >= end + 5, 240)
 
             elect_uncleanly(cluster, LOG, write_lost=write_and_see, write_more=lambda: None)
             wait_until(lambda: follower.watch.found() is not None)

@@ -32,3 +32,19 @@ def test_everything_reads_the_whole_topic(tmp_path: Path) -> None:
         )
         assert all(one["median_seconds"] > 0 for one in shape["measured"])
         assert f"{shape['shape']['name']}: {shape['records']:,} records" in done.stdout
+
+
+def test_a_cluster_beside_one_machine() -> None:
+    """Each way to read the log has a row with its CPU time, and the ratio to one machine."""
+    command = [sys.executable, ROOT / "benchmarks" / "spark_cluster.py", "--scale", "0.005"]
+    command += ["--warm-up", "1", "--repeat", "1"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()[4:]]
+    assert [row[0] for row in rows] == [
+        "`local[2]`",
+        "two workers, our daemon",
+        "two workers, Spark's own daemon",
+    ]
+    assert all(float(row[1]) > 0 for row in rows)
+    assert rows[0][3] == "1.00"

@@ -166,3 +166,10 @@ def test_messages_that_the_sink_refuses_as_too_large(tmp_path: Path) -> None:
             write_log(server, interleaved({name: large_group(1)["large"]}, PARTITIONS, now_ms()), PARTITIONS)
             job.wait_until(lambda: letters(server, TOPICS) == {"too_large"})
             job.wait_caught_up()
+            # The query that runs writes batches above this. It is cancelled, or its messages expire before that.
+            set_configs(server, ConfigResource.Type.TOPIC, kinds, {"max.message.bytes": 9_000})
+            many = {f"many-{number}": large_group(5)["large"] for number in range(40)}
+            write_log(server, interleaved(many, PARTITIONS, now_ms()), PARTITIONS)
+            job.wait_until(lambda: has_printed(job, "dead_letters: 9000 bytes"))
+            job.wait_until(lambda: many.keys() <= job.documents().keys())
+            job.wait_caught_up()

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -15,14 +14,16 @@ import psutil
 import pyspark
 import pytest
 
-import groupreplay
+from groupreplay.streaming.bundle.archive import package_files
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.jars import connector_coordinate, jar_paths
+from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import java_environment
+from groupreplay.streaming.local.spark_lines import connector_coordinate
 from support.histories.raw_records import generation
 from support.job.jobs import PATIENCE_SECONDS, read_json, topic_flags, topic_names, write_log
 from support.job.watched import Watch
 from support.kafka.waiting import wait_until
+from support.spark_cluster.submitted_job import bare_python
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -35,27 +36,9 @@ def shipped(tmp_path: Path) -> Path:
     """The package as it goes to workers: what a wheel is, renamed to .zip, which is what Spark takes."""
     place = tmp_path / "groupreplay.zip"
     with zipfile.ZipFile(place, "w") as archive:
-        (package,) = groupreplay.__path__
-        # Links are followed, because in a checkout the rooms are links.
-        for folder, _, names in os.walk(package, followlinks=True):
-            for name in names:
-                file = Path(folder, name)
-                archive.write(file, Path("groupreplay", file.relative_to(package)))
+        for path, file in package_files():
+            archive.writestr(path, file.read())
     return place
-
-
-@pytest.fixture
-def bare_python(tmp_path: Path) -> Path:
-    """A Python that has everything we need but groupreplay itself."""
-    packages = tmp_path / "site"
-    packages.mkdir()
-    for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if "groupreplay" not in entry.name and entry.suffix != ".pth":
-            (packages / entry.name).symlink_to(entry)
-    script = tmp_path / "python"
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n')
-    script.chmod(0o755)
-    return script
 
 
 def submit(tmp_path: Path, *arguments: str) -> list[str]:
@@ -66,9 +49,10 @@ def submit(tmp_path: Path, *arguments: str) -> list[str]:
     return [str(SUBMIT), *own, str(main), *behind]
 
 
-def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path, bare_python: Path) -> None:
+def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path) -> None:
     """Two worker processes get the package as a zip only; the job runs and stops as everywhere."""
-    missing = subprocess.run([bare_python, "-c", "import groupreplay"], capture_output=True, check=False)
+    python = bare_python(tmp_path / "bare")
+    missing = subprocess.run([python, "-c", "import groupreplay"], capture_output=True, check=False)
     assert b"No module named 'groupreplay'" in missing.stderr
     topics = topic_names("cluster")
     with EmbeddedBroker(offsets_partitions=2) as broker, (tmp_path / "submit.log").open("wb") as log:
@@ -93,8 +77,8 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path,
             cwd=tmp_path,
             env={
                 **java_environment(),
-                "PYSPARK_PYTHON": str(bare_python),
-                "PYSPARK_DRIVER_PYTHON": str(bare_python),
+                "PYSPARK_PYTHON": str(python),
+                "PYSPARK_DRIVER_PYTHON": str(python),
             },
         )
         try:
@@ -134,7 +118,9 @@ def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
             timeout=240,
         )
         assert done.returncode == 2
-        assert f"--packages {connector_coordinate()}" in done.stdout  # where spark-submit puts our stderr
+        assert (
+            f"--packages {connector_coordinate(pyspark.__version__)}" in done.stdout
+        )  # where spark-submit puts our stderr
 
 
 def driver(process: subprocess.Popen[bytes]) -> psutil.Process:

@@ -21,7 +21,7 @@ from support.job.replays import event_name, replayed_log
 from support.kafka.clients import make_topics, new_consumer, produce
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.line, pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
 ORDERS = "orders"
 

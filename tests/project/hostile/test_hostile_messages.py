@@ -27,7 +27,8 @@ from groupreplay.streaming.contract.message_decoder import OBJECTS
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
-from groupreplay.streaming.exporter.collector import Limits, measure
+from groupreplay.streaming.exporter.collector import measure
+from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
 from groupreplay.streaming.prober.probes_topic import shows_rounds
 from groupreplay.streaming.sinks import event_topic

@@ -9,6 +9,7 @@ import sys
 import threading
 
 from groupreplay.streaming.base.signals import stop_requests
+from support.kafka.waiting import wait_until
 
 
 def test_a_signal_becomes_a_request() -> None:
@@ -35,6 +36,17 @@ def test_a_second_signal_ends_the_process_at_once() -> None:
         "    time.sleep(600)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 130
+
+
+def test_a_signal_after_a_request_of_the_process_itself() -> None:
+    """A single run that is about to end in order is not cut off by the first signal, which is told all the same."""
+    with stop_requests() as stop:
+        stop.make()
+        assert (stop.made, stop.exit_code) == (True, 0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        wait_until(lambda: stop.exit_code == 143)
+        stop.make()
+        assert stop.exit_code == 143
 
 
 def test_another_thread_leaves_the_handlers_alone() -> None:

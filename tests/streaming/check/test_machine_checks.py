@@ -39,7 +39,9 @@ OTHERS = msgspec.structs.replace(IDENTITY, cluster_id="other")
         ("pyarrow", "26.0.0", False),
         ("confluent-kafka", "2.16.1", True),
         ("pyspark", "4.0.0", True),
-        ("pyspark", "4.1.0", False),
+        ("pyspark", "4.2.1", True),
+        ("pyspark", "3.5.2", False),
+        ("pyspark", "4.3.0", False),
         ("no-such-package", "0", True),
     ],
 )

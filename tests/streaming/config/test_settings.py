@@ -20,6 +20,17 @@ def test_the_sink_is_the_source_unless_told() -> None:
     assert RunSettings(source=CLUSTER, checkpoint="c", sink=other).sink_cluster is other
 
 
+def test_the_pause_between_batches() -> None:
+    """The trigger; a single run waits a second at most."""
+
+    def batch_seconds(trigger_seconds: float, *, once: bool) -> float:
+        settings = RunSettings(source=CLUSTER, checkpoint="c", trigger_seconds=trigger_seconds, once=once)
+        return settings.batch_seconds
+
+    found = [batch_seconds(trigger, once=once) for once in (False, True) for trigger in (0.1, 10.0)]
+    assert found == [0.1, 10.0, 0.1, 1.0]
+
+
 def test_no_password_in_any_text_form() -> None:
     """Settings end up in logs and error messages."""
     cluster = Cluster(bootstrap_servers="b:9092", properties={"sasl.jaas.config": "hunter2"})
@@ -36,6 +47,7 @@ def test_no_password_in_any_text_form() -> None:
         {"max_offsets_per_trigger": 0},
         {"probe_interval_seconds": 0.5},
         {"standby": True, "take_over": True},
+        {"standby": True, "once": True},
     ],
 )
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:

@@ -15,13 +15,12 @@ from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.collector import (
     STATES,
-    Limits,
     ShownGroups,
-    is_fresh,
     measure,
     policy_labels,
     shown_groups,
 )
+from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.metric_catalog import METERS
 from groupreplay.streaming.sinks.day_counts import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -94,6 +93,7 @@ def test_the_job() -> None:
         "groupreplay_start_timestamp_seconds": {"": 0.002},
         "groupreplay_phase": {"starting": 0, "catching_up": 0, "caught_up": 1, "waiting": 0, "stopped": 0},
         "groupreplay_query_up": {"": 1},
+        "groupreplay_once": {"": 0},
         "groupreplay_caught_up_timestamp_seconds": {"": (NOW - 1_000) / 1000},
         "groupreplay_lag_offsets": {"0": 2},
         "groupreplay_batch_seconds": {"": 1.5},
@@ -144,31 +144,6 @@ def test_before_anything_was_read() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("silent_ms", "timeout_seconds", "fresh"),
-    [
-        (30_000, None, True),
-        (30_001, None, False),
-        (30_001, 60.0, True),
-        (5_001, 5.0, False),
-        (-60_000, None, True),  # a clock that is ahead of ours
-    ],
-)
-def test_a_heartbeat_is_fresh(silent_ms: int, timeout_seconds: float | None, fresh: bool) -> None:
-    """For three triggers of ten seconds, or as long as the flag sets."""
-    seen = snapshot(heartbeat_ms=NOW - silent_ms)
-    assert is_fresh(seen, NOW, Limits(timeout_seconds=timeout_seconds)) is fresh
-
-
-@pytest.mark.parametrize("off_ms", [-3_600_000, 0, 3_600_000])
-def test_the_clock_of_the_job_does_not_matter(off_ms: int) -> None:
-    """The broker has dated its document: a job is down when it writes nothing more, and only then."""
-    seen = TopicsSnapshot()
-    seen.take_job(JOB_KEY, job_document(NOW + off_ms), NOW)
-    assert [is_fresh(seen, NOW + age_ms, LIMITS) for age_ms in (30_000, 30_001)] == [True, False]
-    assert samples(seen, NOW + 4_000)["groupreplay_heartbeat_age_seconds"] == {"": 4}
-
-
 def test_two_clocks_are_one_series() -> None:
     """The job's and a broker's may both be off; the same series twice would fail the whole scrape."""
     seen = snapshot()
@@ -179,11 +154,15 @@ def test_two_clocks_are_one_series() -> None:
     assert found == [1]
 
 
-def test_a_quick_job_may_miss_a_beat() -> None:
-    """With a trigger of a second, three of them are shorter than a scrape."""
-    seen = TopicsSnapshot()
-    seen.take_job(JOB_KEY, job_document(NOW, trigger_seconds=1))
-    assert [is_fresh(seen, NOW + age_ms, LIMITS) for age_ms in (10_000, 10_001)] == [True, False]
+def test_groups_between_single_runs() -> None:
+    """Gauges keep their values, so that an alert on a group does not end when the run does."""
+    seen = snapshot()
+    before = samples(seen)
+    seen.take_job(JOB_KEY, job_document(NOW, once=True, phase="stopped", caught_up_ms=NOW))
+    after = samples(seen, NOW + 3_600_000)
+    assert after["groupreplay_once"] == {"": 1}
+    name = "kafka_consumergroup_condition"
+    assert after[name] == before[name] == {"g rebalance.slow WARN": 1, "g rebalance.stuck ERROR": 1}
 
 
 @pytest.mark.parametrize("heartbeat_ms", [NOW - 31_000, None])

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.job_document import JOB_KEY
-from groupreplay.streaming.exporter.collector import Limits
 from groupreplay.streaming.exporter.feed import SinkFeed
+from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.server import Exporter
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.sinks.day_counts import DAY_MS

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.job_document import JOB_KEY
-from groupreplay.streaming.exporter.collector import Limits
 from groupreplay.streaming.exporter.feed import SinkFeed
+from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.server import Exporter, open_server
 from groupreplay.streaming.sinks.known_groups import Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -53,6 +53,13 @@ def stopped(since_ms: int | None, error: str | None) -> TopicsSnapshot:
     """The job, whose query is stopped."""
     made = snapshot(None)
     made.take_job(JOB_KEY, job_document(NOW, query={"running": False, "since_ms": since_ms, "error": error}))
+    return made
+
+
+def single_run(caught_up_ms: int | None) -> TopicsSnapshot:
+    """The job between two single runs."""
+    made = snapshot(None)
+    made.take_job(JOB_KEY, job_document(NOW, once=True, phase="stopped", caught_up_ms=caught_up_ms))
     return made
 
 
@@ -101,6 +108,8 @@ def values(text: str) -> dict[str, float]:
         ),
         (exporter(snapshot(None)), "/readyz", 503, "the job has written nothing about itself yet"),
         (exporter(snapshot(NOW - 31_000)), "/readyz", 503, "the job's heartbeat is late"),
+        (exporter(single_run(NOW - 7_200_000)), "/readyz", 200, "ok"),
+        (exporter(single_run(None)), "/readyz", 503, "no single run has caught up for too long"),
         (
             exporter(stopped(1_700_000_000_000, "disk full \x1b[2J")),
             "/readyz",

@@ -110,6 +110,23 @@ def test_a_first_start_on_new_topics() -> None:
     assert topics.stored == [SyncRecord(topics=TOPICS, unchecked={0: 0, 1: 0}), SyncRecord(topics=TOPICS)]
 
 
+def test_a_single_run_can_ask_whether_all_is_done() -> None:
+    """Not before the first check: with requests not before they were served, without any at once."""
+    topics = Topics(messages=[("gone", "c")])
+    sync = topics.started()
+    assert not sync.is_done
+    topics.ended = True
+    sync.check()
+    assert not sync.is_done
+    topics.ended = False
+    sync.check()
+    assert sync.is_done
+    again = topics.started()
+    assert not again.is_done
+    again.check()
+    assert again.is_done
+
+
 def test_a_new_checkpoint_on_old_topics() -> None:
     """Only groups whose documents this job has not written again: all others are known to it."""
     topics = Topics(messages=[("gone", "c"), ("known", "c"), ("deleted", "c"), ("deleted", None)], job_end=9)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -9,6 +12,7 @@ from groupreplay import __version__
 from groupreplay.streaming.contract.job_document import QueryStatus
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
 from groupreplay.streaming.job.job_status import JobReport, QueryHealth
+from groupreplay.streaming.job.once.single_run import SingleRun
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
 from support.job.progress import IDENTITY, batch
 
@@ -54,7 +58,28 @@ def test_the_document_before_the_first_batch() -> None:
         "host": "",
         "checkpoint": "",
         "query": {"running": True, "since_ms": 5_000, "error": None},
+        "once": False,
     }
+
+
+def test_a_single_run_is_told_of_queries_and_batches() -> None:
+    """Each batch once, and the document says that this run ends by itself."""
+    told: list[object] = []
+
+    class Told(SingleRun):
+        def query_started(self) -> None:
+            told.append("start")
+
+        def take(self, batch: Mapping[str, Any]) -> None:
+            told.append(batch["batchId"])
+
+    single_run = Told(clock=lambda: 0, settle_seconds=0, is_probing=False, is_synced=lambda: True)
+    report = JobReport(IDENTITY, single_run=single_run)
+    report.query_started()
+    report.take([batch(0, {0: 1}), batch(1, {0: 2})])
+    report.take([batch(1, {0: 2}), batch(2, {0: 2})])
+    assert told == ["start", 0, 1, 2]
+    assert report.document(0).once
 
 
 def test_the_document_has_the_last_round_of_the_prober() -> None:

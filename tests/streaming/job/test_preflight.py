@@ -47,7 +47,7 @@ def test_the_connector_must_find_the_internal_topic(
             preflight.check_plan(spark, connection, plan)
     finally:
         spark.conf.set(FLAG, "true")
-    assert caught.value.exit_code == ExitCode.DATA
+    assert caught.value.exit_code == ExitCode.USAGE
     assert FLAG in (caught.value.fix or "")
 
 

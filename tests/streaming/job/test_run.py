@@ -34,7 +34,7 @@ class Starts:
         self.tries = self.sessions = 0
         self.stop = StopRequest()
         self.stop.wait = self._wait  # type: ignore[method-assign]
-        patch.setattr(run_module, "_run_once", self._run_once)
+        patch.setattr(run_module, "_try", self._try)
         patch.setattr(run_module, "_session", self._session)
         patch.setattr(run_module, "stop_requests", self._stop_requests)
         patch.setattr(run_module, "report_progress", self.lines.append)
@@ -43,7 +43,7 @@ class Starts:
         # Other tests of this process may have started a JVM.
         patch.setattr("groupreplay.streaming.spark.checkpoint.jvm_runs_already", lambda: False)
 
-    def _run_once(
+    def _try(
         self, _: RunSettings, rules: Any, stop: StopRequest, session: Callable[[], Any], outage: Any
     ) -> None:
         self.tries += 1

@@ -12,21 +12,22 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, LastBatch, OwnerClaim
+from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.job.standby import (
     FormerJob,
     JobHistory,
-    Standby,
     Turns,
     begin_after,
     continued,
+    in_thread,
     read_history,
 )
 from groupreplay.streaming.job.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_identity import Identity
-from support.ordeals.run_topic import Reader, World, document
+from support.ordeals.run_topic import Reader, World, claims, document, says
+from support.ordeals.standing_by import AsideChecks, standby
 
 SILENCE = 30.0
 WANTED = Identity(cluster_id="c", era="e", partitions=4, probes="c/p", first_start_ms=900_000)
@@ -40,24 +41,6 @@ FORMER = FormerJob(
     is_reported=True,
     batch=12,
 )
-
-
-def says(job: str, caught_up_ms: int | None, *, batch: int | None = None, **fields: Any) -> JobDocument:
-    """A document of a job that has emitted everything up to this time: three batches before its caught-up time."""
-    unsaid_ms = 30_000 if batch is None else 33_000
-    caught_up_ms = None if caught_up_ms is None else caught_up_ms + unsaid_ms
-    last = None if batch is None else LastBatch(id=batch, seconds=1.0, rows=1)
-    known = {"cluster_id": "c", "era": "e", "first_start_ms": 7, "run_id": f"run of {job}", **fields}
-    return JobDocument(
-        job_id=job, heartbeat_ms=0, trigger_seconds=10, caught_up_ms=caught_up_ms, batch=last, **known
-    )
-
-
-def claims(job: str, first_start_ms: int, era: str = "e") -> OwnerClaim:
-    """A claim of a job."""
-    return OwnerClaim(
-        job_id=job, run_id=f"run of {job}", cluster_id="c", era=era, first_start_ms=first_start_ms
-    )
 
 
 def job(name: str, emitted_to_ms: int, first_start_ms: int = 7, **fields: Any) -> FormerJob:
@@ -235,21 +218,45 @@ def test_where_the_state_begins(former: FormerJob | None, known: Identity | None
     assert did == done
 
 
-def standby(world: World, lock: list[bool] | None = None) -> Standby:
-    """A process that waits beside the runs of the world."""
-    owner = world.owner()
-    owner.is_standby = True
-    answers = [True] if lock is None else lock
-    return Standby(
-        owner=owner,
-        take_lock=lambda: answers.pop(0) if len(answers) > 1 else answers[0],
-        lock_owner=lambda: "host h, process 5",
-        has_ended=lambda one: one.host == "mine",
-        require_alive=lambda: None,
-        stop=owner.stop,
-        show=world.lines.append,
-        clock=lambda: world.now,
-    )
+def test_the_checks_are_done_when_the_silence_ends() -> None:
+    """They begin before that, however late the last sign of life came, and the claim follows the silence at once."""
+    world = World([document("r")])
+    world.writes("r", [10, 20])
+    checks = AsideChecks(world, seconds=3)
+    assert standby(world, checks=checks).wait() == 1
+    assert (checks.began, world.now) == ([20 + SILENCE - 5], 20 + SILENCE)
+
+
+def test_a_sign_of_life_makes_the_checks_old() -> None:
+    """A run that was nearly silent, and ends an hour later: what was found out before does not count then."""
+    world = World([document("r")])
+    world.writes("r", [SILENCE - 3, *range(30, 3600, 10)])
+    checks = AsideChecks(world)
+    assert standby(world, checks=checks).wait() == 2
+    assert (checks.began, world.now) == ([SILENCE - 5, 3590 + SILENCE - 5], 3590 + SILENCE)
+
+
+def test_checks_that_failed_aside_are_done_again() -> None:
+    """The broker that did not answer may do it by now; without another run they are not begun before."""
+    world = World([document("r")])
+    checks = AsideChecks(world, seconds=3, fail_aside=True)
+    assert standby(world, checks=checks).wait() == 2
+    assert (checks.began, world.now) == ([SILENCE - 5, SILENCE], SILENCE + 3)
+    assert standby(World(), checks=(alone := AsideChecks(World()))).wait() == 1
+    assert alone.began == [0]
+
+
+def test_work_in_a_thread() -> None:
+    """Its result or its error arrives where it is asked for."""
+    error = GroupReplayError("away", exit_code=ExitCode.CONNECTION)
+
+    def fail() -> int:
+        raise error
+
+    assert in_thread(lambda: 7)() == 7
+    with pytest.raises(GroupReplayError) as caught:
+        in_thread(fail)()
+    assert caught.value is error
 
 
 def test_without_another_run_it_starts_at_once() -> None:
@@ -337,7 +344,7 @@ def test_a_stop_request_ends_the_waiting() -> None:
     world = World([document("r")])
     one = standby(world)
     world.at(3, one.stop.make)
-    one.wait()
+    assert one.wait() is None
     assert world.now == 3.0
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
 
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
-from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.job.faults import Remedy
 from groupreplay.streaming.job.job_status import JobReport
-from groupreplay.streaming.job.outage import Hindrance, Outage
-from groupreplay.streaming.job.supervisor import Supervisor
-from support.job.progress import IDENTITY, QueryError, batch
+from groupreplay.streaming.job.outage import Hindrance
+from support.job.progress import IDENTITY, batch
+from support.ordeals.staged_queries import Puppet, Stage
 
 KAFKA = "org.apache.kafka.common.errors"
 TIMEOUT = f"{KAFKA}.TimeoutException: Timeout of 60000ms expired"
@@ -28,80 +26,6 @@ CONCURRENT = (
     "Multiple streaming jobs detected for 7."
 )
 TAKEN_OVER = GroupReplayError("taken over", exit_code=ExitCode.USAGE)
-
-
-class Puppet:
-    """A query that works, then fails with a text, or runs until it is stopped."""
-
-    def __init__(
-        self, failure: str | None = None, *, busy: bool = False, work: Callable[[], None] = lambda: None
-    ) -> None:
-        self.status = {"isTriggerActive": busy}
-        self.stopped = False
-        self._failure = failure
-        self._work = work
-
-    @property
-    def isActive(self) -> bool:
-        self._work()
-        return self._failure is None and not self.stopped
-
-    def exception(self) -> Exception | None:
-        return None if self._failure is None else QueryError(self._failure)
-
-    def stop(self) -> None:
-        self.stopped = True
-
-
-class Stage:
-    """A supervisor whose queries are given one after the other; the pauses take no time."""
-
-    def __init__(
-        self,
-        *queries: Puppet,
-        hindrance: Callable[[], Hindrance | None] = lambda: None,
-        repair: Callable[[Remedy], str | None] = lambda _: None,
-        renew: Callable[[], bool] = lambda: False,
-        lost: Callable[[], GroupReplayError | None] = lambda: None,
-        cut: Callable[[], GroupReplayError | None] = lambda: None,
-        replaced: Callable[[], GroupReplayError | None] = lambda: None,
-        report: JobReport | None = None,
-    ) -> None:
-        self.stop = StopRequest()
-        self.report = report or JobReport(IDENTITY)
-        self.lines: list[str] = []
-        self.pauses: list[float] = []
-        self.begun: list[Puppet] = []
-        self._queries = list(queries)
-        self.supervisor = Supervisor(
-            begin=self._begin,
-            checkpoint="/checkpoint",
-            renew=renew,
-            report=self.report,
-            stop=self.stop,
-            outage=Outage(
-                hindrance=hindrance, stop=self.stop, show=self.lines.append, seconds=lambda: sum(self.pauses)
-            ),
-            repair=repair,
-            lost=lost,
-            cut=cut,
-            replaced=replaced,
-            quieten=lambda: self.lines.append("quiet"),
-            show=self.lines.append,
-            clock=lambda: 0,
-        )
-        self.stop.wait = self._wait  # type: ignore[method-assign]
-
-    def _begin(self) -> Puppet:
-        query = self._queries.pop(0)
-        self.begun.append(query)
-        return query
-
-    def _wait(self, seconds: float) -> bool:
-        self.pauses.append(seconds)
-        if self.begun and self.begun[-1].isActive and not self._queries:
-            self.stop.make(15)
-        return self.stop.made
 
 
 def test_an_outage_is_ridden_out() -> None:
@@ -254,6 +178,31 @@ def test_a_batch_that_takes_long_is_looked_into(monkeypatch: pytest.MonkeyPatch)
     assert stage.report.restarts == 0
 
 
+def test_a_batch_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is cancelled, and the query begins again, which is no failure; one that only takes long goes on."""
+    monkeypatch.setattr("groupreplay.streaming.job.supervisor._STUCK_SECONDS", 0.0)
+    answers = [None, None, "the limits have fallen"]
+    first = Puppet(busy=True)
+    stage = Stage(first, Puppet(), hopeless=lambda: answers.pop(0) if answers else None)
+    stage.supervisor.run()
+    assert (first.stopped, len(stage.begun), stage.report.restarts, answers) == (True, 2, 0, [])
+    assert stage.lines == ["the limits have fallen, the query is started again", "quiet"]
+
+
+def test_only_a_batch_that_takes_long_may_be_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as batches finish nobody asks."""
+    monkeypatch.setattr("groupreplay.streaming.job.supervisor._TOPICS_SECONDS", 0.0)
+
+    def hopeless() -> str | None:
+        raise AssertionError
+
+    stage = Stage(Puppet(), Puppet(), hopeless=hopeless)
+    looks = itertools.count(1)
+    stage.supervisor.repair = lambda _: stage.stop.make(15) if next(looks) == 3 else None
+    stage.supervisor.run()
+    assert len(stage.begun) == 1
+
+
 def test_topics_are_looked_for_while_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic that nothing is written to delays no batch, and readers miss it; clusters are not asked beyond that."""
     monkeypatch.setattr("groupreplay.streaming.job.supervisor._TOPICS_SECONDS", 0.0)
@@ -380,10 +329,23 @@ def test_other_rules_begin_the_query_again() -> None:
     assert (stage.report.restarts, stage.report.last_error, set(stage.pauses)) == (0, None, {0.5, 0.05})
 
 
-def test_a_stop_does_not_wait_for_other_rules() -> None:
-    """Who asks for an end while a long batch holds up the new rules gets it as fast as ever."""
-    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=not stage.stop.made))
-    stage = Stage(query, Puppet(), renew=lambda: True)
+def test_batches_without_a_pause_do_not_hold_up_other_rules() -> None:
+    """A batch that is longer than the trigger is followed at once: the query never seems to be idle."""
+    report, polls = JobReport(IDENTITY), itertools.count()
+
+    def work() -> None:
+        if next(polls) == 50:
+            report.take([batch(0, {0: 1})])
+
+    renewals = [True, False]
+    stage = Stage(Puppet(busy=True, work=work), Puppet(), renew=lambda: renewals.pop(0), report=report)
+    stage.supervisor.run()
+    assert [query.stopped for query in stage.begun] == [True, True]
+    assert next(polls) == 51
+
+
+def stop_at_the_third_wait(stage: Stage) -> None:
+    """SIGTERM comes while the supervisor waits for the third time."""
     waits = iter([False, False, True])
 
     def wait(_: float) -> bool:
@@ -392,6 +354,42 @@ def test_a_stop_does_not_wait_for_other_rules() -> None:
         return stage.stop.made
 
     stage.stop.wait = wait  # type: ignore[method-assign]
+
+
+def test_a_stop_does_not_wait_for_other_rules() -> None:
+    """Who asks for an end while a long batch holds up the new rules gets it as fast as ever."""
+    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=not stage.stop.made))
+    stage = Stage(query, Puppet(), renew=lambda: True)
+    stop_at_the_third_wait(stage)
     stage.supervisor.run()
     assert [one.stopped for one in stage.begun] == [True]
     assert stage.lines[-1] == "quiet"
+
+
+def test_a_single_run_ends_after_its_batch() -> None:
+    """However long that takes; the supervisor requests the stop itself, so that nothing is started again."""
+    polls = itertools.count()
+    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=next(polls) < 400))
+    asked = itertools.count(1)
+    # Spare queries: with the last one the stage would request a stop itself.
+    stage = Stage(query, Puppet(), has_ended=lambda: next(asked) == 3, renew=lambda: False)
+    stage.supervisor.run()
+    assert (len(stage.begun), query.stopped, stage.report.restarts) == (1, True, 0)
+    assert next(polls) > 400
+    assert (stage.stop.made, stage.stop.exit_code, stage.lines) == (True, 0, ["quiet"])
+
+
+def test_a_single_run_that_is_asked_to_stop() -> None:
+    """A signal while the last batch ends counts: the exit code is that of the signal."""
+    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=not stage.stop.made))
+    stage = Stage(query, Puppet(), has_ended=lambda: True)
+    stop_at_the_third_wait(stage)
+    stage.supervisor.run()
+    assert (query.stopped, stage.stop.exit_code) == (True, 143)
+
+
+def test_a_single_run_rides_out_an_outage() -> None:
+    """A query that fails before everything was read is started again, as in any other run."""
+    stage = Stage(Puppet(TIMEOUT), Puppet(), Puppet(), has_ended=lambda: len(stage.begun) == 2)
+    stage.supervisor.run()
+    assert (len(stage.begun), stage.report.restarts, stage.stop.exit_code) == (2, 1, 0)

@@ -114,6 +114,11 @@ def test_the_layout() -> None:
         questions(Admin(metadata=SILENT)).layout()
 
 
+def listed(name: str, word: str | None) -> SimpleNamespace:
+    """A group as librdkafka lists it; None: the broker gives no state."""
+    return SimpleNamespace(group_id=name, state=ConsumerGroupState.UNKNOWN if word is None else STATES[word])
+
+
 @pytest.mark.parametrize(
     ("errors", "configs", "brokers"),
     [
@@ -130,7 +135,7 @@ def test_which_brokers_answered(
     errors: Sequence[Any], configs: dict[int, Any], brokers: dict[int, str | None]
 ) -> None:
     """Librdkafka does not say which broker was silent: each is asked, and in doubt none counts as heard."""
-    listing = SimpleNamespace(valid=[SimpleNamespace(group_id="g")], errors=errors)
+    listing = SimpleNamespace(valid=[listed("g", "PreparingRebalance")], errors=errors)
     found = questions(Admin(listing=listing, configs=configs)).rebalancing([1, 2])
     assert found == GroupListing(frozenset({"g"}), brokers)
 
@@ -170,6 +175,22 @@ def test_groups() -> None:
         for word in STATES
     } | {name: Refusal(unauthorised=name == "forbidden") for name in refusals}
     assert questions(Admin()).describe([]) == {}
+
+
+def test_a_broker_that_lists_no_states(caplog: pytest.LogCaptureFixture) -> None:
+    """Before 2.6 all groups are listed: those are described, and one warning says so."""
+    described: dict[str, Any] = {word: group(state) for word, state in STATES.items()} | {"lost": SILENT}
+    # Of two brokers one is newer already.
+    valid = [*(listed(name, None) for name in described), listed("new", "CompletingRebalance")]
+    admin = questions(Admin(listing=SimpleNamespace(valid=valid, errors=[]), groups=described))
+    expected = GroupListing(
+        frozenset({"PreparingRebalance", "CompletingRebalance", "new"}), {1: None, 2: None}
+    )
+    assert [admin.rebalancing([1, 2]) for _ in range(2)] == [expected] * 2
+    assert [one.getMessage() for one in caplog.records] == [
+        "the brokers (before 2.6) list groups without their states: each round of the prober describes all "
+        "groups; with many groups choose a longer --probe-interval"
+    ]
 
 
 def test_ends() -> None:

@@ -97,3 +97,29 @@ def test_messages_that_expired_are_sent_alone_if_a_limit_is_unknown(shown: list[
     made = limits()
     made.read()
     assert (made.tighten(is_refused=False), made.batch_bytes) == (None, 0)
+
+
+def test_limits_that_fall_while_a_query_runs(shown: list[OutputTopic]) -> None:
+    """Below the size of its batches it may split one for ever; higher and unknown ones, and an outage, say nothing."""
+    made = limits()
+    shown[:] = [topic("events", 1 << 20), topic("states", None)]
+    made.read()
+    shown[:] = [topic("events", 16_384), topic("states", None)]
+    assert made.fallen() is None
+    shown[:] = [topic("events", 16_383), topic("states", 9_000), topic("job", None)]
+    assert made.fallen() == "the limits of messages have fallen (events: 16383 bytes, states: 9000 bytes)"
+    assert made.batch_bytes == 16_384  # of the query that runs
+    made.read()
+    assert (made.batch_bytes, made.fallen()) == (9_000, None)
+    shown.clear()
+    assert made.fallen() is None
+
+
+def test_messages_that_are_sent_alone_are_never_split(shown: list[OutputTopic]) -> None:
+    """A limit that falls then is a refusal."""
+    shown[:] = [topic("events", 1 << 20), topic("states", None)]
+    made = limits()
+    made.read()
+    made.tighten(is_refused=False)
+    shown[:] = [topic("events", 300), topic("states", None)]
+    assert (made.batch_bytes, made.fallen()) == (0, None)

@@ -13,6 +13,7 @@ import pytest
 
 from groupreplay.streaming.local import jars
 from groupreplay.streaming.local.ivy import Coordinate, JarError
+from groupreplay.streaming.local.spark_lines import find_line
 from support.tools.maven_repository import MavenRepository, jar, serve
 
 APPLE = "org.example.fruit:apple:1.0"
@@ -118,14 +119,16 @@ def test_every_set_is_locked() -> None:
 
 
 def test_connector_follows_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The connector's set and coordinate fit the installed pyspark; for another one the way out is named."""
-    assert jars.connector_coordinate().endswith(f":{metadata.version('pyspark')}")
-    assert jars.connector_coordinate() in jars.locked_jars("spark-connector")
+    """The connector's set is that of the installed pyspark's line; for another line the way out is named."""
+    line = find_line(metadata.version("pyspark"))
+    assert line is not None
+    assert jars.locked_jars("spark-connector") == jars.locked_jars(f"spark-connector-{line.connector}")
     monkeypatch.setattr(metadata, "version", lambda _: "4.9.9")
     with pytest.raises(JarError) as error:
         jars.locked_jars("spark-connector")
     assert error.value.fix == (
-        "install pyspark 4.0.0, or submit with --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.9.9"
+        "pip install 'pyspark==4.2.*', or submit the job with "
+        "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.9.9"
     )
 
 

@@ -13,10 +13,11 @@ import pytest
 
 from groupreplay import __version__
 from groupreplay.state.events.job_events import JobGap, UnreadRange
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnwritableError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
 from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.sinks.document_topics import DocumentTopics, SyncRecord
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
+from groupreplay.streaming.spark import checkpoint_errors
 from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
 from groupreplay.streaming.spark.checkpoint_identity import Identity, decode_identity
 from support.job.spark_notes import spark_files
@@ -65,6 +66,22 @@ def test_the_first_start_is_remembered(folder: Path) -> None:
     }
 
 
+def test_a_file_system_that_does_not_answer() -> None:
+    """A checkpoint on other machines that cannot be read is no damaged one: the failure may pass."""
+    # Nobody listens on port 1. Hadoop's client would otherwise try for many minutes.
+    once = {"ipc.client.connect.max.retries": "0", "dfs.client.retry.policy.enabled": "false"}
+    for name, value in once.items():
+        small_session().sparkContext._jsc.hadoopConfiguration().set(name, value)
+    away = Checkpoint(small_session(), "hdfs://127.0.0.1:1/groupreplay")
+    assert not away.is_lockable
+    for ask in (away.started, away.known, away.last_batch, away.latest):
+        with pytest.raises(UnreachableError) as failed:
+            ask()
+        assert failed.value.what.startswith("the checkpoint cannot be read: ")
+        assert failed.value.where == "hdfs://127.0.0.1:1/groupreplay"
+        assert failed.value.exit_code == ExitCode.CONNECTION
+
+
 def test_a_folder_that_can_be_written(folder: Path) -> None:
     """The try leaves nothing behind."""
     with opened(folder).locked():
@@ -96,7 +113,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 )
 def test_the_reason_of_the_system(message: str, reason: str) -> None:
     """Without the name of a file that exists for a moment only."""
-    assert checkpoint_module._reason(message) == reason
+    assert checkpoint_errors._reason(message) == reason
 
 
 def test_folders_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.spark.checkpoint_files import damage, has_run, in_folder
+from groupreplay.streaming.spark.source import offsets_in
 from support.job.spark_notes import spark_files
 
 
@@ -60,3 +61,26 @@ def test_without_the_state(tmp_path: Path) -> None:
     spark_files(tmp_path, planned=(7, 8), finished=(7, 8))
     (tmp_path / "state").rmdir()
     assert damage(in_folder(tmp_path)) == ("the checkpoint is damaged: this is missing", "state")
+
+
+#: As Spark 4.2 writes it with ``spark.sql.streaming.offsetLog.formatVersion=2``; the sources have no order.
+VERSION_2 = """\
+v2
+{"batchWatermarkMs":0,"conf":{"a":"b:{c"}}
+1:{"group-probes":{"0":5}}
+0:{"__consumer_offsets":{"1":7}}
+"""
+
+
+def test_offset_logs_of_version_2(tmp_path: Path) -> None:
+    """The number before each source is no damage; a hyphen is a source that was not read yet; half a one is found."""
+    spark_files(tmp_path, planned=(7, 8), finished=(7,))
+    for content, name in (
+        (VERSION_2, None),
+        (VERSION_2.replace('{"group-probes":{"0":5}}', "-"), None),
+        (VERSION_2[:-4], "offsets/8"),
+    ):
+        (tmp_path / "offsets" / "8").write_text(content)
+        found = damage(in_folder(tmp_path))
+        assert (found.name if found else None) == name
+    assert offsets_in(VERSION_2.splitlines()) == {1: 7}

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.spark.internals.releases import checkpoint_manager
 from groupreplay.streaming.spark.session import LOCAL_FILES, SESSION_CONF, jvm_has_ended, use_local_files
 from support.job.spark_sessions import small_session
 
@@ -62,24 +63,24 @@ def test_the_ports_of_spark_need_authentication() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "wish", [None, "org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileManager"]
-)
-def test_files_of_this_machine(wish: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [None, "FileContextBasedCheckpointFileManager"])
+def test_files_of_this_machine(other: str | None, tmp_path: Path) -> None:
     """Spark takes our manager for a local checkpoint, unless the user has another wish; what it writes can be read."""
     spark = small_session()
-    name, ours = LOCAL_FILES
+    name, ours = LOCAL_FILES, checkpoint_manager(spark.version)
+    wish = f"{ours.rpartition('.')[0]}.{other}" if other else None
     settings = RunSettings(
         source=Cluster(bootstrap_servers="b:1"), checkpoint="c", spark_conf={name: wish} if wish else {}
     )
     jvm: Any = spark.sparkContext._jvm
+    package = ours.rpartition(".")[0]
     try:
         if wish:
             spark.conf.set(name, wish)
         use_local_files(spark, settings)
         path = jvm.org.apache.hadoop.fs.Path(str(tmp_path))
         conf = spark._jsparkSession.sessionState().newHadoopConf()  # type: ignore[attr-defined]
-        managers = getattr(jvm.org.apache.spark.sql.execution.streaming, "CheckpointFileManager$")
+        managers = getattr(jvm, f"{package}.CheckpointFileManager$")
         manager = getattr(managers, "MODULE$").create(path, conf)
     finally:
         spark.conf.unset(name)

@@ -30,6 +30,21 @@ def keep_session(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(query_run, "quiet", lambda _: None)
 
 
+def run_here(server: str, checkpoint: Path, topics: TopicNames, **settings: Any) -> int:
+    """Runs the job without a prober until it ends; its exit code."""
+    return run_module.run(
+        RunSettings(
+            source=Cluster(bootstrap_servers=server),
+            checkpoint=str(checkpoint),
+            topics=topics,
+            trigger_seconds=0.5,
+            shuffle_partitions=1,
+            probe=False,
+            **settings,
+        )
+    )
+
+
 def run_until(
     server: str,
     checkpoint: Path,
@@ -51,15 +66,5 @@ def run_until(
                 os.kill(os.getpid(), signal.SIGTERM)
 
     with in_background(wait_and_stop):
-        stopped = run_module.run(
-            RunSettings(
-                source=Cluster(bootstrap_servers=server),
-                checkpoint=str(checkpoint),
-                topics=topics,
-                trigger_seconds=0.5,
-                shuffle_partitions=1,
-                probe=False,
-                **settings,
-            )
-        )
+        stopped = run_here(server, checkpoint, topics, **settings)
     assert stopped == 128 + signal.SIGTERM

@@ -1,6 +1,7 @@
-"""A checkpoint that an earlier commit has made (golden/stored_checkpoint.tar.xz), with the log that it read.
+"""Checkpoints that an earlier commit or another line of Spark has made, with the log that it read.
 
-The archive holds the folder ``checkpoint`` and ``log.json``: the commit, the number of partitions, when the job was
+They are golden/stored_checkpoint.tar.xz, of the earliest commit that is read, with Spark 4.0, and one for each line. An
+archive holds the folder ``checkpoint`` and ``log.json``: the commit, the number of partitions, when the job was
 started for the first time, and records ``before`` and ``after`` the moment at which it was stopped.
 """
 
@@ -15,7 +16,9 @@ import msgspec
 
 from support.paths import ROOT
 
-FILE = ROOT / "tests" / "golden" / "stored_checkpoint.tar.xz"
+GOLDEN = ROOT / "tests" / "golden"
+#: Of the earliest commit whose checkpoints are read.
+EARLIEST = GOLDEN / "stored_checkpoint.tar.xz"
 
 #: (partition, key, value, timestamp in milliseconds), as ``jobs.write_log`` takes them.
 Written = tuple[int, bytes, bytes | None, int]
@@ -31,19 +34,24 @@ class StoredLog(msgspec.Struct, frozen=True):
     after: list[Written]
 
 
-def unpack(folder: Path) -> StoredLog:
-    """Puts the checkpoint into ``folder / "checkpoint"``."""
-    with tarfile.open(FILE) as archive:
+def of_line(name: str) -> Path:
+    """The archive of a line of Spark, such as 4.1."""
+    return GOLDEN / f"stored_checkpoint_{name}.tar.xz"
+
+
+def unpack(file: Path, folder: Path) -> StoredLog:
+    """Puts the checkpoint of an archive into ``folder / "checkpoint"``."""
+    with tarfile.open(file) as archive:
         # ``extractall`` knows the filter since 3.11.4; Debian 12 has 3.11.2.
         archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
         archive.extractall(folder)
     return msgspec.json.decode((folder / "log.json").read_bytes(), type=StoredLog)
 
 
-def store(log: StoredLog, folder: Path) -> None:
-    """Writes the archive; the lock and Hadoop's checksums are left out."""
+def store(log: StoredLog, folder: Path, file: Path) -> None:
+    """Writes an archive; the lock and Hadoop's checksums are left out."""
     (folder / "log.json").write_bytes(msgspec.json.encode(log))
-    with tarfile.open(FILE, "w:xz", preset=9) as archive:
+    with tarfile.open(file, "w:xz", preset=9) as archive:
         archive.add(folder / "log.json", "log.json", filter=_anonymous)
         archive.add(folder / "checkpoint", "checkpoint", filter=_anonymous)
 

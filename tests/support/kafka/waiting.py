@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import psutil
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60.0, *, pause: float = 0.05) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 120.0, *, pause: float = 0.05) -> None:
     """Returns as soon as the condition holds; fails after the deadline.
 
     Use a longer pause for an expensive condition, such as reading a topic, so that it leaves time for other work.

@@ -160,6 +160,7 @@ class Process:
             lock_owner=lambda: "nobody",
             has_ended=lambda _: False,
             require_alive=lambda: None,
+            ready=lambda: None,
             stop=self.stop,
             show=_silent,
             clock=lambda: self.runs.now,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.contract.job_document import JobDocument
+from groupreplay.streaming.contract.job_document import JobDocument, LastBatch, OwnerClaim
 from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import RunMessage
 
@@ -15,6 +16,24 @@ from groupreplay.streaming.sinks.job_topic import RunMessage
 def document(run_id: str, phase: str = "caught_up", **fields: object) -> JobDocument:
     """What a run writes once per trigger."""
     return JobDocument(run_id=run_id, phase=phase, heartbeat_ms=0, trigger_seconds=10, **fields)  # type: ignore[arg-type]
+
+
+def says(job: str, caught_up_ms: int | None, *, batch: int | None = None, **fields: Any) -> JobDocument:
+    """A document of a job that has emitted everything up to this time: three batches before its caught-up time."""
+    unsaid_ms = 30_000 if batch is None else 33_000
+    caught_up_ms = None if caught_up_ms is None else caught_up_ms + unsaid_ms
+    last = None if batch is None else LastBatch(id=batch, seconds=1.0, rows=1)
+    known = {"cluster_id": "c", "era": "e", "first_start_ms": 7, "run_id": f"run of {job}", **fields}
+    return JobDocument(
+        job_id=job, heartbeat_ms=0, trigger_seconds=10, caught_up_ms=caught_up_ms, batch=last, **known
+    )
+
+
+def claims(job: str, first_start_ms: int, era: str = "e") -> OwnerClaim:
+    """A claim of a job."""
+    return OwnerClaim(
+        job_id=job, run_id=f"run of {job}", cluster_id="c", era=era, first_start_ms=first_start_ms
+    )
 
 
 @dataclass

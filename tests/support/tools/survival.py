@@ -23,7 +23,8 @@ from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.replay import Filter, events_in_order
 from groupreplay.streaming.engine.wire import GROUP_TAG
-from groupreplay.streaming.exporter.collector import Limits, measure
+from groupreplay.streaming.exporter.collector import measure
+from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from groupreplay.streaming.text.event_text import line_of
 from support.histories.raw_records import batches

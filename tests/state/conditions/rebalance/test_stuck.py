@@ -357,3 +357,27 @@ def test_cuts_and_restarts_do_not_matter() -> None:
         blob = group.snapshot()
     assert conditions(events) == conditions(expected) != []
     assert events == expected
+
+
+def test_one_answer_in_each_single_run() -> None:
+    """``run --once``: the first run knows of the rebalance, the next one that it has lasted, from the same two answers.
+
+    One that begins and ends between two runs leaves its generation alone, and no condition.
+    """
+    began, hour = START + MINUTE, 60 * MINUTE
+    first, events = told([TWO], [probe(began, "PreparingRebalance", "a", "b")], began + 1_000)
+    assert (names(events)[-1], conditions(events)) == ("rebalance.started", [])
+    still = Observations(probes=[probe(began + hour, "PreparingRebalance", "a", "b")])
+    later = Group.from_snapshot(GROUP, PROBING, first.snapshot())
+    # The answer waits for the caught-up time of its run.
+    events = later.apply(still, began + 1_000, began + hour) + later.expire(began + hour, began + hour)
+    assert conditions(events) == [
+        ("rebalance.slow", "firing", began + 75_000),
+        ("rebalance.stuck", "firing", began + 180_000),
+        ("rebalance.stuck", "firing", began + 675_000),  # wedged
+        # Late as they were, they are reported again.
+        ("rebalance.slow", "firing", began + hour),
+        ("rebalance.stuck", "firing", began + hour),
+    ]
+    _, events = told([TWO, generation(6, member("a", [0, 1]), at=began + 40 * MINUTE)], [], began + hour)
+    assert ("rebalance.completed" in names(events), conditions(events)) == (True, [])

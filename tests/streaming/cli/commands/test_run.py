@@ -69,6 +69,17 @@ def test_run_with_everything(job: list[RunSettings], tmp_path: Path) -> None:
     ]
 
 
+def test_run_once(job: list[RunSettings]) -> None:
+    """A single run is a setting of its own; a standby never ends, so both together are an error of usage."""
+    words = ["run", "--bootstrap-server", "h:1", "--checkpoint", "/c", "--once"]
+    assert invoke(*words).exit_code == 7
+    (given,) = job
+    assert (given.once, given.standby) == (True, False)
+    result = invoke(*words, "--standby")
+    assert (result.exit_code, len(job)) == (2, 1)
+    assert result.stderr.startswith("error: --standby waits for another job for ever")
+
+
 def test_run_refuses_settings_that_cannot_be(job: list[RunSettings]) -> None:
     """The settings check themselves; the command says what they say."""
     result = invoke("run", "--bootstrap-server", "h:1", "--checkpoint", "/c", "--trigger", "0")

@@ -10,17 +10,19 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyspark
+import pyspark.rdd
+import pyspark.util
 import pyspark.worker
 import pytest
 from pyspark.errors import PySparkRuntimeError
-from pyspark.serializers import CPickleSerializer, read_int, write_int
-from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer
+from pyspark.serializers import CPickleSerializer, read_int, write_int, write_long
 from pyspark.sql.types import StructType
-from pyspark.util import PythonEvalType
 
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.spark import group_worker
+from groupreplay.streaming.local.spark_lines import line_name
+from groupreplay.streaming.spark.internals import group_worker
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, OUTPUT_SCHEMA, Job, step
 from groupreplay.streaming.spark.query import STATE_SCHEMA
 from support.histories.raw_records import commit, generation, log
@@ -46,6 +48,12 @@ STATE_TYPE = pa.struct(
 Row = tuple[bytes | None, bytes | None, int | None]
 
 
+def eval_type() -> int:
+    """The number of ``applyInPandasWithState``; 3.5 has the names of these numbers in another module."""
+    module = pyspark.rdd if line_name(pyspark.__version__) == "3.5" else pyspark.util
+    return int(module.PythonEvalType.SQL_GROUPED_MAP_PANDAS_UDF_WITH_STATE)
+
+
 def install_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours instead of PySpark's, for the rest of one test."""
     for name in PATCHED:
@@ -68,22 +76,43 @@ def task(function: Any, rows_per_batch: int = 10_000) -> io.BytesIO:
         write_int(len(value.encode()), stream)
         stream.write(value.encode())
 
+    line = line_name(pyspark.__version__)
     write_int(1, stream)
     text("spark.sql.execution.arrow.maxRecordsPerBatch")
     text(str(rows_per_batch))
+    if line == "4.2":
+        write_int(1, stream)
+        text("state_value_schema")
     text(schema(STATE_SCHEMA).json())
-    stream.write(b"\0")  # no profiler
+    if line in ("4.0", "4.1"):
+        stream.write(b"\0")  # no profiler
     write_int(1, stream)  # one function
     offsets = [1, 0, 0, 1, 2]  # one key, column 0; values: columns 0 to 2
     write_int(1 + len(offsets), stream)
     for offset in [len(offsets), *offsets]:
         write_int(offset, stream)
+        stream.write(b"\0" if line == "4.2" else b"")  # no name of an argument
     write_int(1, stream)  # not chained
     command = pyspark.cloudpickle.dumps((function, schema(OUTPUT_SCHEMA)))
     write_int(len(command), stream)
     stream.write(command)
+    if line == "4.2":
+        write_long(0, stream)  # the number of its result, for profilers
     stream.seek(0)
     return stream
+
+
+def worker_parts(function: Any, rows_per_batch: int) -> Any:
+    """(the function that is called, the reader of batches, the writer of results), as a worker makes them."""
+    stream = task(function, rows_per_batch)
+    confs = []
+    if line_name(pyspark.__version__) == "4.2":
+        worker: Any = pyspark.worker
+        confs = [worker.RunnerConf(stream), worker.EvalConf(stream)]
+    called, _, reader, answer = pyspark.worker.read_udfs(  # type: ignore[no-untyped-call]
+        CPickleSerializer(), stream, eval_type(), *confs
+    )
+    return called, reader, answer
 
 
 def state_row(stored: bytes | None, timed_out: bool, start: int, rows: int, last: bool) -> dict[str, Any]:
@@ -134,11 +163,7 @@ def spoken(function: Any, given: Sequence[pa.RecordBatch], rows_per_batch: int =
             writer.write_batch(one)
     incoming.seek(0)
     outgoing = io.BytesIO()
-    called, _, reader, answer = pyspark.worker.read_udfs(  # type: ignore[no-untyped-call]
-        CPickleSerializer(),
-        task(function, rows_per_batch),
-        PythonEvalType.SQL_GROUPED_MAP_PANDAS_UDF_WITH_STATE,
-    )
+    called, reader, answer = worker_parts(function, rows_per_batch)
     answer.dump_stream(called(0, reader.load_stream(incoming)), outgoing)
     outgoing.seek(0)
     assert read_int(outgoing) == -6  # START_ARROW_STREAM  # type: ignore[no-untyped-call]
@@ -258,12 +283,3 @@ def test_a_call_that_fails_fails_before_any_batch(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(group_worker, "rows_of_call", stops)
     with pytest.raises(PySparkRuntimeError, match="STOP_ITERATION_OCCURRED"):
         spoken(partial(step, job=JOB), history())
-
-
-def test_another_release_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written against one release is not tried on another."""
-    monkeypatch.setattr(group_worker, "PYSPARK", "4.0.1")
-    before = [getattr(pyspark.worker, name) for name in PATCHED]
-    group_worker.install()
-    assert [getattr(pyspark.worker, name) for name in PATCHED] == before
-    assert pyspark.worker.ApplyInPandasWithStateSerializer is ApplyInPandasWithStateSerializer  # type: ignore[attr-defined]

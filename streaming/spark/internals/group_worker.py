@@ -1,8 +1,11 @@
 """PySpark's worker side of ``applyInPandasWithState``, without pandas when the function is ``step``.
 
-PySpark 4.0 makes a frame for the rows of every key and a frame for its state and concatenates all of them: some 740 µs
+PySpark makes a frame for the rows of every key and a frame for its state and concatenates all of them: some 740 µs
 per key, more than the call of ``step`` itself. This module replaces three functions of PySpark's worker. Other
 functions keep PySpark's way, and so do workers that stock Spark starts on a cluster: ``step`` serves both.
+
+Import it only with a release that ``releases.has_known_internals`` accepts. The lines differ in how they call these
+functions and what they expect between them; nothing here uses the parts that differ.
 """
 
 from __future__ import annotations
@@ -11,11 +14,10 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, Final
 
 import msgspec
 import pyarrow as pa
-import pyspark
 import pyspark.worker
 from pyspark.serializers import CPickleSerializer, write_int
 from pyspark.sql.pandas.serializers import (
@@ -25,10 +27,14 @@ from pyspark.sql.pandas.serializers import (
 )
 from pyspark.sql.streaming.state import GroupState
 
-from groupreplay.streaming.spark.operator import Job, OutputCells, rows_of_call, step
+from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, OutputCells, rows_of_call, step
 
-#: The release whose worker this was written for; any other release keeps PySpark's own way.
-PYSPARK: Final = "4.0.0"
+#: The Arrow types of the columns of a result.
+_TYPES: Final = {"string": pa.string(), "binary": pa.binary(), "integer": pa.int32()}
+_LARGE_TYPES: Final = {**_TYPES, "string": pa.large_string(), "binary": pa.large_binary()}
+_COLUMNS: Final = [column.split() for column in OUTPUT_SCHEMA.split(", ")]
+_OUTPUT: Final = pa.struct([(name, _TYPES[kind]) for name, kind in _COLUMNS])
+_LARGE_OUTPUT: Final = pa.struct([(name, _LARGE_TYPES[kind]) for name, kind in _COLUMNS])
 
 #: Some rows of one key, with the columns that ``query.output_rows`` selects.
 Columns = Sequence[list[Any]]
@@ -36,10 +42,9 @@ Columns = Sequence[list[Any]]
 
 def install() -> None:
     """Makes workers forked from this process call ``step`` without pandas."""
-    if pyspark.__version__ == PYSPARK:
-        _worker.fail_on_stopiteration = _fail_on_stopiteration
-        _worker.wrap_grouped_map_pandas_udf_with_state = _wrap
-        _worker.ApplyInPandasWithStateSerializer = GroupSerializer
+    _worker.fail_on_stopiteration = _fail_on_stopiteration
+    _worker.wrap_grouped_map_pandas_udf_with_state = _wrap
+    _worker.ApplyInPandasWithStateSerializer = GroupSerializer
 
 
 _worker: Final[Any] = pyspark.worker
@@ -55,15 +60,17 @@ def _fail_on_stopiteration(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _wrap(function: Callable[..., Any], return_type: Any, runner_conf: Any) -> Any:
-    """The function that the worker calls for every key. A worker may serve both kinds, one task after the other."""
+def _wrap(function: Callable[..., Any], *others: Any) -> Any:
+    """The function that the worker calls for every key. A worker may serve both kinds, one task after the other.
+
+    ``others`` are the return type and, from 4.0 on, Spark's settings.
+    """
     inner: Any = inspect.unwrap(function)
     GroupSerializer.without_pandas = getattr(inner, "func", None) is step
     if not GroupSerializer.without_pandas:
-        return _plain_wrap(function, return_type, runner_conf)
-    arrow_type = _worker.to_arrow_type(return_type, _worker.use_large_var_types(runner_conf))
+        return _plain_wrap(function, *others)
     call = _plain_fail_on_stopiteration(partial(_call, job=inner.keywords["job"]))
-    return lambda key, chunks, state: [((call(key, chunks, state), state), arrow_type)]
+    return lambda key, chunks, state: (call(key, chunks, state), state)
 
 
 def _call(key: Columns, chunks: Iterator[Columns], state: GroupState, *, job: Job) -> list[OutputCells]:
@@ -79,14 +86,14 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
     without_pandas = False
 
     def load_stream(
-        self, stream: BinaryIO
+        self, stream: IO[bytes]
     ) -> Iterator[tuple[Iterator[tuple[Columns, GroupState]], GroupState]]:
         """For each key: (its chunks of rows, its state)."""
         if not self.without_pandas:
-            yield from super().load_stream(stream)  # type: ignore[no-untyped-call]
+            yield from super().load_stream(stream)
             return
         chunks: list[tuple[Columns, GroupState]] = []
-        for columns, state_row in _chunks(ArrowStreamSerializer.load_stream(self, stream)):  # type: ignore[no-untyped-call]
+        for columns, state_row in _chunks(ArrowStreamSerializer.load_stream(self, stream)):
             state = chunks[0][1] if chunks else self._state(state_row)
             chunks.append((columns, state))
             if state_row["isLastChunk"]:
@@ -101,24 +108,23 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
             valueSchema=self.state_object_schema,
         )
 
-    def dump_stream(self, iterator: Iterable[Any], stream: BinaryIO) -> Any:
+    def dump_stream(self, iterator: Iterable[Any], stream: IO[bytes]) -> Any:
         """Writes the rows and the states that the calls return, some thousand rows at a time."""
         if not self.without_pandas:
-            return super().dump_stream(iterator, stream)  # type: ignore[no-untyped-call]
-        return ArrowStreamSerializer.dump_stream(self, _with_header(self._batches(iterator), stream), stream)  # type: ignore[no-untyped-call]
+            return super().dump_stream(iterator, stream)
+        return ArrowStreamSerializer.dump_stream(self, _with_header(self._batches(iterator), stream), stream)
 
     def _batches(self, results: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         rows: list[OutputCells] = []
         states: list[tuple[Any, ...]] = []
-        arrow_type = None
-        for (((output, state), arrow_type),) in results:
+        for output, state in results:
             rows += output
             states.append(self._state_cells(state))
             if max(len(rows), len(states)) > self.arrow_max_records_per_batch:
-                yield self._batch(rows, arrow_type, states)
+                yield self._batch(rows, states)
                 rows, states = [], []
         if states:
-            yield self._batch(rows, arrow_type, states)
+            yield self._batch(rows, states)
 
     def _state_cells(self, state: GroupState) -> tuple[Any, ...]:
         stored = None
@@ -127,20 +133,23 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
             stored = pickle.dumps(state._value_schema.toInternal(state._value), pickle.HIGHEST_PROTOCOL)
         return _state_json(state), state._keyAsUnsafe, stored, state.oldTimeoutTimestamp
 
-    def _batch(
-        self, rows: Sequence[OutputCells], arrow_type: Any, states: Sequence[tuple[Any, ...]]
-    ) -> pa.RecordBatch:
+    def _batch(self, rows: Sequence[OutputCells], states: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
         # The three columns of a batch have one length; the first has the number of rows in use of the others.
         length = max(len(rows), len(states))
         counts = [(len(rows), len(states))] * length
         return pa.RecordBatch.from_arrays(
             [
                 _structs(counts, self.result_count_pdf_arrow_type, length),
-                _structs(rows, arrow_type, length),
+                _structs(rows, self._output_type(), length),
                 _structs(states, self.result_state_pdf_arrow_type, length),
             ],
             ["_0", "_1", "_2"],
         )
+
+    def _output_type(self) -> pa.StructType:
+        """The Arrow type of ``OUTPUT_SCHEMA``, with large texts where Spark was told to use them."""
+        is_large = pa.types.is_large_string(self.result_state_pdf_arrow_type.field(0).type)
+        return _LARGE_OUTPUT if is_large else _OUTPUT
 
 
 def _state_json(state: GroupState) -> str:
@@ -161,11 +170,11 @@ def _state_json(state: GroupState) -> str:
     ).decode()
 
 
-def _with_header(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+def _with_header(batches: Iterable[pa.RecordBatch], stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
     for number, batch in enumerate(batches):
         if not number:
             # Only when the first batch exists: an error before it is written in this place.
-            write_int(SpecialLengths.START_ARROW_STREAM, stream)  # type: ignore[no-untyped-call]
+            write_int(SpecialLengths.START_ARROW_STREAM, stream)
         yield batch
 
 

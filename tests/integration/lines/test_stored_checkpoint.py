@@ -15,10 +15,11 @@ from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.spark_lines import LINES
 from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_events, topic_names, write_log
 from support.job.own_process import keep_session, run_until
 from support.job.replays import replayed_topics
-from support.job.stored_checkpoint import StoredLog, offsets_of, unpack
+from support.job.stored_checkpoint import EARLIEST, StoredLog, of_line, offsets_of, unpack
 from support.kafka.clients import produce
 from support.kafka.waiting import wait_until
 
@@ -29,13 +30,21 @@ KINDS = {"classic", "simple", "consumer", "share", "streams"}
 TOPICS = topic_names("stored")
 
 
-@pytest.fixture
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredLog:
+@pytest.fixture(
+    params=[
+        pytest.param(EARLIEST, id="earliest"),
+        *(
+            pytest.param(of_line(line.name), id=line.name, marks=[pytest.mark.line, pytest.mark.long])
+            for line in LINES
+        ),
+    ]
+)
+def stored(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredLog:
     """The checkpoint in ``tmp_path``; the offsets topic of every broker gets the id that it was made with.
 
     The job runs in the session of the other tests, whose JVM is not ended by it.
     """
-    found = unpack(tmp_path)
+    found = unpack(request.param, tmp_path)
     era = json.loads((tmp_path / "checkpoint" / "groupreplay.json").read_text())["era"]
     identify = Connection.identify
 

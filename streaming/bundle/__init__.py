@@ -1,0 +1,1 @@
+"""``groupreplay bundle``: groupreplay and its libraries as one archive for ``spark-submit``."""

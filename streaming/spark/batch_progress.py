@@ -1,0 +1,81 @@
+"""The finished batches of a query as Spark's JSON, by the public listener or, where that is known, from the JVM."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from groupreplay.streaming.spark.internals.releases import has_known_internals
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+#: As many batches as Spark itself remembers.
+_REMEMBERED: Final = 100
+
+
+class BatchProgress(Protocol):
+    """What the queries of a session have read."""
+
+    def after(self, query: StreamingQuery, known: int | None) -> list[Mapping[str, Any]]:
+        """Spark's JSON of the batches after the one with this number, as far as they are remembered.
+
+        Earlier ones may be among them; ``known`` None selects the last batch only.
+        """
+
+    def close(self) -> None:
+        """Takes no further batches."""
+
+
+def batch_progress(spark: SparkSession, *, plain: bool) -> BatchProgress:
+    """The reader of progress for this session; ``plain``: by Spark's public interface alone."""
+    if plain or not has_known_internals(spark.version):
+        return listened_progress(spark)
+    from groupreplay.streaming.spark.internals.java_progress import JavaProgress
+
+    return JavaProgress()
+
+
+def listened_progress(spark: SparkSession) -> BatchProgress:
+    """The batches that a ``StreamingQueryListener`` is told of, from now on."""
+    from py4j.protocol import Py4JError
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class Listener(StreamingQueryListener):
+        """Keeps the last batches of all queries of the session."""
+
+        def __init__(self) -> None:
+            self._batches: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_REMEMBERED)
+
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            """Nothing is known of a query that has just begun."""
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            """No batch was run."""
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            """Its batches stay known."""
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            """Called by the JVM, in a thread of its own, after each batch."""
+            self._batches.append((str(event.progress.runId), json.loads(event.progress.json)))
+
+        def after(self, query: StreamingQuery, known: int | None) -> list[Mapping[str, Any]]:
+            """See ``BatchProgress.after``."""
+            mine = [batch for run, batch in tuple(self._batches) if run == str(query.runId)]
+            if known is None or not mine or mine[-1]["batchId"] <= known + 1:
+                return list(mine[-1:])
+            return list(mine)
+
+        def close(self) -> None:
+            """Takes no further batches; a JVM that has ended calls nobody."""
+            with suppress(Py4JError, OSError):
+                spark.streams.removeListener(self)
+
+    listener = Listener()
+    spark.streams.addListener(listener)
+    return listener

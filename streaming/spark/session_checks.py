@@ -1,0 +1,160 @@
+"""Checks of a Spark before the first batch: its release, its session, its Java and Python, and its Kafka connector."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+from groupreplay.streaming.local.spark_lines import (
+    LINE_NAMES,
+    NEWEST,
+    connector_coordinate,
+    find_line,
+    is_newer,
+    line_name,
+)
+from groupreplay.streaming.spark.internals.jvm import jvm_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+_CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+#: The name of the connector's jar as Maven has it; platforms that ship their own name it otherwise.
+_CONNECTOR_JAR: Final = re.compile(r"spark-sql-kafka-0-10_(\d\.\d+)-(\d+\.\d+\.\d+[^/]*)\.jar")
+_SCALA: Final = re.compile(r"\d+\.\d+")
+#: Any of them makes ``SparkSession.builder`` open a session of Spark Connect.
+_CONNECT_VARIABLES: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+
+
+def need_pyspark() -> str:
+    """The release of the pyspark that can be imported.
+
+    Raises:
+        GroupReplayError: there is none, it cannot run here, or the job does not support it.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise GroupReplayError(
+            "pyspark is not installed",
+            fix="pip install 'groupreplay[spark]' (on a cluster: use the platform's Spark)",
+            exit_code=ExitCode.USAGE,
+        )
+    import pyspark
+
+    release: str = pyspark.__version__
+    line = find_line(release)
+    if line is None and not is_newer(release):
+        raise unusable(
+            f"Spark {release} is not supported",
+            None,
+            f"use one of these lines of Spark: {LINE_NAMES}, or a newer one",
+        )
+    if line is not None and line.name == "3.5" and importlib.util.find_spec("distutils") is None:
+        raise unusable(
+            f"pyspark {release} needs the module distutils, which Python {sys.version_info[0]}."
+            f"{sys.version_info[1]} has no more",
+            sys.executable,
+            "pip install setuptools, which brings it",
+        )
+    if line is None:
+        log.warning(
+            "the job was not tested with Spark %s, which is newer than %s: it uses Spark's public interface only",
+            release,
+            NEWEST.name,
+        )
+    return release
+
+
+def need_classic(spark: SparkSession) -> None:
+    """Refuses a session of Spark Connect, in which no Python can reach Spark's file systems.
+
+    Raises:
+        GroupReplayError: it is one.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise _connect_refused(type(spark).__module__)
+
+
+def need_no_connect() -> None:
+    """The same before a session is made, which would look for a server.
+
+    Raises:
+        GroupReplayError: the environment asks for one.
+    """
+    for name in _CONNECT_VARIABLES:
+        if os.environ.get(name, "") not in ("", "0"):
+            raise _connect_refused(f"{name}={os.environ[name]}")
+
+
+def need_same_release(spark: SparkSession, release: str) -> None:
+    """Refuses a pyspark of another line than the Spark it talks to.
+
+    Raises:
+        GroupReplayError: the lines differ.
+    """
+    if line_name(spark.version) != line_name(release):
+        raise unusable(
+            f"pyspark {release} talks to Spark {spark.version}",
+            f"SPARK_HOME={os.environ.get('SPARK_HOME', '')}",
+            f"use one line for both: pip install 'pyspark=={line_name(spark.version)}.*', or unset SPARK_HOME",
+        )
+
+
+def need_connector(spark: SparkSession) -> None:
+    """Checks that Spark has a Kafka connector, made for its line and its Scala.
+
+    Raises:
+        GroupReplayError: it has none, or another one.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    jvm = jvm_of(spark)
+    scala = _scala_of(jvm)
+    fix = f"start it with: spark-submit --packages {connector_coordinate(spark.version, scala)} ..."
+    try:
+        # The loader of the thread finds spark.jars and --packages; the one that loaded Spark does not.
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        found = loader.loadClass(_CONNECTOR_CLASS)
+    except Py4JJavaError as error:
+        text = str(error.java_exception.toString())
+        if "ClassNotFoundException" in text and _CONNECTOR_CLASS in text:
+            raise unusable("this Spark has no Kafka connector", None, fix) from None
+        raise unusable(
+            f"the Kafka connector does not fit Spark {spark.version} with Scala {scala} ({text})", None, fix
+        ) from None
+    wrong = _wrong_connector(str(found.getProtectionDomain().getCodeSource()), spark.version, scala)
+    if wrong is not None:
+        raise unusable(wrong, None, fix)
+
+
+def _wrong_connector(source: str, release: str, scala: str) -> str | None:
+    """What does not fit about the jar in Java's description of its place; None: all of it, or its name says nothing."""
+    named = _CONNECTOR_JAR.search(source)
+    if named is None:
+        return None
+    if named[1] != scala:
+        return f"the Kafka connector is made for Scala {named[1]}, and this Spark {release} runs on Scala {scala}"
+    if line_name(named[2]) != line_name(release):
+        return f"the Kafka connector is made for Spark {named[2]}, and this is Spark {release}"
+    return None
+
+
+def _scala_of(jvm: Any) -> str:
+    """The Scala of a JVM, such as ``2.13``."""
+    found = _SCALA.search(str(jvm.scala.util.Properties.versionNumberString()))
+    return found[0] if found else NEWEST.scala
+
+
+def _connect_refused(where: str) -> GroupReplayError:
+    return unusable(
+        "this is a session of Spark Connect, and the job needs a classic one: it reads the folder of its checkpoint "
+        "and starts its workers through Spark's JVM",
+        where,
+        "start it with spark-submit, on Databricks with dedicated (single user) access; unset SPARK_REMOTE",
+    )

@@ -1,0 +1,296 @@
+"""docs/platforms.md and the manifests for platforms agree with the code, and with the platforms' schemas."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft7Validator, Draft202012Validator
+from referencing import Registry, Resource
+
+import groupreplay
+from groupreplay.streaming.bundle.lines import LINES, spark_release
+from groupreplay.streaming.bundle.submission import Submission
+from groupreplay.streaming.bundle.target import BundleTarget
+from groupreplay.streaming.spark.session import submitted_conf
+from support.job.captures import parsed
+from support.paths import ROOT
+
+PAGE = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
+SHELL = [block.replace("\\\n", " ") for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)]
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+#: Releases of Kubernetes: the oldest that vendors still supported in 2026, and the newest that has a schema.
+RELEASES = ("1.31", "1.37")
+OPERATOR = "github.com/kubeflow/spark-operator/v2@v2.3.0"
+CRD = "charts/spark-operator-chart/crds/sparkoperator.k8s.io_sparkapplications.yaml"
+
+Document = dict[str, Any]
+
+
+def documents(name: str) -> list[Document]:
+    """The objects of a manifest."""
+    return list(yaml.safe_load_all((KUBERNETES / name).read_text(encoding="utf-8")))
+
+
+def objects(kind: str) -> dict[str, Document]:
+    """Name -> object of this kind in the manifest of one pod."""
+    return {one["metadata"]["name"]: one for one in documents("groupreplay.yaml") if one["kind"] == kind}
+
+
+def databricks_job() -> Document:
+    """The job for Databricks."""
+    job: Document = json.loads((ROOT / "deploy" / "databricks" / "job.json").read_text(encoding="utf-8"))
+    return job
+
+
+def test_commands_of_the_program_are_valid() -> None:
+    """Each line of groupreplay in the page has known flags and valid values, and names a line that is supported."""
+    lines = [
+        shlex.split(line)[1:]
+        for block in SHELL
+        for line in block.splitlines()
+        if line.startswith("groupreplay ")
+    ]
+    contexts = [parsed(words) for words in lines]
+    assert [context.info_name for context in contexts] == ["bundle", "bundle"]
+    for context in contexts:
+        assert context.params["python"] in spark_release(context.params["spark"]).supported.pythons
+
+
+def test_submitted_commands_are_valid() -> None:
+    """What stands behind job.py in each spark-submit line is a valid command, and the connector is of a known line."""
+    submitted = [line for block in SHELL for line in block.splitlines() if line.startswith("spark-submit")]
+    assert len(submitted) == 3
+    for line in submitted:
+        words = shlex.split(line)
+        (at,) = [number for number, word in enumerate(words) if word.endswith("job.py")]
+        assert parsed(words[at + 1 :]).info_name == "run"
+        release = spark_release(words[words.index("--packages") + 1].rpartition(":")[2])
+        assert words[words.index("--packages") + 1] == release.connector
+        conf = dict(words[number + 1].split("=", 1) for number, word in enumerate(words) if word == "--conf")
+        known = submitted_conf()
+        assert {name: conf[name] for name in conf if name in known}.items() <= known.items()
+        assert "spark.python.daemon.module" in conf
+
+
+def test_the_table_knows_the_lines() -> None:
+    """Each platform's Spark is of a line that an archive can be made for, or the user's own."""
+    section = PAGE.partition("## What each platform has")[2].partition("\n## ")[0]
+    rows = [row.split(" | ") for row in section.splitlines() if row.startswith("| ")][2:]
+    found = {re.match(r"\d+\.\d+", row[1])[0] for row in rows if re.match(r"\d", row[1])}  # type: ignore[index]
+    assert found == set(LINES)
+    assert {len(row) for row in rows} == {7}
+
+
+def test_the_pods_run_valid_commands() -> None:
+    """Both containers run a command with known flags, in the image of this version."""
+    found = {}
+    for name, deployment in objects("Deployment").items():
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        found[name] = (parsed(container["args"]).info_name, container["image"])
+    image = f"groupreplay:{groupreplay.__version__}"
+    assert found == {"groupreplay": ("run", image), "groupreplay-exporter": ("export", image)}
+
+
+def test_one_pod_owns_the_checkpoint() -> None:
+    """One replica, replaced and not rolled; the checkpoint is on the volume that outlives the pod."""
+    spec = objects("Deployment")["groupreplay"]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    checkpoint = container["args"][container["args"].index("--checkpoint") + 1]
+    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    volumes = {one["name"]: one for one in pod["volumes"]}
+    (mount,) = [path for path in mounts if checkpoint.startswith(f"{path}/")]
+    claim = volumes[mounts[mount]]["persistentVolumeClaim"]["claimName"]
+    assert list(objects("PersistentVolumeClaim")) == [claim]
+    login = container["args"][container["args"].index("--command-config") + 1]
+    assert volumes[mounts[str(Path(login).parent)]]["secret"] == {"secretName": "groupreplay-login"}
+
+
+@pytest.mark.parametrize("name", ["groupreplay", "groupreplay-exporter"])
+def test_pods_are_restricted(name: str) -> None:
+    """No root, no capability, no writable file system, no access to the API of Kubernetes; a limit of memory."""
+    pod = objects("Deployment")[name]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["automountServiceAccountToken"] is False
+    assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]) == (True, 10001)
+    assert "USER 10001" in (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert "memory" in container["resources"]["limits"]
+    assert "/tmp" in {one["mountPath"] for one in container["volumeMounts"]}
+
+
+def test_labels_and_ports_meet() -> None:
+    """Each Deployment selects its own pods, and the Service the exporter's port, on which the exporter listens."""
+    deployments = objects("Deployment")
+    for deployment in deployments.values():
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        assert deployment["spec"]["selector"]["matchLabels"] == labels == deployment["metadata"]["labels"]
+    assert len({json.dumps(one["metadata"]["labels"]) for one in deployments.values()}) == 2
+    service = objects("Service")["groupreplay-exporter"]["spec"]
+    exporter = deployments["groupreplay-exporter"]["spec"]["template"]
+    assert service["selector"] == exporter["metadata"]["labels"]
+    (container,) = exporter["spec"]["containers"]
+    (port,) = container["ports"]
+    assert service["ports"][0]["targetPort"] == port["name"]
+    assert container["args"][container["args"].index("--listen") + 1] == f"0.0.0.0:{port['containerPort']}"
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": port["name"]}
+
+
+def test_the_spark_application() -> None:
+    """It has the connector of its Spark, the settings of ``bundle``, and a valid command."""
+    (application,) = documents("spark-application.yaml")
+    spec = application["spec"]
+    release = spark_release(spec["sparkVersion"])
+    assert spec["deps"] == {"packages": [release.connector]}
+    assert parsed(spec["arguments"]).info_name == "run"
+    submission = Submission(spark=release, target=BundleTarget("3.10", "x86_64"), archive="env.tar.gz")
+    elsewhere = {
+        "spark.pyspark.python",  # of the image
+        "spark.executorEnv.PYTHONPATH",  # in the image
+        "spark.driver.memory",  # has a field of its own
+    }
+    wanted = {name: value for name, value in submission.conf.items() if name not in elsewhere}
+    assert spec["sparkConf"] == {"spark.jars.ivy": "/tmp/ivy", **wanted}
+
+
+def test_the_image_for_spark() -> None:
+    """The image has Spark's release, the archive for its Python in PYTHONPATH, and the program that is started."""
+    text = (KUBERNETES / "spark.Dockerfile").read_text(encoding="utf-8")
+    (application,) = documents("spark-application.yaml")
+    (line,) = re.findall(r"^#   groupreplay (.*)$", text, re.MULTILINE)
+    context = parsed(shlex.split(line))
+    assert context.params["spark"] == application["spec"]["sparkVersion"]
+    assert f"apache/spark:{context.params['spark']}-scala2.13-" in text
+    assert application["spec"]["mainApplicationFile"] == "local:///opt/groupreplay/job.py"
+    assert f"-t {application['spec']['image']} ." in text
+    assert "COPY job.py /opt/groupreplay/job.py\nENV PYTHONPATH=/opt/groupreplay\n" in text
+    assert f"ADD {context.params['output_file']} /opt/groupreplay/\n" in text
+
+
+def test_the_databricks_job() -> None:
+    """Dedicated access, the wheel of this version and its entry point, a valid command, our settings of the JVM."""
+    (task,) = databricks_job()["tasks"]
+    cluster = task["new_cluster"]
+    assert cluster["data_security_mode"] == "SINGLE_USER"
+    (library,) = task["libraries"]
+    assert library["whl"].endswith(f"/groupreplay-{groupreplay.__version__}-py3-none-any.whl")
+    wheel_task = task["python_wheel_task"]
+    scripts = re.findall(
+        r"^\[project.scripts\]\n(\w+) =", (ROOT / "pyproject.toml").read_text(), re.MULTILINE
+    )
+    assert [wheel_task["entry_point"]] == scripts
+    assert parsed(wheel_task["parameters"]).info_name == "run"
+    assert cluster["spark_conf"].items() <= submitted_conf().items()
+
+
+@pytest.fixture(scope="module")
+def kubernetes_schemas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    """The wheel of ``kubernetes-validate``, which contains the schemas of many releases."""
+    folder = tmp_path_factory.mktemp("schemas")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
+    subprocess.run([*command, "kubernetes-validate"], check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        yield opened
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("release", RELEASES)
+def test_kubernetes_accepts_the_manifest(kubernetes_schemas: zipfile.ZipFile, release: str) -> None:
+    """Each object is valid by the strict schema of that release; with a wrong name of a field it is not."""
+    found = documents("groupreplay.yaml")
+    assert kubernetes_errors(kubernetes_schemas, release, found) == []
+    found[1]["spec"]["template"]["spec"]["containers"][0]["volumeMount"] = []
+    assert kubernetes_errors(kubernetes_schemas, release, found) == [
+        "groupreplay: Additional properties are not allowed ('volumeMount' was unexpected)"
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("go") is None, reason="no Go, which fetches the operator's schema")
+def test_the_operator_accepts_the_application() -> None:
+    """The SparkApplication is valid by the operator's own definition, in which no other field is allowed."""
+    fetched = subprocess.run(
+        ["go", "mod", "download", "-json", OPERATOR], capture_output=True, text=True, check=True, cwd="/"
+    )
+    definition = yaml.safe_load(Path(json.loads(fetched.stdout)["Dir"], CRD).read_text(encoding="utf-8"))
+    (schema,) = [
+        one["schema"]["openAPIV3Schema"] for one in definition["spec"]["versions"] if one["name"] == "v1beta2"
+    ]
+    validator = Draft7Validator(strict(schema))
+    (application,) = documents("spark-application.yaml")
+    assert [error.message for error in validator.iter_errors(application)] == []
+    application["spec"]["driver"]["memorry"] = "1g"
+    application["spec"]["executor"]["instances"] = "two"
+    assert len(list(validator.iter_errors(application))) == 2
+
+
+@pytest.mark.long
+def test_databricks_accepts_the_job(tmp_path: Path) -> None:
+    """Databricks' own classes read the job, and refuse an unknown field."""
+    pip(tmp_path, "databricks-bundles")
+    read = "import json, sys; from databricks.bundles.jobs import Job; Job.from_dict(json.load(sys.stdin))"
+    job = databricks_job()
+    results = []
+    for cluster in ({}, {"data_security": "SINGLE_USER"}):
+        job["tasks"][0]["new_cluster"] |= cluster
+        done = subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {read}"],
+            input=json.dumps(job),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        results.append((done.returncode, done.stderr.splitlines()[-1:]))
+    assert results == [(0, []), (1, ["ValueError: Unexpected field 'data_security' for class ClusterSpec"])]
+
+
+def pip(folder: Path, package: str) -> None:
+    """A package alone in a folder."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
+    subprocess.run([*command, "--target", str(folder), package], check=True, capture_output=True)
+
+
+def kubernetes_errors(schemas: zipfile.ZipFile, release: str, found: list[Document]) -> list[str]:
+    """What the schema of this release refuses."""
+    folder = f"kubernetes_validate/kubernetes-json-schema/v{release}.0-local-strict"
+    definitions = json.loads(schemas.read(f"{folder}/_definitions.json"))
+    errors = []
+    for one in found:
+        # apps/v1 Deployment: deployment-apps-v1
+        name = f"{one['kind'].lower()}-{one['apiVersion'].replace('/', '-')}"
+        schema = json.loads(schemas.read(f"{folder}/{name}.json"))
+        registry = Registry().with_resources(
+            [(contents["$id"], Resource.from_contents(contents)) for contents in (schema, definitions)]
+        )
+        validator = Draft202012Validator(schema, registry=registry)
+        errors += [f"{one['metadata']['name']}: {error.message}" for error in validator.iter_errors(one)]
+    return errors
+
+
+def strict(schema: Any) -> Any:
+    """The same schema, but objects with known properties may have no other ones, as the API server prunes them."""
+    if isinstance(schema, list):
+        return [strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    stricter = {name: strict(part) for name, part in schema.items()}
+    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
+        stricter.setdefault("additionalProperties", False)
+    return stricter

@@ -1,0 +1,1 @@
+"""Brokers of further Kafka releases, with KRaft or with ZooKeeper."""

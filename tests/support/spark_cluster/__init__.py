@@ -1,0 +1,1 @@
+"""A standalone cluster of Spark, and the job on it."""
