@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import platform
 import re
@@ -18,6 +19,7 @@ from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok,
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark import checkpoint_identity
 from groupreplay.streaming.spark.checkpoint_files import in_folder
+from groupreplay.streaming.spark.checkpoint_lock import DRIVER_FILE, LOCK_FILE
 
 #: Packages whose version is checked against the requirements in this package's metadata.
 _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
@@ -121,15 +123,16 @@ def _try_to_write(folder: Path) -> None:
 
 
 def _holder(folder: Path) -> str | None:
-    """The job that has locked the checkpoint; Java's file locks are compatible with these."""
-    path = folder / checkpoints.LOCK_FILE
-    if not path.exists():
+    """The job whose driver or JVM has locked the checkpoint; Java's file locks are compatible with ``lockf``."""
+    note = folder / LOCK_FILE
+    if not note.exists():
         return None
-    with path.open("r+") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return file.readline().strip() or "by an unknown job"
+    for path, lock in ((note, fcntl.lockf), (folder / DRIVER_FILE, fcntl.flock)):
+        with contextlib.suppress(FileNotFoundError), path.open("r+") as file:
+            try:
+                lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return note.read_text().strip() or "by an unknown job"
     return None
 
 

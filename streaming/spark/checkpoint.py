@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import socket
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -33,6 +31,7 @@ from groupreplay.streaming.spark.checkpoint_identity import (
     refused,
     unreadable_identity,
 )
+from groupreplay.streaming.spark.checkpoint_lock import Lock, OpenLock, opened_lock
 from groupreplay.streaming.spark.internals.jvm import hadoop_configuration, jvm_of
 from groupreplay.streaming.spark.session import PLAIN_FILES, jvm_runs_already
 from groupreplay.streaming.spark.source import offsets_in
@@ -44,7 +43,6 @@ log = logging.getLogger(__name__)
 
 _Record = TypeVar("_Record")
 
-LOCK_FILE: Final = "groupreplay.lock"
 #: Not part of the identity, because it changes.
 SYNC_FILE: Final = "groupreplay-topics.json"
 #: What was seen of the log; changes with each batch.
@@ -63,40 +61,6 @@ def local_folder(location: str, spark_conf: Mapping[str, str]) -> Path | None:
         return Path("/" + path.lstrip("/"))
     is_local = not scheme and "spark.hadoop.fs.defaultFS" not in spark_conf and not jvm_runs_already()
     return Path(location) if is_local else None
-
-
-class CheckpointLock:
-    """The lock of a checkpoint, on a file that its JVM has open; None: a file system without locks."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._is_held = file is None
-
-    def take(self) -> bool:
-        """Whether this JVM holds the lock now, which it tries to take."""
-        if not self._is_held and self._try() is not None:
-            self._is_held = True
-            # The lock holds without this note, which a full disk may refuse.
-            with contextlib.suppress(UnwritableError), writing(str(self._file)):
-                self._file.setLength(0)
-                self._file.writeBytes(f"host {socket.gethostname()}, process {os.getpid()}\n")
-        return self._is_held
-
-    def owner(self) -> str:
-        """Who holds it, as that process has written there."""
-        self._file.seek(0)
-        return str(self._file.readLine() or "unknown")
-
-    def _try(self) -> Any:
-        from py4j.protocol import Py4JJavaError
-
-        try:
-            return self._file.getChannel().tryLock()
-        except Py4JJavaError as error:
-            # The same JVM already holds it: two jobs in one process.
-            if "OverlappingFileLockException" in str(error.java_exception):
-                return None
-            raise
 
 
 class Checkpoint:
@@ -134,7 +98,7 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the checkpoint for this JVM, which outlives a killed Python by a moment.
+        """Holds the checkpoint for this driver and its JVM.
 
         Raises:
             GroupReplayError: another job holds it, or the folder cannot be written.
@@ -153,7 +117,7 @@ class Checkpoint:
             yield
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[CheckpointLock]:
+    def lock(self) -> Iterator[Lock]:
         """The lock, which is not taken yet; gives it back in the end. A file system without locks is always free."""
         with writing(self.location):
             self._files.mkdirs(self._path)
@@ -162,14 +126,10 @@ class Checkpoint:
                 "%s is not a local folder and cannot be locked: only the claim of the topics keeps a second job out",
                 self.location,
             )
-            yield CheckpointLock(None)
+            yield OpenLock()
             return
-        with writing(self.location):
-            file = self._jvm.java.io.RandomAccessFile(self._path.toUri().getPath() + "/" + LOCK_FILE, "rw")
-        try:
-            yield CheckpointLock(file)
-        finally:
-            file.close()
+        with opened_lock(self._jvm, Path(self._path.toUri().getPath()), self.location) as lock:
+            yield lock
 
     def claim(self, identity: Identity) -> Identity:
         """The identity that was written at the first start; writes it when there is none.

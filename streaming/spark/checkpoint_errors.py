@@ -17,12 +17,17 @@ def writing(location: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise UnwritableError(
-            f"the checkpoint cannot be written: {_reason(str(error.java_exception.getMessage()))}",
-            where=location,
-            fix="check that its disk is there, has space, is not read-only, and that this user may write there",
-            exit_code=ExitCode.USAGE,
-        ) from None
+        raise unwritable(_reason(str(error.java_exception.getMessage())), location) from None
+
+
+def unwritable(reason: str, location: str) -> UnwritableError:
+    """The error for a folder that cannot be written; ``reason`` in the system's words."""
+    return UnwritableError(
+        f"the checkpoint cannot be written: {reason}",
+        where=location,
+        fix="check that its disk is there, has space, is not read-only, and that this user may write there",
+        exit_code=ExitCode.USAGE,
+    )
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from groupreplay.streaming.check import machine_checks
 from groupreplay.streaming.check.result import CheckSettings, Status, Subject
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import TopicIdentity
-from groupreplay.streaming.spark.checkpoint import LOCK_FILE
 from groupreplay.streaming.spark.checkpoint_identity import IDENTITY_FILE, Identity
+from groupreplay.streaming.spark.checkpoint_lock import DRIVER_FILE, LOCK_FILE
 
 SETTINGS = CheckSettings(source=Cluster(bootstrap_servers="127.0.0.1:1"))
 TOPIC = TopicIdentity(
@@ -97,11 +97,12 @@ def test_a_checkpoint_of_another_life_of_the_topic(tmp_path: Path) -> None:
     assert (status, text.partition(" ")[0]) == ("ok", f"{tmp_path}/anew-10")
 
 
-def test_a_checkpoint_in_use(tmp_path: Path) -> None:
-    """Who holds it is said; a lock is per process, so it is another one that holds it here."""
+@pytest.mark.parametrize(("file", "lock"), [(LOCK_FILE, "lockf"), (DRIVER_FILE, "flock")])
+def test_a_checkpoint_in_use(tmp_path: Path, file: str, lock: str) -> None:
+    """Who holds it, as JVM or driver, is said; a lock is per process, so it is another one that holds it here."""
     (tmp_path / LOCK_FILE).write_text("host a, process 1\n")
-    code = "import fcntl, sys; fcntl.lockf(file := open(sys.argv[1], 'r+'), fcntl.LOCK_EX); print(); input()"
-    command = [sys.executable, "-c", code, str(tmp_path / LOCK_FILE)]
+    code = f"import fcntl, sys; fcntl.{lock}(file := open(sys.argv[1], 'a'), fcntl.LOCK_EX); print(); input()"
+    command = [sys.executable, "-c", code, str(tmp_path / file)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -267,18 +265,6 @@ def test_the_state_is_begun_anew_after_another_job(folder: Path) -> None:
     assert root.begin_anew(now, GAP, WANTED).claim(WANTED).event_era == "e.5"
 
 
-def test_a_lock_that_is_waited_for(folder: Path) -> None:
-    """A standby tries it again and again, and changes nothing before it has it."""
-    with opened(folder).lock() as first, opened(folder).lock() as second:
-        assert first.take()
-        assert first.take()
-        written = (folder / "groupreplay.lock").read_text()
-        assert (second.take(), second.owner()) == (False, written.strip())
-        assert (folder / "groupreplay.lock").read_text() == written
-    with opened(folder).lock() as third:
-        assert third.take()
-
-
 def test_how_far_the_log_was_read(folder: Path) -> None:
     """By Spark's own notes: a batch that was planned and not finished is not read, but will be, as it was planned."""
     root = opened(folder)
@@ -343,41 +329,3 @@ def test_what_was_seen_of_the_log(folder: Path, caplog: pytest.LogCaptureFixture
     (file / "in the way").touch()
     with pytest.raises(UnwritableError, match="the checkpoint cannot be written: "):
         root.note_log_marks(LogMarks("e", {}))
-
-
-def test_a_second_job_in_this_jvm_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lock holds inside one JVM, too, and is free again afterwards."""
-    monkeypatch.setattr(checkpoint_module, "_LOCK_SECONDS", 0.5)
-    refused = pytest.raises(GroupReplayError, match="another job is using")
-    with opened(folder).locked(), refused, opened(folder).locked():
-        pass
-    with opened(folder).locked():
-        pass
-
-
-def test_a_second_process_is_refused_and_told_the_owner(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The message names who holds the checkpoint; a lock of a process that has ended is waited for."""
-    monkeypatch.setattr(checkpoint_module, "_LOCK_SECONDS", 0.5)
-    folder.mkdir()
-    (folder / "groupreplay.lock").write_text("host h, process 1\n")
-    holder = """
-import fcntl, sys
-file = open(sys.argv[1], "r+")
-fcntl.lockf(file, fcntl.LOCK_EX)
-print(flush=True)
-input()
-"""
-    with subprocess.Popen(
-        [sys.executable, "-c", holder, str(folder / "groupreplay.lock")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        with pytest.raises(GroupReplayError, match="host h, process 1"), opened(folder).locked():
-            pass
-        other.kill()
-    with opened(folder).locked():
-        pass
