@@ -48,7 +48,7 @@ TOPIC_PARTITIONS = 3
 GENERATION_EVERY = 500
 STEP_SECONDS = 0.1
 #: A restart of the broker under load.
-JOIN_SECONDS = 300.0
+JOIN_SECONDS = 1_000.0
 MIB = 1 << 20
 
 
@@ -225,6 +225,8 @@ def soak(asked: argparse.Namespace) -> tuple[list[Sample], int]:
             offsets_partitions=PARTITIONS,
             overrides={"log.cleaner.enable": "false"},
             jvm_options=[FULL_SPEED],
+            # After two hours its coordinator loads 36 million records.
+            ready_seconds=900,
         ) as broker,
     ):
         flags = ("--trigger", str(asked.trigger), "--member-events")

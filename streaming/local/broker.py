@@ -16,11 +16,11 @@ from typing import Any, Final
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.ports import HOST, free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 
 DEFAULT_VERSION: Final = "4.3.1"
 
-_HOST: Final = "127.0.0.1"
 _CLUSTER_ID: Final = "Z3JvdXByZXBsYXktZGVtbw"
 #: The broker runs for minutes, too short for the optimising JIT compiler to pay off.
 _JVM_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms128m", "-Xmx512m")
@@ -137,7 +137,7 @@ class EmbeddedBroker:
     @property
     def bootstrap_servers(self) -> str:
         """`host:port` for clients; available after the first start."""
-        return f"{_HOST}:{self.port}"
+        return f"{HOST}:{self.port}"
 
     @property
     def pid(self) -> int | None:
@@ -223,18 +223,18 @@ class EmbeddedBroker:
 
     def _write_properties(self) -> Path:
         if not self.port:
-            self.port = _free_port()
+            (self.port,) = free_ports(1)
         elif _in_use(self.port):
             raise _PortTakenError(
                 "the port is in use", where=self.bootstrap_servers, fix="choose another port, or 0"
             )
-        self._controller_port = _free_port()
+        (self._controller_port,) = free_ports(1)
         listeners = f"PLAINTEXT://{self.bootstrap_servers}"
         settings: dict[str, object] = {
             "log.dirs": self.folder / "data",
-            "listeners": f"{listeners},CONTROLLER://{_HOST}:{self._controller_port}",
+            "listeners": f"{listeners},CONTROLLER://{HOST}:{self._controller_port}",
             "advertised.listeners": listeners,
-            "controller.quorum.voters": f"1@{_HOST}:{self._controller_port}",
+            "controller.quorum.voters": f"1@{HOST}:{self._controller_port}",
             **self._settings,
         }
         path = self.folder / "server.properties"
@@ -284,18 +284,11 @@ class EmbeddedBroker:
             time.sleep(_POLL_SECONDS)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _in_use(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Java does: a restart reuses its port
         try:
-            probe.bind((_HOST, port))
+            probe.bind((HOST, port))
         except OSError:
             return True
         return False
@@ -304,7 +297,7 @@ def _in_use(port: int) -> bool:
 def _accepts(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex((_HOST, port)) == 0
+        return probe.connect_ex((HOST, port)) == 0
 
 
 def _answers(admin: Any) -> bool:

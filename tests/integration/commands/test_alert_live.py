@@ -16,13 +16,13 @@ import pytest
 import yaml
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.ports import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.known_groups import group_label
 from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
 from support.job.sink_messages import document, stable
 from support.kafka.clients import make_topics, produce
 from support.kafka.polled_members import PolledMembers
-from support.kafka.secured import free_ports
 from support.kafka.waiting import wait_until
 from support.tools.monitoring_files import PROMETHEUS, alerts, queries
 from support.tools.monitoring_files import RULES as ALERTS

@@ -19,11 +19,12 @@ from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.demo.scenario import Action, Stage, Step, create_topics
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line, sink_rights, source_rights
+from groupreplay.streaming.local.ports import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.event_topic import SinkReader
 from support.job.captures import invoke
 from support.job.jobs import Json, read_json, read_topic
-from support.kafka.secured import PASSWORD, USER, SecuredBroker, free_ports, secured_broker
+from support.kafka.secured import PASSWORD, USER, SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]

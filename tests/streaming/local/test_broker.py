@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.streaming.local import broker as module
 from groupreplay.streaming.local.broker import BrokerError, EmbeddedBroker
+from groupreplay.streaming.local.ports import free_ports
 from support.job.jobs import read_topic
 from support.kafka.waiting import is_alive, wait_until
 
@@ -140,8 +141,7 @@ def test_taken_port_is_exchanged_when_it_was_our_choice(monkeypatch: pytest.Monk
         other.bind(("127.0.0.1", 0))
         other.listen()
         ports = iter([other.getsockname()[1]])
-        free_port = module._free_port
-        monkeypatch.setattr(module, "_free_port", lambda: next(ports, 0) or free_port())
+        monkeypatch.setattr(module, "free_ports", lambda _: [next(ports, 0) or free_ports(1)[0]])
         with EmbeddedBroker() as broker:
             assert broker.port != other.getsockname()[1]
             assert partitions(broker)["__consumer_offsets"] == 8

@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.ports import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.broker_releases.release_jars import release_jars
-from support.kafka.three_brokers import free_ports
 from support.kafka.waiting import wait_until
 
 _KRAFT_SINCE = (3, 3)

@@ -13,9 +13,9 @@ from typing import Any
 
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.ports import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.kafka.kafka_admin import kafka_admin
-from support.kafka.secured import free_ports
 
 #: How long Connect waits for a restarted worker before it moves its tasks; the default is 5 minutes.
 REBALANCE_DELAY_MS = 3_000

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from groupreplay.streaming.kafka.rights import Right
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.ports import free_ports
 
 USER = "replayer"
 #: A unique text: any output that contains it has leaked the password.
@@ -81,15 +81,6 @@ def _binding(right: Right) -> Any:
         AclOperation[re.sub(r"(?<=[a-z])(?=[A-Z])", "_", right.operation).upper()],
         AclPermissionType.ALLOW,
     )
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free at this moment."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 @contextmanager

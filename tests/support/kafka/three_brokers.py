@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.ports import free_ports
 from support.kafka.waiting import wait_until
 
 NODES = (1, 2, 3)
@@ -138,15 +139,6 @@ def three_brokers(offsets_partitions: int = 3, **overrides: object) -> Iterator[
         cluster.start()
         cluster.make_offsets_topic(offsets_partitions, int(str(settings["offsets.topic.replication.factor"])))
         yield cluster
-
-
-def free_ports(count: int) -> list[int]:
-    """Different free ports of the loopback interface."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 def quorum_leader(port: int) -> int:

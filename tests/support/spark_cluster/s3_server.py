@@ -19,8 +19,8 @@ import pytest
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.local.cache import cache_folder
 from groupreplay.streaming.local.ivy import Coordinate, retrieve
+from groupreplay.streaming.local.ports import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.kafka.three_brokers import free_ports
 from support.kafka.waiting import wait_until
 
 #: A gateway from S3 to a folder, as it is used in production; built with Go.
