@@ -3,7 +3,7 @@
 It makes the decisions of Kafka's ``GroupMetadataManager`` and ``OffsetMetadataManager`` and writes their records, to
 generate histories with known state changes and to check the replay of them. It is deterministic: the time is an
 argument that never decreases, and ids come from the given random numbers. Requests of members are handled by
-`classic_protocol`, `consumer_protocol` and `mixed`; this module handles offsets, deletion and descriptions.
+`classic`, `consumer` and `mixed`; this module handles offsets, deletion and descriptions.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
-from groupreplay.state.model import consumer_records
-from groupreplay.state.model.classic_group import ClassicGroup, group_tombstone
-from groupreplay.state.model.classic_protocol import ClassicHandler
-from groupreplay.state.model.consumer_group import ConsumerGroup
-from groupreplay.state.model.consumer_protocol import ConsumerHandler
+from groupreplay.state.model.classic.group import ClassicGroup, group_tombstone
+from groupreplay.state.model.classic.protocol import ClassicHandler
+from groupreplay.state.model.classic.rebalance import Rebalance
+from groupreplay.state.model.consumer import records as consumer_records
+from groupreplay.state.model.consumer.group import ConsumerGroup
+from groupreplay.state.model.consumer.protocol import ConsumerHandler
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.mixed import MixedHandler
-from groupreplay.state.model.rebalance import Rebalance
 from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,

@@ -1,6 +1,6 @@
 """The state that the coordinator keeps for one group id: the group, its offsets, its timers and its journal.
 
-The handlers of the three protocols and `rebalance` read and change this state.
+The handlers of the three protocols and `classic.rebalance` read and change this state.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.classic_group import ClassicGroup, GroupMember
-from groupreplay.state.model.consumer_group import ConsumerGroup, Topics
+from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
+from groupreplay.state.model.consumer.group import ConsumerGroup, Topics
 from groupreplay.state.model.offsets import CommittedOffsets
 from groupreplay.state.model.requests import (
     Answer,

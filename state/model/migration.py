@@ -16,10 +16,11 @@ from groupreplay.codecs import (
     encode_blob,
 )
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
-from groupreplay.state.model import consumer_records as records
-from groupreplay.state.model.assignors import Target
-from groupreplay.state.model.classic_group import ClassicGroup, GroupMember, group_tombstone
-from groupreplay.state.model.consumer_group import (
+from groupreplay.state.model.classic.group import ClassicGroup, GroupMember, group_tombstone
+from groupreplay.state.model.classic.rebalance import Rebalance
+from groupreplay.state.model.consumer import records
+from groupreplay.state.model.consumer.assignors import Target
+from groupreplay.state.model.consumer.group import (
     ClassicPart,
     ConsumerGroup,
     ConsumerMember,
@@ -27,7 +28,6 @@ from groupreplay.state.model.consumer_group import (
     metadata_hash,
 )
 from groupreplay.state.model.coordinator_state import CoordinatorState
-from groupreplay.state.model.rebalance import Rebalance
 from groupreplay.state.model.requests import Error, Record, Refused, TopicIdPartition
 
 

@@ -10,8 +10,9 @@ import base64
 from dataclasses import dataclass, replace
 
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, MemberPhase
-from groupreplay.state.model.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.state.model.consumer_protocol import ConsumerHandler, MemberUpdate, find_member
+from groupreplay.state.model.classic.rebalance import Rebalance, check_protocol
+from groupreplay.state.model.consumer.group import ClassicPart, ConsumerGroup, ConsumerMember
+from groupreplay.state.model.consumer.protocol import ConsumerHandler, MemberUpdate, find_member
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import (
     decode_member_subscription,
@@ -19,7 +20,6 @@ from groupreplay.state.model.migration import (
     encode_classic_assignment,
     partition_ids,
 )
-from groupreplay.state.model.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,

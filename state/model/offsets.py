@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from groupreplay.codecs import ZERO_UUID, OffsetCommitKey, OffsetCommitValue
-from groupreplay.state.model.classic_group import ClassicGroup
-from groupreplay.state.model.consumer_group import ConsumerGroup, Topics
+from groupreplay.state.model.classic.group import ClassicGroup
+from groupreplay.state.model.consumer.group import ConsumerGroup, Topics
 from groupreplay.state.model.requests import Commit, OffsetCommit, Record
 
 #: (topic name, partition)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
-from groupreplay.state.model.consumer_group import AWAY, LEFT, ConsumerGroup
+from groupreplay.state.model.consumer.group import AWAY, LEFT, ConsumerGroup
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     Answer,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.consumer_group import Topic
+from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     Answer,

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Event
-from groupreplay.state.model.classic_group import ClassicGroup
-from groupreplay.state.model.consumer_group import ConsumerGroup
+from groupreplay.state.model.classic.group import ClassicGroup
+from groupreplay.state.model.consumer.group import ConsumerGroup
 from groupreplay.state.model.requests import DeleteGroup, Settings
 from groupreplay.state.output import repeats
 from support.histories.builders import GROUP, Raw, placed, read

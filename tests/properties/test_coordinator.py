@@ -6,8 +6,8 @@ import pytest
 from hypothesis import settings
 
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.classic_group import VALID_PREVIOUS_STATES
-from groupreplay.state.model.consumer_group import VALID_PREVIOUS
+from groupreplay.state.model.classic.group import VALID_PREVIOUS_STATES
+from groupreplay.state.model.consumer.group import VALID_PREVIOUS
 from groupreplay.state.model.requests import Error
 from support.model import classic_lives, consumer_lives
 from support.model.classic_clients import Clients

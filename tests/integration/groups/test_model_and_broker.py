@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import ConfigResource
 
-from groupreplay.state.model.consumer_group import Topic
+from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.requests import Error, Protocol, Settings
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, set_configs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.classic_group import ClassicGroup
+from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.requests import Error, Settings, StateChange
 from support.model.classic_clients import Clients
 

@@ -6,7 +6,7 @@ import pytest
 
 from groupreplay.codecs import Assignment, GroupMetadataValue, TopicPartitions, encode_blob
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
-from groupreplay.state.model.classic_group import ClassicGroup
+from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.migration import decode_member_subscription, encode_classic_assignment
 from groupreplay.state.model.requests import Error, Protocol, Refused, Settings
 from support.model.classic_clients import protocols, subscription

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupreplay.state.kafka_terms import ConsumerPhase
-from groupreplay.state.model.consumer_group import ConsumerGroup
+from groupreplay.state.model.consumer.group import ConsumerGroup
 from groupreplay.state.model.requests import ClassicHeartbeat, Error, LeaveGroup, SyncGroup
 from support.model.classic_clients import owning, protocols
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients

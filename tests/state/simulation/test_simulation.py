@@ -14,8 +14,8 @@ from groupreplay.codecs import GroupMetadataValue, OffsetCommitKey
 from groupreplay.codecs.consumer import ConsumerGroupCurrentMemberAssignmentKey
 from groupreplay.state import Group
 from groupreplay.state.kafka_terms import REBALANCING, ConsumerPhase, Phase, partition_for
-from groupreplay.state.model.classic_group import VALID_PREVIOUS_STATES
-from groupreplay.state.model.consumer_group import AWAY, VALID_PREVIOUS, ConsumerGroup
+from groupreplay.state.model.classic.group import VALID_PREVIOUS_STATES
+from groupreplay.state.model.consumer.group import AWAY, VALID_PREVIOUS, ConsumerGroup
 from groupreplay.state.model.requests import Settings
 from groupreplay.state.simulation.group import SimulatedGroup
 from groupreplay.state.simulation.scenarios import CONSUMER_SCENARIOS, EVERY_START, SCENARIOS

@@ -12,8 +12,8 @@ from groupreplay.codecs import (
     TopicPartitions,
     encode_blob,
 )
-from groupreplay.state.model.classic_group import ClassicGroup
-from groupreplay.state.model.consumer_group import Topic
+from groupreplay.state.model.classic.group import ClassicGroup
+from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     Answer,

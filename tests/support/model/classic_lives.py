@@ -19,7 +19,7 @@ from groupreplay.codecs import (
 )
 from groupreplay.state import Context, Event, Group
 from groupreplay.state.kafka_terms import REBALANCING, Phase
-from groupreplay.state.model.classic_group import ClassicGroup
+from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.requests import (
     Commit,
     DeleteGroup,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from groupreplay.codecs import Subscription, TopicPartitions, encode_blob
-from groupreplay.state.model.consumer_group import AWAY, LEFT, ConsumerGroup, ConsumerMember, Topic
+from groupreplay.state.model.consumer.group import AWAY, LEFT, ConsumerGroup, ConsumerMember, Topic
 from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from groupreplay.codecs import uuid_text
 from groupreplay.state import Context
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
-from groupreplay.state.model.classic_group import ClassicGroup
-from groupreplay.state.model.consumer_group import ConsumerGroup, ConsumerMember, Topic
+from groupreplay.state.model.classic.group import ClassicGroup
+from groupreplay.state.model.consumer.group import ConsumerGroup, ConsumerMember, Topic
 from groupreplay.state.model.requests import (
     Commit,
     DeleteGroup,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol
 
 from groupreplay.codecs import Key
-from groupreplay.state.model.consumer_group import Topic
+from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,

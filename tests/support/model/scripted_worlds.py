@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
-from groupreplay.state.model.consumer_group import Topic
+from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import Answer, Request, Settings
 from support.model.raw_members import RawRequest

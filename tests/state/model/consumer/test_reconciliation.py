@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from groupreplay.state.kafka_terms import MemberPhase
-from groupreplay.state.model.consumer_group import ConsumerMember
-from groupreplay.state.model.reconciliation import Reconciliation
+from groupreplay.state.model.consumer.group import ConsumerMember
+from groupreplay.state.model.consumer.reconciliation import Reconciliation
 
 T, U = b"t" * 16, b"u" * 16
 

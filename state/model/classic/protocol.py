@@ -9,10 +9,10 @@ import uuid
 from dataclasses import dataclass, replace
 
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.classic_group import ClassicGroup, GroupMember
+from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
+from groupreplay.state.model.classic.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import replace_empty
-from groupreplay.state.model.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from groupreplay.state.kafka_terms import ConsumerPhase
-from groupreplay.state.model.consumer_group import ConsumerGroup, Topic
+from groupreplay.state.model.consumer.group import ConsumerGroup, Topic
 from groupreplay.state.model.requests import ClassicHeartbeat, Commit, Error, OffsetCommit, Settings
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 

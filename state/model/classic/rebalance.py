@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.classic_group import ClassicGroup, GroupMember
+from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.requests import Answer, Error, Refused, SyncGroup
 

@@ -23,7 +23,7 @@ from groupreplay.codecs.consumer import (
     TopicIdPartitions,
 )
 from groupreplay.state.kafka_terms import MemberPhase
-from groupreplay.state.model.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
+from groupreplay.state.model.consumer.group import ClassicPart, ConsumerGroup, ConsumerMember
 from groupreplay.state.model.requests import Record, TopicIdPartition
 
 _VERSION: Final = 0

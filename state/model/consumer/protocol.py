@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from groupreplay.state.kafka_terms import MemberPhase, Phase
-from groupreplay.state.model import consumer_records as records
-from groupreplay.state.model.assignors import ASSIGNORS, Target
-from groupreplay.state.model.consumer_group import (
+from groupreplay.state.model.classic.rebalance import Rebalance
+from groupreplay.state.model.consumer import records
+from groupreplay.state.model.consumer.assignors import ASSIGNORS, Target
+from groupreplay.state.model.consumer.group import (
     AWAY,
     LEFT,
     ConsumerGroup,
@@ -19,10 +20,9 @@ from groupreplay.state.model.consumer_group import (
     metadata_hash,
     topic_ids,
 )
+from groupreplay.state.model.consumer.reconciliation import Reconciliation
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import downgrade, new_consumer_group, replace_empty, upgrade
-from groupreplay.state.model.rebalance import Rebalance
-from groupreplay.state.model.reconciliation import Reconciliation
 from groupreplay.state.model.requests import (
     Answer,
     ConsumerGroupHeartbeat,

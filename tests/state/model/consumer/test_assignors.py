@@ -5,7 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.state.model.assignors import AssignedMember, AssignorInput, Target, by_range, uniform
+from groupreplay.state.model.consumer.assignors import (
+    AssignedMember,
+    AssignorInput,
+    Target,
+    by_range,
+    uniform,
+)
 
 T, U = b"t" * 16, b"u" * 16
 

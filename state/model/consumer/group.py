@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase, hash_map_order
-from groupreplay.state.model.assignors import ASSIGNORS, AssignedMember, AssignorInput, Target
+from groupreplay.state.model.consumer.assignors import ASSIGNORS, AssignedMember, AssignorInput, Target
 from groupreplay.state.model.requests import (
     Error,
     OffsetCommit,

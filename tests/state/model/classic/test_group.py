@@ -8,7 +8,7 @@ import pytest
 
 from groupreplay.codecs import Subscription, encode_blob
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.classic_group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
+from groupreplay.state.model.classic.group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
 from groupreplay.state.model.requests import DeleteGroup, Protocol
 from support.model.classic_clients import Clients, protocols
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase
-from groupreplay.state.model.consumer_group import (
+from groupreplay.state.model.consumer.group import (
     VALID_PREVIOUS,
     ConsumerGroup,
     ConsumerMember,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from groupreplay.state.kafka_terms import MemberPhase
-from groupreplay.state.model.consumer_group import ConsumerMember
+from groupreplay.state.model.consumer.group import ConsumerMember
 from groupreplay.state.model.requests import TopicIdPartition
 
 

@@ -1,0 +1,1 @@
+"""Classic groups: their members, phases and requests."""
