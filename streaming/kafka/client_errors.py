@@ -24,8 +24,8 @@ UNREACHABLE: Final = frozenset(
         KafkaError._TIMED_OUT_QUEUE,
     }
 )
-#: The cluster answers, and a partition cannot be read or written at this moment.
-_PARTITION_AWAY: Final = frozenset(
+#: The cluster answers, and a partition cannot be read or written at this moment: what Kafka's clients try again.
+PARTITION_AWAY: Final = frozenset(
     {
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -34,6 +34,19 @@ _PARTITION_AWAY: Final = frozenset(
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         KafkaError.KAFKA_STORAGE_ERROR,
         KafkaError.NOT_CONTROLLER,
+        # The client knew another leader than the one that it asked: a moment after an election.
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        # A new leader does not know the high watermark yet.
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.LISTENER_NOT_FOUND,
+        KafkaError.PREFERRED_LEADER_NOT_AVAILABLE,
+        KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.CONCURRENT_TRANSACTIONS,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
     }
 )
 
@@ -68,7 +81,7 @@ _EXPLANATIONS: Final = (
         ExitCode.CONNECTION,
     ),
     (
-        _PARTITION_AWAY,
+        PARTITION_AWAY,
         "the cluster cannot serve a partition now",
         "check that all brokers run, and min.insync.replicas",
         ExitCode.CONNECTION,
@@ -92,7 +105,7 @@ def explained(cause: Any, where: str, servers: str) -> GroupReplayError:
     code, text = cause.code() if is_known else None, first_line(cause.str() if is_known else str(cause))
     for codes, what, fix, exit_code in _EXPLANATIONS:
         if code in codes:
-            kind = UnreachableError if codes in (UNREACHABLE, _PARTITION_AWAY) else GroupReplayError
+            kind = UnreachableError if codes in (UNREACHABLE, PARTITION_AWAY) else GroupReplayError
             return kind(f"{what}: {text}", where=f"{where}, {servers}", fix=fix, exit_code=exit_code)
     return GroupReplayError(f"Kafka returned an error: {text}", where=where)
 
