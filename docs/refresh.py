@@ -12,6 +12,7 @@ from generators import (
     records_page,
     rules_page,
     states_page,
+    trace_page,
 )
 from groupreplay.streaming.exporter.metric_catalog import metrics_table
 from groupreplay.streaming.spark.session import DAEMON
@@ -22,6 +23,7 @@ PAGES = {
     "records.md": records_page,
     "events.md": events_page,
     "states.md": states_page,
+    "trace.md": trace_page,
     "configuration.md": configuration_page,
     "../deploy/rules.toml": rules_page,
 }

@@ -65,6 +65,7 @@ class Coordinator(CoordinatorState):
         The answer to a JoinGroup or SyncGroup may come in a later outcome, when all members have joined or synced.
         """
         self._serve(now_ms)
+        self.trace.received(request, self.state.value, len(getattr(self.group, "members", ())))
         try:
             answer = _HANDLERS[type(request)](self, request, now_ms)
         except Refused as refused:
@@ -87,6 +88,7 @@ class Coordinator(CoordinatorState):
         self._serve(now_ms)
         if self.group is not None:
             expired = self.offsets.expired(self.group, self.settings.retention_ms, now_ms)
+            self.trace.branch("cleanupGroupMetadata")
             records = self.offsets.remove(self.group_id, expired)
             if self.group.is_empty and not self.offsets:
                 records += self._end(self.group, now_ms)
@@ -103,6 +105,7 @@ class Coordinator(CoordinatorState):
     def move(self, now_ms: int) -> Outcome:
         """Another broker becomes the coordinator: it loads the group from the log; open requests are lost."""
         self._serve(now_ms)
+        self.trace.branch("onUnloaded")
         if isinstance(self.group, ConsumerGroup):
             ConsumerHandler(self).reload(self.group, now_ms)
         elif self.group is not None:
@@ -118,6 +121,7 @@ class Coordinator(CoordinatorState):
         while (due := self.timers.take(now_ms)) is not None:
             at_ms, action = due
             action(at_ms)
+        self.trace.now_ms = now_ms
 
     # -- members
 
@@ -142,6 +146,7 @@ class Coordinator(CoordinatorState):
     # -- offsets
 
     def _commit(self, request: OffsetCommit, now_ms: int) -> Answer:
+        self.trace.branch("commitOffset" if request.producer_id is None else "commitTransactionalOffset")
         if self.group is None and request.generation >= 0:
             raise Refused(Error.ILLEGAL_GENERATION)
         # Committed offsets alone make a simple group.
@@ -173,6 +178,7 @@ class Coordinator(CoordinatorState):
     # -- administrators
 
     def _delete(self, _request: DeleteGroup, now_ms: int) -> Answer:
+        self.trace.branch("deleteGroups")
         group = self.existing(Error.GROUP_ID_NOT_FOUND)
         if not group.is_empty:
             raise Refused(Error.NON_EMPTY_GROUP)
@@ -194,6 +200,7 @@ class Coordinator(CoordinatorState):
         return [group_tombstone(self.group_id)]
 
     def _delete_offsets(self, request: OffsetDelete, now_ms: int) -> Answer:
+        self.trace.branch("deleteOffsets")
         group = self.existing(Error.GROUP_ID_NOT_FOUND)
         others = isinstance(group, ClassicGroup) and group.protocol_type != CONSUMER_PROTOCOL_TYPE
         if others and not group.is_empty:

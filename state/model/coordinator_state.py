@@ -28,6 +28,7 @@ from groupreplay.state.model.requests import (
     Settings,
     StateChange,
 )
+from groupreplay.state.model.trace import Trace
 
 #: What a timer does, given the time at which it was due.
 TimerAction = Callable[[int], None]
@@ -44,9 +45,13 @@ class Timers:
     #: (time, sequence number, key). Most sessions are extended before they end, so many entries are stale.
     _heap: list[tuple[int, int, _Key]] = field(default_factory=list)
     _set: int = 0
+    trace: Trace = field(default_factory=lambda: Trace(""))
 
     def schedule(self, key: _Key, at_ms: int, action: TimerAction) -> None:
         """Set a timer; it replaces a timer with the same key."""
+        if self.trace.on:
+            before = self._due.get(key)
+            self.trace.timer("set" if before is None else "extended", key, at_ms, before and before[0])
         self._set += 1
         self._due[key] = (at_ms, self._set, action)
         heapq.heappush(self._heap, (at_ms, self._set, key))
@@ -59,10 +64,14 @@ class Timers:
 
     def cancel(self, key: _Key) -> None:
         """Remove a timer if it is set."""
-        self._due.pop(key, None)
+        due = self._due.pop(key, None)
+        if due is not None:
+            self.trace.timer("cancelled", key, due[0])
 
     def clear(self) -> None:
         """Remove all timers."""
+        for key, due in self._due.items():
+            self.trace.timer("cancelled", key, due[0])
         self._due.clear()
         self._heap.clear()
 
@@ -81,6 +90,8 @@ class Timers:
         if next_ms is None or next_ms > now_ms:
             return None
         at_ms, _, key = heapq.heappop(self._heap)
+        self.trace.now_ms = at_ms
+        self.trace.timer("fired", key, at_ms)
         return at_ms, self._due.pop(key)[2]
 
 
@@ -94,9 +105,11 @@ class Journal:
     changes: list[StateChange] = field(default_factory=list)
     #: The newest GroupMetadata value of the group; None when there is none or it is a tombstone.
     written: GroupMetadataValue | None = None
+    trace: Trace = field(default_factory=lambda: Trace(""))
 
     def reply(self, request: Request, answer: Answer) -> None:
         """Answer a request."""
+        self.trace.answered(request, answer)
         self.replies.append(Reply(request, answer))
 
     def refuse_pending(self, member: GroupMember, error: Error) -> None:
@@ -120,6 +133,7 @@ class Journal:
             if isinstance(key, GroupMetadataKey):
                 assert value is None or isinstance(value, GroupMetadataValue)
                 self.written = value
+        self.trace.append(records, producer_id, marker)
         self.operations.append(
             Operation(timestamp_ms=now_ms, records=records, producer_id=producer_id, marker=marker)
         )
@@ -127,7 +141,11 @@ class Journal:
     def take(self) -> Outcome:
         """Return everything and start empty again."""
         outcome = Outcome(
-            tuple(self.replies), tuple(self.operations), tuple(self.warnings), tuple(self.changes)
+            tuple(self.replies),
+            tuple(self.operations),
+            tuple(self.warnings),
+            tuple(self.changes),
+            self.trace.take(),
         )
         for entries in (self.replies, self.operations, self.warnings, self.changes):
             entries.clear()
@@ -138,17 +156,24 @@ class Journal:
 class CoordinatorState:
     """Everything that the coordinator keeps for one group id.
 
-    ``topics`` are the cluster's, which only consumer groups (KIP-848) need; their owner may change them.
+    ``topics`` are the cluster's, which only consumer groups (KIP-848) need; their owner may change them. With
+    ``traced`` the outcomes have a trace.
     """
 
     group_id: str
     settings: Settings
     numbers: random.Random
     topics: Topics = field(default_factory=dict)
+    traced: bool = False
     group: ClassicGroup | ConsumerGroup | None = None
     offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
     timers: Timers = field(default_factory=Timers)
     journal: Journal = field(default_factory=Journal)
+    trace: Trace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.trace = Trace(self.group_id, self.traced, changes=self.journal.changes)
+        self.timers.trace = self.journal.trace = self.trace
 
     def existing(self, missing: Error = Error.UNKNOWN_MEMBER_ID) -> ClassicGroup | ConsumerGroup:
         """The group of either type. Raises ``Refused`` with ``missing`` when there is none."""

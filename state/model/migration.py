@@ -152,6 +152,12 @@ def downgrade(
     return group
 
 
+def trace_downgrade(coordinator: CoordinatorState) -> None:
+    """Kafka logs it after the rebalance for a member that leaves, and before the one for a stale assignment."""
+    says = "[GroupId %s] Converted the consumer group to a classic group."
+    coordinator.trace.branch("convertToClassicGroup", says, coordinator.group_id)
+
+
 def _classic_member(member: ConsumerMember) -> GroupMember:
     assert member.classic is not None
     return GroupMember(

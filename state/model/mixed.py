@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, MemberPhase
 from groupreplay.state.model.classic.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.consumer.group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.state.model.consumer.protocol import ConsumerHandler, MemberUpdate, find_member
+from groupreplay.state.model.consumer.membership import MemberUpdate, find_member
+from groupreplay.state.model.consumer.protocol import ConsumerHandler
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import (
     decode_member_subscription,
     downgrade,
     encode_classic_assignment,
     partition_ids,
+    trace_downgrade,
 )
 from groupreplay.state.model.requests import (
     Answer,
@@ -48,6 +50,7 @@ class MixedHandler:
     def join(self, request: JoinGroup, now_ms: int) -> Answer:
         """Handle a JoinGroup: one step of reconciliation, answered at once. Raises ``Refused``."""
         group, settings = self._group, self.coordinator.settings
+        self.coordinator.trace.branch("classicGroupJoinToConsumerGroup")
         if not settings.migrates:
             raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
         if len(group.members) >= settings.consumer_max_size and request.member_id not in group.members:
@@ -123,13 +126,16 @@ class MixedHandler:
             self.coordinator, group, written, now_ms, leaving=holder.member_id, joining=member
         )
         self.coordinator.journal.write(now_ms, *written)
+        trace_downgrade(self.coordinator)
         if rebalances:
-            Rebalance(self.coordinator, classic).prepare(now_ms)
+            says = f"Downgrade group {group.group_id} from consumer to classic with stale assignment."
+            Rebalance(self.coordinator, classic).prepare(now_ms, says)
         return _joined(member)
 
     def sync(self, request: SyncGroup, now_ms: int) -> Answer:
         """Handle a SyncGroup: the answer is the current assignment. Raises ``Refused``."""
         group = self._group
+        self.coordinator.trace.branch("classicGroupSyncToConsumerGroup")
         member = self._classic_member(group, request)
         assert member.classic is not None
         check_protocol(request, CONSUMER_PROTOCOL_TYPE, member.classic.protocols[0].name)
@@ -149,6 +155,7 @@ class MixedHandler:
     def heartbeat(self, request: ClassicHeartbeat, now_ms: int) -> Answer:
         """Handle a Heartbeat: the answer tells whether the member has to rejoin. Raises ``Refused``."""
         group = self._group
+        self.coordinator.trace.branch("classicGroupHeartbeatToConsumerGroup")
         member = self._classic_member(group, request)
         self._keep_alive(member, now_ms)
         released = member.phase is MemberPhase.UNRELEASED and not self._waits(group, member)
@@ -160,12 +167,13 @@ class MixedHandler:
     def leave(self, request: LeaveGroup, now_ms: int) -> Answer:
         """Handle a LeaveGroup; an administrator may remove any static member. Raises ``Refused``."""
         group = self._group
+        self.coordinator.trace.branch("classicGroupLeaveToConsumerGroup")
         holder = group.static_member(request.instance_id)
         member_id = request.member_id
         if not member_id and holder is not None:
             member_id = holder.member_id
         member = group.validate_member(member_id, request.instance_id)
-        ConsumerHandler(self.coordinator).fence(group, member, now_ms)
+        ConsumerHandler(self.coordinator).fence(group, member, now_ms, "left through LeaveGroup")
         return Answer()
 
     def _classic_member(self, group: ConsumerGroup, request: SyncGroup | ClassicHeartbeat) -> ConsumerMember:

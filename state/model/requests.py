@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from groupreplay.codecs import Key, Value
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
+from groupreplay.state.model.trace_entries import AnyEntry
 
 #: (topic id, partition)
 TopicIdPartition: TypeAlias = tuple[bytes, int]
@@ -291,6 +292,7 @@ class Outcome:
     operations: tuple[Operation, ...] = ()
     warnings: tuple[str, ...] = ()
     changes: tuple[StateChange, ...] = ()
+    trace: tuple[AnyEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -299,7 +299,7 @@ class SimulatedGroup:
     # -- answers
 
     def _handle_outcome(self, outcome: Outcome, now_ms: int) -> None:
-        if outcome.operations or outcome.changes:
+        if outcome.operations or outcome.changes or outcome.trace:
             self._outcomes.append(outcome)
         for reply in outcome.replies:
             _, client, start = self._waiting.pop(id(reply.request))

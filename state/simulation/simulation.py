@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from groupreplay.codecs import Key, Value, uuid_text
 from groupreplay.state.kafka_terms import DEFAULT_PARTITIONS, REBALANCING, partition_for
 from groupreplay.state.model.requests import DescribedGroup, Marker, Operation, Outcome, Settings, StateChange
+from groupreplay.state.model.trace_entries import AnyEntry
 from groupreplay.state.simulation.consumer import topic_id
 from groupreplay.state.simulation.group import SimulatedGroup
 from groupreplay.state.simulation.scenarios import CONSUMER_SCENARIOS, SCENARIOS, VARIANTS
@@ -38,7 +39,7 @@ class SimulationPlan:
     """The parameters of a simulation. ``probe_interval_ms`` None: without a prober.
 
     In the scenario ``cluster-restart`` the brokers are restarted one after another. The groups of a partition move to
-    another coordinator while its leader is down, and back afterwards.
+    another coordinator while its leader is down, and back afterwards. ``traced``: with the steps of the coordinator.
     """
 
     scenario: str
@@ -49,6 +50,7 @@ class SimulationPlan:
     check_interval_ms: int = 600_000
     probe_interval_ms: int | None = 10_000
     settings: Settings = field(default_factory=Settings)
+    traced: bool = False
 
     @property
     def end_ms(self) -> int:
@@ -142,7 +144,9 @@ class GroupProbe:
     summary: DescribedGroup
 
 
-SimulationItem: TypeAlias = WrittenRecord | GroupTransition | CoordinatorWarning | LogEnds | GroupProbe
+SimulationItem: TypeAlias = (
+    WrittenRecord | GroupTransition | CoordinatorWarning | LogEnds | GroupProbe | AnyEntry
+)
 
 
 def simulate(plan: SimulationPlan, group_ids: Sequence[str], partition: int = 0) -> Iterator[SimulationItem]:
@@ -250,6 +254,7 @@ class _Partition:
     def _items(self, index: int, outcomes: Sequence[Outcome]) -> Iterator[SimulationItem]:
         group_id = self._groups[index].group_id
         for outcome in outcomes:
+            yield from outcome.trace
             for change in outcome.changes:
                 if change.after in REBALANCING:
                     self._rebalancing[index] = None
@@ -274,4 +279,6 @@ def _group(plan: SimulationPlan, group_id: str) -> SimulatedGroup:
     # A string as seed does not depend on Python's randomized hashes.
     numbers = random.Random(f"{plan.seed} {group_id}")  # noqa: S311 -- made to be repeated
     script = {**SCENARIOS, **VARIANTS}[plan.scenario](numbers, plan.duration_ms)
-    return SimulatedGroup(group_id, script, plan.settings, BEGIN_MS, numbers)
+    group = SimulatedGroup(group_id, script, plan.settings, BEGIN_MS, numbers)
+    group.coordinator.trace.on = plan.traced
+    return group

@@ -1,10 +1,10 @@
-"""Writes a simulation to files: a capture, and the true states of its groups."""
+"""Writes a simulation to files: a capture, the true states of its groups, and the trace of the coordinator."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -28,22 +28,28 @@ def truth_path(path: Path) -> Path:
     return path.with_suffix(".truth.jsonl")
 
 
+def trace_path(path: Path) -> Path:
+    """The file of the coordinator's steps beside a capture: ``night.trace.jsonl`` for ``night.parquet``."""
+    return path.with_suffix(".trace.jsonl")
+
+
 def write_simulation(
     plan: SimulationPlan, path: Path, progress: ProgressCallback = no_progress, *, truth: Path | None = None
 ) -> int:
-    """Write the capture and the true states; returns the number of records. The same plan gives the same bytes.
+    """Write the capture, the true states, and the trace of a traced plan; returns the number of records.
 
-    Both files appear when they are complete, the capture first.
+    The same plan gives the same bytes. The files appear when they are complete, the capture first.
 
     Raises:
         GroupReplayError: a file cannot be written.
     """
     with (
+        atomic_file(trace_path(path)) if plan.traced else nullcontext() as trace_file,
         atomic_file(truth or truth_path(path)) as truth_file,
         CaptureWriter(path, cluster_id=CLUSTER_ID, era=ERA) as capture,
     ):
         capture.topic_names.update(plan.topic_names())
-        rows = simulated_rows(plan, RowTarget(cluster_id=CLUSTER_ID), truth_file, progress)
+        rows = simulated_rows(plan, RowTarget(cluster_id=CLUSTER_ID), truth_file, progress, trace=trace_file)
         for _, of_partition in groupby(rows, key=itemgetter(0, 1)):
             while chunk := list(islice(of_partition, _BATCH_ROWS)):
                 columns = list(zip(*chunk, strict=True))
@@ -65,7 +71,7 @@ def atomic_file(path: Path) -> Iterator[TextIO]:
         part.replace(path)
     except OSError as error:
         raise GroupReplayError(
-            f"cannot write the true states, {error.strerror}",
+            f"cannot write the file, {error.strerror}",
             where=str(path),
             fix="check that the folder exists, is writable and has free space",
             exit_code=ExitCode.USAGE,

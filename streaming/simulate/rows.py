@@ -11,9 +11,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO, Final, TextIO, TypeAlias
 
+import msgspec
+
 from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import REBALANCING
+from groupreplay.state.model.trace_entries import TraceEntry
 from groupreplay.state.simulation.simulation import (
     BEGIN_MS,
     BROKERS,
@@ -51,9 +54,14 @@ class RowTarget:
 
 
 def simulated_rows(
-    plan: SimulationPlan, target: RowTarget, truth: TextIO, progress: ProgressCallback
+    plan: SimulationPlan,
+    target: RowTarget,
+    truth: TextIO,
+    progress: ProgressCallback,
+    *,
+    trace: TextIO | None = None,
 ) -> Iterator[SimulatedRow]:
-    """All rows; writes the true states to ``truth`` on the way.
+    """All rows; writes the true states to ``truth``, and the coordinator's steps to ``trace``, on the way.
 
     The records come partition by partition, in the order of their offsets. The prober's messages are one partition of
     their own topic, ordered by time: the answers of each round, then its summary.
@@ -72,6 +80,9 @@ def simulated_rows(
                     answers.add(item.taken_ms, *encode_message(_answer(target, partition, item, plan)))
                 elif isinstance(item, LogEnds):
                     rounds.note_ends(partition, item)
+                elif isinstance(item, TraceEntry):
+                    assert trace is not None
+                    trace.write(msgspec.json.encode(item).decode() + "\n")
                 else:
                     truth.write(_line(item) + "\n")
             done += len(group_ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -40,7 +41,7 @@ class SimulationTopics:
 def write_to_topic(
     plan: SimulationPlan, topics: SimulationTopics, truth: Path, progress: ProgressCallback
 ) -> int:
-    """Append the simulation to the topics, and write the true states; returns the number of records.
+    """Append the simulation to the topics, and write the true states and the trace; returns the number of records.
 
     Missing topics are created. Records keep their simulated times, but the topic assigns the offsets, and it contains
     neither aborted transactions nor transaction markers.
@@ -66,8 +67,13 @@ def write_to_topic(
         probes_topic=topics.probes_topic,
         first_offsets=connection.end_offsets(topics.topic, plan.partitions),
     )
-    with atomic_file(truth) as truth_file:
-        return _produce(topics, simulated_rows(plan, target, truth_file, progress))
+    trace = Path(f"{topics.topic}.trace.jsonl")
+    with (
+        atomic_file(trace) if plan.traced else nullcontext() as trace_file,
+        atomic_file(truth) as truth_file,
+    ):
+        rows = simulated_rows(plan, target, truth_file, progress, trace=trace_file)
+        return _produce(topics, rows)
 
 
 def _ensure(connection: Connection, topic: str, partitions: int) -> None:

@@ -242,14 +242,25 @@ class ClassicGroup:
         Each member votes for the first of its protocols that all members support; among protocols with equal votes the
         first member's first one wins. Raises ValueError without members or without a common protocol.
         """
-        candidates = [name for name, count in self.supported_protocols.items() if count == len(self.members)]
+        candidates = self.candidate_protocols
         if not candidates:
             raise ValueError("no protocol is supported by every member")
-        votes = Counter(
-            next(one.name for one in member.protocols if one.name in candidates)
-            for member in self.members.values()
-        )
+        votes = Counter(self.votes().values())
         return max(candidates, key=lambda name: votes[name])
+
+    @property
+    def candidate_protocols(self) -> tuple[str, ...]:
+        """The protocols that all members support (``candidateProtocols``)."""
+        supported = self.supported_protocols
+        return tuple(name for name, count in supported.items() if count == len(self.members))
+
+    def votes(self) -> dict[str, str]:
+        """The protocol for which each member votes."""
+        candidates = self.candidate_protocols
+        return {
+            member.member_id: next(one.name for one in member.protocols if one.name in candidates)
+            for member in self.members.values()
+        }
 
     def next_generation(self, now_ms: int) -> None:
         """Start the next generation at the end of the join phase."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, replace
+from typing import Final
 
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
@@ -25,6 +26,9 @@ from groupreplay.state.model.requests import (
     SyncGroup,
 )
 
+#: What Kafka logs for a request without a reason (KIP-800); the model's requests have none.
+_REASON: Final = "client reason: not provided"
+
 
 @dataclass(frozen=True, slots=True)
 class ClassicHandler:
@@ -37,6 +41,8 @@ class ClassicHandler:
     def join(self, request: JoinGroup, now_ms: int) -> Answer | None:
         """Handle a JoinGroup; None while the answer waits for other members. Raises ``Refused``."""
         group = self.coordinator.group
+        trace = self.coordinator.trace
+        trace.branch("classicGroupJoinToClassicGroup")
         if isinstance(group, ClassicGroup):
             return self._join_group(group, request, now_ms)
         if request.member_id:
@@ -46,6 +52,8 @@ class ClassicHandler:
         if group is not None:
             replace_empty(self.coordinator, group, written)
             group.transition_to(Phase.EMPTY, now_ms)
+            says = "[GroupId %s] Converted the empty consumer group to a classic group."
+            trace.branch("maybeDeleteEmptyConsumerGroup", says, group.group_id)
         classic = self.coordinator.begin_classic(now_ms, new=group is None)
         if not self.coordinator.settings.scala:
             written.append(classic.record())
@@ -54,6 +62,7 @@ class ClassicHandler:
 
     def _join_group(self, group: ClassicGroup, request: JoinGroup, now_ms: int) -> Answer | None:
         if not group.accepts(request.member_id, self.coordinator.settings.max_size):
+            self.coordinator.trace.branch("acceptJoiningMember")
             group.remove(request.member_id)
             raise Refused(Error.GROUP_MAX_SIZE_REACHED)
         if not group.supports(request.protocol_type, request.protocols):
@@ -61,6 +70,9 @@ class ClassicHandler:
         if not request.member_id:
             return self._join_as_new(group, request, now_ms)
         if request.member_id in group.pending_joins:
+            says = "Pending dynamic member with id %s joins group %s in %s state. Adding to the group now."
+            place = (request.member_id, group.group_id, group.state.value)
+            self.coordinator.trace.branch("classicGroupJoinExistingMember", says, *place)
             self._admit(group, request, request.member_id, now_ms)
             return None
         member = group.validate_member(request.member_id, request.instance_id)
@@ -70,14 +82,36 @@ class ClassicHandler:
         new_id = self._member_id(request)
         if request.instance_id is not None:
             old_id = group.static_members.get(request.instance_id)
+            self._trace_static(group, request.instance_id, old_id, new_id)
             if old_id is not None:
                 return self._replace(group, request, old_id, new_id, now_ms)
         elif request.require_known_member_id:
+            self._trace_dynamic(group, new_id, "requesting the member to rejoin with this id.")
+            self.coordinator.trace.member(
+                "pending", new_id, None, "it was given an id and has to join with it"
+            )
             group.pending_joins.add(new_id)
             Rebalance(self.coordinator, group).await_session(new_id, now_ms + request.session_timeout_ms)
             return Answer(error=Error.MEMBER_ID_REQUIRED, member_id=new_id)
+        else:
+            self._trace_dynamic(group, new_id, "added the member to the group.")
         self._admit(group, request, new_id, now_ms)
         return None
+
+    def _trace_static(self, group: ClassicGroup, instance_id: str, old_id: str | None, new_id: str) -> None:
+        then = f"Created a new member id {new_id} for this member and added to the group."
+        if old_id is not None:
+            then = f"Replacing previously mapped member {old_id} with this groupInstanceId."
+        says = "Static member with groupInstanceId=%s and unknown member id joins group %s in %s state. %s"
+        place = (instance_id, group.group_id, group.state.value, then)
+        self.coordinator.trace.branch("classicGroupJoinNewStaticMember", says, *place)
+
+    def _trace_dynamic(self, group: ClassicGroup, new_id: str, then: str) -> None:
+        says = "Dynamic member with unknown member id joins group %s in %s. Created a new member id %s and %s"
+        state = group.state.value
+        where = f"{state} state" if then.startswith("requesting") else f"state {state}"
+        place = (group.group_id, where, new_id, then)
+        self.coordinator.trace.branch("classicGroupJoinNewDynamicMember", says, *place)
 
     def _member_id(self, request: JoinGroup) -> str:
         number = uuid.UUID(int=self.coordinator.numbers.getrandbits(128), version=4)
@@ -97,11 +131,17 @@ class ClassicHandler:
         )
         if group.state is Phase.PREPARING_REBALANCE and group.previous_state is Phase.EMPTY:
             group.new_member_added = True
+        leader = group.leader
         group.add(member, request.protocol_type)
+        reason = (
+            f"Adding new member {member_id} with group instance id {_java(request.instance_id)}; {_REASON}"
+        )
+        self.coordinator.trace.member("added", member_id, request.instance_id, reason)
+        self.coordinator.trace.leader(leader, group.leader, "the first member leads")
         rebalance = Rebalance(self.coordinator, group)
         # The member does not know its id yet and cannot send heartbeats.
         rebalance.keep_alive(member, now_ms, self.coordinator.settings.new_member_join_timeout_ms)
-        rebalance.prepare_or_complete(now_ms)
+        rebalance.prepare_or_complete(now_ms, reason)
 
     def _rejoin(
         self, group: ClassicGroup, member: GroupMember, request: JoinGroup, now_ms: int
@@ -109,11 +149,15 @@ class ClassicHandler:
         unchanged = member.protocols == request.protocols
         completing = group.state is Phase.COMPLETING_REBALANCE
         follows = group.state is Phase.STABLE and group.leader != member.member_id
+        self.coordinator.trace.branch("classicGroupJoinExistingMember")
         if unchanged and (completing or follows):
             return Rebalance(self.coordinator, group).join_answer(member)
         member.update(request)
         member.joining = request
-        Rebalance(self.coordinator, group).prepare_or_complete(now_ms)
+        reason = f"Updating metadata for member {member.member_id} during {group.state.value}; {_REASON}"
+        if group.state is Phase.STABLE and group.leader == member.member_id:
+            reason = f"Leader {member.member_id} re-joining group during {group.state.value}; {_REASON}"
+        Rebalance(self.coordinator, group).prepare_or_complete(now_ms, reason)
         return None
 
     def _replace(
@@ -125,10 +169,14 @@ class ClassicHandler:
         rebalance = Rebalance(self.coordinator, group)
         self.coordinator.timers.cancel(("session", old_id))
         member = group.replace_static_member(old_id, new_id)
+        same_instance = "another process has joined with its instance id"
+        self.coordinator.trace.member("replaced", old_id, request.instance_id, same_instance, new_id)
+        self.coordinator.trace.leader(former_leader, group.leader, same_instance)
         member.update(request)
         rebalance.keep_alive(member, now_ms)
         if group.state is Phase.STABLE and group.selected_protocol() == group.protocol:
             # No rebalance: the new member id is written under the same generation.
+            self.coordinator.trace.branch("updateStaticMemberThenRebalanceOrCompleteJoin")
             self.coordinator.journal.write(now_ms, group.record())
             answer = rebalance.join_answer(member, skips_assignment=True)
             if request.skips_assignment:
@@ -136,16 +184,19 @@ class ClassicHandler:
             # To an old client the answer must not name its new member id as leader.
             return replace(answer, leader=former_leader or "", members=(), skip_assignment=False)
         member.joining = request
+        named = f"static member {new_id} with instance id {request.instance_id}"
         if group.state is Phase.COMPLETING_REBALANCE:
-            rebalance.prepare(now_ms)
+            rebalance.prepare(now_ms, f"Updating metadata for {named}; {_REASON}")
         else:
-            rebalance.prepare_or_complete(now_ms)
+            changes = f"Group's selectedProtocol will change because {named} joined with change of protocol"
+            rebalance.prepare_or_complete(now_ms, f"{changes}; {_REASON}")
         return None
 
     # -- members
 
     def sync(self, request: SyncGroup, now_ms: int) -> Answer | None:
         """Handle a SyncGroup; None while the answer waits for the leader's. Raises ``Refused``."""
+        self.coordinator.trace.branch("classicGroupSyncToClassicGroup")
         group = self.coordinator.classic()
         member = group.validate_member(request.member_id, request.instance_id)
         if request.generation != group.generation:
@@ -165,6 +216,7 @@ class ClassicHandler:
 
     def heartbeat(self, request: ClassicHeartbeat, now_ms: int) -> Answer:
         """Handle a Heartbeat. Raises ``Refused``."""
+        self.coordinator.trace.branch("classicGroupHeartbeatToClassicGroup")
         group = self.coordinator.classic()
         member = group.validate_member(request.member_id, request.instance_id)
         if request.generation != group.generation:
@@ -175,6 +227,8 @@ class ClassicHandler:
 
     def leave(self, request: LeaveGroup, now_ms: int) -> Answer:
         """Handle a LeaveGroup. Raises ``Refused``."""
+        trace = self.coordinator.trace
+        trace.branch("classicGroupLeaveToClassicGroup")
         group = self.coordinator.classic()
         member_id = request.member_id
         if not member_id:
@@ -182,10 +236,14 @@ class ClassicHandler:
         pending = member_id in group.pending_joins
         if not pending:
             group.validate_member(member_id, request.instance_id)
+        who = "Pending member" if pending else "Member"
+        says = "[Group %s] %s %s has left group through explicit `LeaveGroup` request; %s"
+        trace.branch("classicGroupLeaveToClassicGroup", says, group.group_id, who, member_id, _REASON)
         rebalance = Rebalance(self.coordinator, group)
-        rebalance.remove_member(member_id)
+        reason = f"explicit `LeaveGroup` request for ({member_id}) members."
+        rebalance.remove_member(member_id, reason)
         if not (pending and group.state is Phase.EMPTY):
-            rebalance.prepare_or_complete(now_ms)
+            rebalance.prepare_or_complete(now_ms, reason)
         return Answer()
 
     # -- another broker
@@ -206,3 +264,8 @@ class ClassicHandler:
         if group is not None:
             for member in group.members.values():
                 Rebalance(coordinator, group).keep_alive(member, now_ms)
+
+
+def _java(text: str | None) -> str:
+    """A value as Java's string concatenation has it."""
+    return "null" if text is None else text

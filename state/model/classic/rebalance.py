@@ -11,6 +11,7 @@ from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.requests import Answer, Error, Refused, SyncGroup
+from groupreplay.state.model.trace_entries import AwaitedEntry, VoteEntry
 
 _JOIN = ("join", "")
 _SYNC = ("sync", "")
@@ -33,38 +34,58 @@ class Rebalance:
             ("session", member_id), until_ms, lambda at_ms: self._expire_session(member_id, at_ms)
         )
 
-    def remove_member(self, member_id: str) -> None:
+    def remove_member(self, member_id: str, reason: str) -> None:
         """Remove a member and its session."""
+        group, trace = self.group, self.coordinator.trace
+        member, leader = group.members.get(member_id), group.leader
         self.coordinator.timers.cancel(("session", member_id))
-        self.group.remove(member_id)
+        group.remove(member_id)
+        trace.member("removed", member_id, None if member is None else member.instance_id, reason)
+        trace.leader(leader, group.leader, reason)
 
     def _expire_session(self, member_id: str, now_ms: int) -> None:
         member = self.group.members.get(member_id)
         if member is None:
             # A pending member: it was given an id and has not joined with it; a rebalance may wait for it.
             self.group.pending_joins.discard(member_id)
+            self.coordinator.trace.branch(
+                "expireClassicGroupMemberHeartbeat",
+                "Pending member %s in group %s has been removed after session timeout expiration.",
+                member_id,
+                self.group.group_id,
+            )
             self.complete_if_all_joined(now_ms)
         elif not member.satisfied:
             if member.joining is not None:
                 self.coordinator.journal.reply(member.joining, Answer(error=Error.UNKNOWN_MEMBER_ID))
-            self.remove_member(member_id)
-            self.prepare_or_complete(now_ms)
+            reason = f"removing member {member_id} on heartbeat expiration."
+            self.coordinator.trace.branch(
+                "expireClassicGroupMemberHeartbeat",
+                "Member %s in group %s has failed, removing it from the group.",
+                member_id,
+                self.group.group_id,
+            )
+            self.remove_member(member_id, reason)
+            self.prepare_or_complete(now_ms, reason)
 
-    def prepare_or_complete(self, now_ms: int) -> None:
+    def prepare_or_complete(self, now_ms: int, reason: str) -> None:
         """The members have changed: begin a rebalance, or complete the join phase that this change ends."""
         if self.group.can_rebalance:
-            self.prepare(now_ms)
+            self.prepare(now_ms, reason)
         else:
             self.complete_if_all_joined(now_ms)
 
-    def prepare(self, now_ms: int) -> None:
-        """Begin a rebalance. That of an empty group first waits for more members."""
+    def prepare(self, now_ms: int, reason: str) -> None:
+        """Begin a rebalance, for a reason in Kafka's words. That of an empty group first waits for more members."""
         group = self.group
         if group.state is Phase.COMPLETING_REBALANCE:
             self._propagate(Error.REBALANCE_IN_PROGRESS, now_ms)
         self.coordinator.timers.cancel(_SYNC)
         initial = group.state is Phase.EMPTY
+        before = group.state
         group.transition_to(Phase.PREPARING_REBALANCE, now_ms)
+        self.coordinator.trace.rebalance(before.value, group.generation, reason)
+        self._trace_joins()
         if initial:
             delay_ms = self.coordinator.settings.initial_rebalance_delay_ms
             self._delay_join(now_ms, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
@@ -90,6 +111,7 @@ class Rebalance:
         """End the join phase if all members have joined. That of an empty group ends by its timer only."""
         group = self.group
         preparing = group.state is Phase.PREPARING_REBALANCE and group.previous_state is not Phase.EMPTY
+        self._trace_joins()
         if preparing and group.all_members_joined:
             self.complete_join(now_ms)
 
@@ -99,13 +121,27 @@ class Rebalance:
         self.coordinator.timers.cancel(_JOIN)
         missing = [one for one in group.members.values() if one.joining is None and one.instance_id is None]
         for member in missing:
-            self.remove_member(member.member_id)
-        if not group.elect_joined_leader() and group.members:
+            self.remove_member(member.member_id, "has not rejoined within the rebalance timeout")
+        leader, has_leader = group.leader, group.elect_joined_leader()
+        self.coordinator.trace.leader(leader, group.leader, "the former leader has not rejoined")
+        if not has_leader and group.members:
+            self.coordinator.trace.branch(
+                "completeClassicGroupJoin",
+                "Group %s could not complete rebalance because no members rejoined.",
+                group.group_id,
+            )
             # Only absent static members are left; nothing of this is written.
             self.coordinator.timers.schedule(_JOIN, now_ms + group.rebalance_timeout_ms, self.complete_join)
             return
         group.next_generation(now_ms)
+        self._trace_vote()
         if group.state is Phase.EMPTY:
+            self.coordinator.trace.branch(
+                "completeClassicGroupJoin",
+                "Group %s with generation %s is now empty.",
+                group.group_id,
+                group.generation,
+            )
             self.coordinator.journal.write(now_ms, group.record())
             return
         for member in group.members.values():
@@ -145,13 +181,16 @@ class Rebalance:
         syncing = group.state in (Phase.COMPLETING_REBALANCE, Phase.STABLE)
         if generation != group.generation or not syncing or not group.pending_syncs:
             return
-        for member_id in list(group.pending_syncs):
-            self.remove_member(member_id)
-        self.prepare(now_ms)
+        late = list(group.pending_syncs)
+        reason = f"Removing [{', '.join(late)}] on pending sync request expiration"
+        for member_id in late:
+            self.remove_member(member_id, reason)
+        self.prepare(now_ms, reason)
 
     def mark_synced(self, member: GroupMember) -> None:
         """Note that a member has sent its SyncGroup; after the last one the timeout is cancelled."""
         self.group.pending_syncs.pop(member.member_id, None)
+        self._trace_syncs()
         if not self.group.pending_syncs:
             self.coordinator.timers.cancel(_SYNC)
 
@@ -173,6 +212,39 @@ class Rebalance:
                 self.coordinator.journal.reply(member.syncing, answer)
                 member.syncing = None
                 self.keep_alive(member, now_ms)
+
+    # -- the trace
+
+    def _trace_joins(self) -> None:
+        group, trace = self.group, self.coordinator.trace
+        if trace.on and group.state is Phase.PREPARING_REBALANCE:
+            joined = tuple(one.member_id for one in group.members.values() if one.joining is not None)
+            awaited = tuple(one.member_id for one in group.members.values() if one.joining is None)
+            pending = tuple(sorted(group.pending_joins))
+            trace.add(
+                AwaitedEntry(*trace.here, phase="join", arrived=joined, awaited=awaited, pending=pending)
+            )
+
+    def _trace_syncs(self) -> None:
+        group, trace = self.group, self.coordinator.trace
+        if trace.on:
+            awaited = tuple(group.pending_syncs)
+            arrived = tuple(name for name in group.members if name not in group.pending_syncs)
+            trace.add(AwaitedEntry(*trace.here, phase="sync", arrived=arrived, awaited=awaited, pending=()))
+
+    def _trace_vote(self) -> None:
+        group, trace = self.group, self.coordinator.trace
+        if trace.on and group.protocol is not None:
+            trace.add(
+                VoteEntry(
+                    *trace.here,
+                    generation=group.generation,
+                    tally=dict(group.supported_protocols),
+                    candidates=group.candidate_protocols,
+                    votes=group.votes(),
+                    winner=group.protocol,
+                )
+            )
 
     def sync_answer(self, member: GroupMember) -> Answer:
         """The answer to a SyncGroup in the present generation."""

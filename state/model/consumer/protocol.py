@@ -20,9 +20,24 @@ from groupreplay.state.model.consumer.group import (
     metadata_hash,
     topic_ids,
 )
+from groupreplay.state.model.consumer.membership import MemberUpdate, find_member, members_with, store_member
 from groupreplay.state.model.consumer.reconciliation import Reconciliation
+from groupreplay.state.model.consumer.tracing import (
+    SUBSCRIBED,
+    TOPICS,
+    trace_assignment,
+    trace_epoch,
+    trace_reconciliation,
+    trace_update,
+)
 from groupreplay.state.model.coordinator_state import CoordinatorState
-from groupreplay.state.model.migration import downgrade, new_consumer_group, replace_empty, upgrade
+from groupreplay.state.model.migration import (
+    downgrade,
+    new_consumer_group,
+    replace_empty,
+    trace_downgrade,
+    upgrade,
+)
 from groupreplay.state.model.requests import (
     Answer,
     ConsumerGroupHeartbeat,
@@ -33,20 +48,6 @@ from groupreplay.state.model.requests import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberUpdate:
-    """A member before and after a request; ``replaces`` is the static member whose instance id it takes over."""
-
-    before: ConsumerMember
-    after: ConsumerMember
-    replaces: ConsumerMember | None = None
-
-    @property
-    def subscription_changed(self) -> bool:
-        """Whether the request changes the subscribed topics."""
-        return self.before.topics != self.after.topics
-
-
 @dataclass(frozen=True, slots=True)
 class ConsumerHandler:
     """Handles the requests of the members of a consumer group."""
@@ -55,6 +56,7 @@ class ConsumerHandler:
 
     def heartbeat(self, request: ConsumerGroupHeartbeat, now_ms: int) -> Answer:
         """Handle a ConsumerGroupHeartbeat. Raises ``Refused``."""
+        self.coordinator.trace.branch("consumerGroupHeartbeat")
         _validate(request)
         if request.member_epoch in (LEFT, AWAY):
             return self._leave(request, now_ms)
@@ -90,8 +92,13 @@ class ConsumerHandler:
         if group is None or group.state is Phase.EMPTY:
             if group is not None:
                 replace_empty(self.coordinator, group, written)
+                says = "[GroupId %s] Converted the empty classic group to a consumer group."
+                self.coordinator.trace.branch("maybeDeleteEmptyClassicGroup", says, group.group_id)
             return new_consumer_group(self.coordinator, group)
-        return upgrade(self.coordinator, group, written)
+        upgraded = upgrade(self.coordinator, group, written)
+        says = "[GroupId %s] Converted the classic group to a consumer group."
+        self.coordinator.trace.branch("convertToConsumerGroup", says, group.group_id)
+        return upgraded
 
     def _adopt(self, group: ConsumerGroup, now_ms: int) -> None:
         """Make this the group of the group id; the timers of a classic group before it are cancelled."""
@@ -146,6 +153,7 @@ class ConsumerHandler:
 
     def write_metadata(self, group: ConsumerGroup, update: MemberUpdate, written: list[Record]) -> None:
         """Write the member's metadata if they changed, and the new group epoch if the change causes one."""
+        trace_update(self.coordinator.trace, group, update)
         if update.after != update.before:
             written.append(records.member_metadata(group.group_id, update.after))
         members = members_with(group, update)
@@ -153,6 +161,7 @@ class ConsumerHandler:
         if update.subscription_changed or digest != group.metadata_hash:
             group.epoch += 1
             group.metadata_hash = digest
+            trace_epoch(self.coordinator.trace, group, SUBSCRIBED if update.subscription_changed else TOPICS)
             written.append(records.group_metadata(group.group_id, group.epoch, digest))
 
     def _assign(
@@ -160,10 +169,15 @@ class ConsumerHandler:
     ) -> Target:
         """The member's target assignment, computed anew for a new epoch unless the assignment interval delays it."""
         interval_ms = self.coordinator.settings.consumer_assignment_interval_ms
-        too_soon = group.target_timestamp_ms and now_ms < group.target_timestamp_ms + interval_ms
-        if group.target_epoch >= group.epoch or too_soon:
+        next_ms = group.target_timestamp_ms + interval_ms if group.target_timestamp_ms else now_ms
+        if group.target_epoch >= group.epoch:
             return group.target_of(update.after)
-        targets = group.assign(members_with(group, update), self.coordinator.topics)
+        members = members_with(group, update)
+        if now_ms < next_ms:
+            trace_assignment(self.coordinator.trace, group, members, None, next_ms)
+            return group.target_of(update.after)
+        targets = group.assign(members, self.coordinator.topics)
+        trace_assignment(self.coordinator.trace, group, members, targets, None)
         for name, partitions in targets.items():
             if group.targets.get(name) != partitions:
                 written.append(records.target_assignment(group.group_id, name, partitions))
@@ -194,6 +208,7 @@ class ConsumerHandler:
             subscription_changed=update.subscription_changed,
         ).step(member)
         if moved != member:
+            trace_reconciliation(self.coordinator.trace, member, moved, target)
             written.append(records.current_assignment(group.group_id, moved))
             if moved.classic is None:
                 self._await_revocation(moved, now_ms)
@@ -216,7 +231,7 @@ class ConsumerHandler:
     def _expire(self, member_id: str, now_ms: int) -> None:
         group = self.coordinator.group
         if isinstance(group, ConsumerGroup) and member_id in group.members:
-            self.fence(group, group.members[member_id], now_ms)
+            self.fence(group, group.members[member_id], now_ms, "fenced: its timeout has passed")
 
     def _await_revocation(self, member: ConsumerMember, now_ms: int) -> None:
         """Fence the member unless it revokes its partitions within its rebalance timeout."""
@@ -230,7 +245,8 @@ class ConsumerHandler:
             if isinstance(group, ConsumerGroup):
                 found = group.members.get(member.member_id)
                 if found is not None and found.epoch == member.epoch:
-                    self.fence(group, found, at_ms)
+                    took = f"from epoch {member.epoch} within {member.rebalance_timeout_ms}ms"
+                    self.fence(group, found, at_ms, f"fenced: it failed to transition {took}")
 
         self.coordinator.timers.schedule(key, now_ms + member.rebalance_timeout_ms, fence_unless_revoked)
 
@@ -253,18 +269,23 @@ class ConsumerHandler:
         if request.member_epoch == AWAY:
             away = replace(member, epoch=AWAY, assigned=dict.fromkeys(member.assigned, 0), revoking={})
             group.members[member.member_id] = away
+            trace = self.coordinator.trace
+            trace.member("away", member.member_id, member.instance_id, "temporarily left the consumer group")
             self.finish(group, [records.current_assignment(group.group_id, away)], now_ms)
         else:
-            self.fence(group, member, now_ms)
+            self.fence(group, member, now_ms, "left the consumer group")
         return Answer(member_id=request.member_id, generation=request.member_epoch)
 
-    def fence(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
+    def fence(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int, reason: str) -> None:
         """Remove a member. If only members of the classic protocol are left, downgrade the group."""
+        self.coordinator.trace.member("removed", member.member_id, member.instance_id, reason)
         written: list[Record] = []
         if group.all_classic_but(member) and self.coordinator.settings.migrates:
             classic = downgrade(self.coordinator, group, written, now_ms, leaving=member.member_id)
             self.coordinator.journal.write(now_ms, *written)
-            Rebalance(self.coordinator, classic).prepare(now_ms)
+            says = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
+            Rebalance(self.coordinator, classic).prepare(now_ms, says)
+            trace_downgrade(self.coordinator)
             return
         written += records.member_tombstones(group.group_id, member.member_id)
         del group.members[member.member_id]
@@ -273,6 +294,7 @@ class ConsumerHandler:
             self.coordinator.timers.cancel((kind, member.member_id))
         group.epoch += 1
         group.metadata_hash = metadata_hash(group.members.values(), self.coordinator.topics)
+        trace_epoch(self.coordinator.trace, group, "a member was removed")
         written.append(records.group_metadata(group.group_id, group.epoch, group.metadata_hash))
         self.finish(group, written, now_ms)
 
@@ -296,45 +318,3 @@ def _validate_epoch(member: ConsumerMember, request: ConsumerGroupHeartbeat) -> 
     lost = request.member_epoch == member.previous_epoch and request.member_epoch < member.epoch
     if not lost or request.owned is None or not request.owned <= set(member.assigned):
         raise Refused(Error.FENCED_MEMBER_EPOCH)
-
-
-def find_member(
-    group: ConsumerGroup,
-    member_id: str,
-    instance_id: str | None,
-    *,
-    joins: bool,
-    classic: bool,
-    written: list[Record],
-) -> tuple[ConsumerMember, ConsumerMember | None]:
-    """The member that sent the request, and the static member that it replaces.
-
-    Raises ``Refused`` for a member that is unknown or fenced, and for an instance id that is still in use.
-    """
-    if not joins:
-        return group.validate_member(member_id, instance_id), None
-    holder = group.static_member(instance_id)
-    if holder is None:
-        return group.members.get(member_id) or ConsumerMember(member_id=member_id), None
-    if not classic and holder.classic is None and holder.epoch != AWAY:
-        raise Refused(Error.UNRELEASED_INSTANCE_ID)
-    back = replace(holder, member_id=member_id, epoch=0, previous_epoch=0)
-    written += records.member_replacement(group, holder, back)
-    return back, holder
-
-
-def members_with(group: ConsumerGroup, update: MemberUpdate) -> dict[str, ConsumerMember]:
-    """The group's members after the update."""
-    members = dict(group.members)
-    if update.replaces is not None:
-        members.pop(update.replaces.member_id, None)
-    return {**members, update.after.member_id: update.after}
-
-
-def store_member(group: ConsumerGroup, update: MemberUpdate, member: ConsumerMember) -> None:
-    """Store the member; a member that it replaces is removed and leaves it its target assignment."""
-    old = update.replaces
-    if old is not None:
-        del group.members[old.member_id]
-        group.targets.setdefault(member.member_id, group.targets.pop(old.member_id, frozenset()))
-    group.members[member.member_id] = member

@@ -24,10 +24,16 @@ class SchemaSettings:
 
 @with_settings("schema", SchemaSettings)
 def command(settings: SchemaSettings) -> None:
-    """Print the JSON Schema of EVENT (for example rebalance.completed), or of all events by name."""
+    """Print the JSON Schema of EVENT (for example rebalance.completed), or of all events by name.
+
+    simulate.trace is the schema of a line that simulate --trace writes.
+    """
     from groupreplay.state.output.schemas import json_schemas
+    from groupreplay.state.simulation.trace_schema import NAME, trace_schema
 
     event, schemas = settings.event, json_schemas()
+    if event == NAME:
+        schemas = {NAME: trace_schema()}
     if event is not None and event not in schemas:
         raise click.UsageError(f"There is no event {event!r}; there are {', '.join(schemas)}.")
     if settings.output_folder is None:

@@ -51,7 +51,17 @@ class SimulateSettings:
     topics: TopicNames = topic_flags("probes")
     into_offsets_topic: bool = switch("Allow --to-topic __consumer_offsets; only for a cluster of your own.")
     truth_file: Path | None = file_flag("File for the true states; by default next to the capture.")
+    trace: bool = switch(
+        "Also write every step of the coordinator (requests, timers, votes), to FILE with the ending .trace.jsonl."
+    )
     source: ClusterFlags = cluster_flags()
+
+    @property
+    def trace_file(self) -> Path:
+        """The file of ``--trace``."""
+        from groupreplay.streaming.simulate.files import trace_path
+
+        return trace_path(self.output_file) if self.output_file else Path(f"{self.to_topic}.trace.jsonl")
 
     def plan(self) -> SimulationPlan:
         """What to simulate."""
@@ -66,6 +76,7 @@ class SimulateSettings:
             partitions=self.partitions,
             probe_interval_ms=self.probe_interval * 1_000 or None,
             settings=Settings(retention_ms=self.retention_minutes * 60_000, scala=self.scala),
+            traced=self.trace,
         )
 
 
@@ -75,7 +86,7 @@ def command(settings: SimulateSettings) -> None:
 
     The true states go to FILE with the ending .truth.jsonl: every state change of every group, including those
     that no record shows. replay, list, describe and decode can read the capture. With --to-topic the records go
-    to a live cluster, and the true states of topic T to T.truth.jsonl.
+    to a live cluster, and the true states of topic T to T.truth.jsonl, its trace to T.trace.jsonl.
     """
     from groupreplay.streaming.text.terminal import Progress
 
@@ -83,7 +94,8 @@ def command(settings: SimulateSettings) -> None:
         raise click.UsageError("Give either -o FILE or --to-topic NAME.")
     with Progress("groups simulated") as progress:
         count, target, truth = _write(settings, progress)
-    click.echo(f"{count:,} records in {target}, the true states in {truth}", err=True)
+    traced = f", the trace in {settings.trace_file}" if settings.trace else ""
+    click.echo(f"{count:,} records in {target}, the true states in {truth}{traced}", err=True)
 
 
 def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Path]:

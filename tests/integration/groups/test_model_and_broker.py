@@ -16,6 +16,7 @@ from groupreplay.state.model.requests import Error, Protocol, Settings
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, set_configs
 from support.model.classic_clients import subscription
+from support.model.coordinator_lines import broker_lines, trace_lines
 from support.model.scripted import ScriptMember, ScriptWorld, differences, members
 from support.model.scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog
 
@@ -37,6 +38,8 @@ OVERRIDES = {
     "group.consumer.assignment.interval.ms": 0,
     "group.consumer.min.assignment.interval.ms": 0,
 }
+#: Some of the coordinator's lines that are compared are for debugging.
+DEBUG_LINES = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.coordinator.group=debug"
 Script = Callable[[ScriptWorld], None]
 
 
@@ -331,7 +334,9 @@ SESSIONS: dict[Script, int] = {consumer_expires: 2_000}
 @pytest.fixture(scope="module")
 def small() -> Iterator[EmbeddedBroker]:
     """One broker for all scripts, with small limits for members."""
-    with EmbeddedBroker(offsets_partitions=OFFSETS_PARTITIONS, overrides=OVERRIDES) as running:
+    with EmbeddedBroker(
+        offsets_partitions=OFFSETS_PARTITIONS, overrides=OVERRIDES, jvm_options=[DEBUG_LINES]
+    ) as running:
         yield running
 
 
@@ -360,7 +365,7 @@ def offsets(small: EmbeddedBroker) -> Iterator[OffsetsLog]:
 def test_the_model_writes_the_same_records(
     script: Script, small: EmbeddedBroker, topics: dict[str, Topic], offsets: OffsetsLog
 ) -> None:
-    """Records in order, responses, and the records of each operation are equal."""
+    """Records in order, responses, the records of each operation, and what the coordinator says of its steps."""
     group = f"{script.__name__}-{uuid.uuid4()}"
     settings = SETTINGS
     if (session_ms := SESSIONS.get(script)) is not None:
@@ -377,3 +382,5 @@ def test_the_model_writes_the_same_records(
     assert differences(model.answers, broker.answers) == ""
     assert differences(model.log(), broker.log()) == ""
     assert model.operations() == broker.operations()
+    expected = broker_lines(small.log_path, group, broker.ids)
+    assert trace_lines(model.trace, model.ids) == expected

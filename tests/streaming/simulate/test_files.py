@@ -11,13 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from groupreplay.state import Context
 from groupreplay.state.simulation.simulation import SimulationPlan
+from groupreplay.state.simulation.trace_schema import trace_schema
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, truth_path, write_simulation
+from groupreplay.streaming.simulate.files import (
+    CLUSTER_ID,
+    ERA,
+    trace_path,
+    truth_path,
+    write_simulation,
+)
 
 HOUR_MS = 3_600_000
 
@@ -83,6 +91,55 @@ def test_one_seed_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
         subprocess.run([*command, str(path)], check=True, env=environment, cwd=tmp_path)
         written.add(path.read_bytes() + truth_path(path).read_bytes())
     assert len(written) == 1
+
+
+@pytest.mark.parametrize(
+    "scenario", ["mixed", "migration", "stuck-kip848", "transactions", "cluster-restart"]
+)
+def test_a_trace_of_every_step(tmp_path: Path, scenario: str) -> None:
+    """The capture is the same with it; each line is as the schema says; answers and timers belong together."""
+    plain = written(tmp_path, scenario, 4, HOUR_MS // 2).read_bytes()
+    plan = SimulationPlan(
+        scenario=scenario, groups=4, duration_ms=HOUR_MS // 2, seed=1, partitions=3, traced=True
+    )
+    path = tmp_path / f"{scenario}.parquet"
+    write_simulation(plan, path)
+    assert path.read_bytes() == plain
+    told = [json.loads(line) for line in trace_path(path).read_text().splitlines()]
+    schema = Draft202012Validator(trace_schema())
+    assert [line for line in told if not schema.is_valid(line)] == []
+    happened = [(one["time_ms"], one["group_id"], one["after"]) for one in truth(path) if "after" in one]
+    states = [(one["time_ms"], one["group_id"], one["after"]) for one in told if one["kind"] == "state"]
+    assert sorted(states) == sorted(happened)
+    assert left_over(told) == []
+
+
+def left_over(told: list[dict[str, Any]]) -> list[str]:
+    """What does not fit: answers without a request, times that go back, timers that fire without being due."""
+    asked, due, latest = set(), {}, defaultdict(int)
+    wrong = []
+    for one in told:
+        group, kind = one["group_id"], one["kind"]
+        if one["time_ms"] < latest[group]:
+            wrong.append(f"earlier than the step before: {one}")
+        latest[group] = one["time_ms"]
+        if kind == "request":
+            asked.add((group, one["request"]))
+        elif kind == "answer" and (group, one["request"]) not in asked:
+            wrong.append(f"nobody has asked: {one}")
+        elif kind == "timer":
+            key = (group, one["timer"], one["member_id"])
+            known = due.pop(key, None)
+            if one["change"] in ("set", "extended"):
+                due[key] = one["due_ms"]
+                known_before = one["was_due_ms"]
+            else:
+                known_before = one["due_ms"]
+            if known != known_before:
+                wrong.append(f"another timer than the one that was set, due at {known}: {one}")
+            if one["change"] == "fired" and one["time_ms"] != known:
+                wrong.append(f"fired at another time than {known}: {one}")
+    return wrong
 
 
 def test_nothing_is_left_of_a_simulation_that_cannot_be_written(tmp_path: Path) -> None:

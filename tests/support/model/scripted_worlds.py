@@ -17,6 +17,7 @@ from groupreplay.state.kafka_terms import partition_for
 from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import Answer, Request, Settings
+from groupreplay.state.model.trace_entries import AnyEntry
 from support.model.raw_members import RawRequest
 from support.model.scripted import ScriptRecord, ScriptWorld, Waiting
 
@@ -42,9 +43,10 @@ class ModelWorld(ScriptWorld):
     _log: list[ScriptRecord] = field(default_factory=list)
     _asked: list[Request] = field(default_factory=list)
     _operation: int = 0
+    trace: list[AnyEntry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.coordinator = Coordinator(self.group, self.settings, random.Random(5), self.topics)
+        self.coordinator = Coordinator(self.group, self.settings, random.Random(5), self.topics, traced=True)
 
     def send(self, client_id: str, request: Request) -> Waiting:
         """Send a request without waiting for the answer."""
@@ -55,6 +57,7 @@ class ModelWorld(ScriptWorld):
         return _Told(self, request)
 
     def _take(self, outcome: Any) -> None:
+        self.trace += outcome.trace
         self.replies |= {id(reply.request): reply.answer for reply in outcome.replies}
         for operation in outcome.operations:
             self._operation += 1

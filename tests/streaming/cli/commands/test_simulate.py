@@ -25,6 +25,15 @@ def test_a_capture_and_its_truth(tmp_path: Path) -> None:
     ]
 
 
+def test_a_trace(tmp_path: Path) -> None:
+    """A third file beside the capture."""
+    flags = ["--groups", "1", "--seconds", "60", "--scenario", "storm", "--trace"]
+    run = CliRunner().invoke(cli, ["simulate", *flags, "-o", str(tmp_path / "a.parquet")])
+    assert (run.exit_code, run.stdout) == (0, "")
+    assert str(tmp_path / "a.trace.jsonl") in run.stderr
+    assert '"kind":"rebalance"' in (tmp_path / "a.trace.jsonl").read_text()
+
+
 def test_there_is_one_place_to_write_to() -> None:
     """Neither none nor two."""
     for flags in ([], ["-o", "a.parquet", "--to-topic", "t"]):
