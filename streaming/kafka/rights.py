@@ -56,7 +56,7 @@ _READ_LOG: Final = (
 _ALL_GROUPS: Final = Right(
     "Describe", "group", "*", "the prober: without it rebalances in progress are not visible", needed=False
 )
-_SETTINGS: Final = Right(
+SETTINGS: Final = Right(
     "DescribeConfigs",
     "cluster",
     "",
@@ -68,7 +68,7 @@ CREATE: Final = Right("Create", "cluster", "", "to create output topics that are
 
 def source_rights(*, probe: bool, ask_retention: bool) -> list[Right]:
     """The rights on the source cluster."""
-    spared = [*([_ALL_GROUPS] if probe else []), *([_SETTINGS] if ask_retention else [])]
+    spared = [*([_ALL_GROUPS] if probe else []), *([SETTINGS] if ask_retention else [])]
     return [*_READ_LOG, _GROUPS_OF_SPARK, *spared]
 
 
