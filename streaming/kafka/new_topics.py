@@ -23,7 +23,7 @@ _REQUEST_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class TopicPlan:
+class WantedTopic:
     """A topic to create; ``partitions`` None: as many as the broker's default."""
 
     name: str
@@ -43,7 +43,7 @@ class TopicNumbers:
         """Whether topics can be requested with them."""
         return self.partitions is not None and self.replicas is not None
 
-    def words(self, plan: TopicPlan) -> str:
+    def words(self, plan: WantedTopic) -> str:
         """The arguments of ``kafka-topics.sh --create`` for a topic; a number that must be chosen is ``NUMBER``."""
         partitions = self.partitions if plan.partitions is None else plan.partitions
         words = [f"--topic {plan.name}"]
@@ -60,7 +60,9 @@ class Creation:
     numbers: TopicNumbers
 
 
-def request_topics(connection: Connection, plans: Sequence[TopicPlan], *, only_try: bool = False) -> Creation:
+def request_topics(
+    connection: Connection, plans: Sequence[WantedTopic], *, only_try: bool = False
+) -> Creation:
     """Create topics, or with ``only_try`` ask whether they could be created.
 
     Brokers before 2.4 want both numbers of every topic: those that a broker has as its defaults. If this login may not
@@ -74,7 +76,7 @@ def request_topics(connection: Connection, plans: Sequence[TopicPlan], *, only_t
 
 
 def _requested(
-    connection: Connection, plans: Sequence[TopicPlan], numbers: TopicNumbers, only_try: bool
+    connection: Connection, plans: Sequence[WantedTopic], numbers: TopicNumbers, only_try: bool
 ) -> dict[str, KafkaException | None]:
     wanted = [
         NewTopic(

@@ -14,8 +14,9 @@ from confluent_kafka.admin import ConfigResource, TopicMetadata
 from groupreplay.state.output.document import MAX_BYTES
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.kafka.broker_release import configs_address
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.new_topics import TopicNumbers, TopicPlan, request_topics
+from groupreplay.streaming.kafka.new_topics import TopicNumbers, WantedTopic, request_topics
 from groupreplay.streaming.kafka.rights import CREATE, SETTINGS, grant_line
 
 log = logging.getLogger(__name__)
@@ -128,7 +129,7 @@ def describe_topics(connection: Connection, names: TopicNames) -> list[OutputTop
 def change_line(connection: Connection, topic: OutputTopic, setting: str) -> str:
     """The kafka-configs.sh command that changes a setting of a topic."""
     return (
-        f"kafka-configs.sh --bootstrap-server {connection.cluster.bootstrap_servers} --alter "
+        f"kafka-configs.sh {configs_address(connection)} --alter "
         f"--entity-type topics --entity-name {topic.name} --add-config {setting}"
     )
 
@@ -207,7 +208,7 @@ def create_topics(
         GroupReplayError: a topic cannot be created.
     """
     plans = [
-        TopicPlan(getattr(names, one), TOPIC_CONFIGS[one], 1 if one in _SINGLE_PARTITION else None)
+        WantedTopic(getattr(names, one), TOPIC_CONFIGS[one], 1 if one in _SINGLE_PARTITION else None)
         for one in missing
     ]
     creation = request_topics(connection, plans, only_try=only_try)
@@ -222,7 +223,7 @@ def create_topics(
 
 
 def _not_created(
-    connection: Connection, plans: Sequence[TopicPlan], numbers: TopicNumbers, error: KafkaException
+    connection: Connection, plans: Sequence[WantedTopic], numbers: TopicNumbers, error: KafkaException
 ) -> GroupReplayError:
     explained = connection.explain(error, "output topics")
     if isinstance(explained, UnreachableError):

@@ -14,7 +14,7 @@ from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.new_topics import TopicPlan, request_topics
+from groupreplay.streaming.kafka.new_topics import WantedTopic, request_topics
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback
 from groupreplay.streaming.simulate.files import atomic_file
 from groupreplay.streaming.simulate.rows import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
@@ -76,7 +76,7 @@ def _ensure(connection: Connection, topic: str, partitions: int) -> None:
     known = connection.metadata(topic).topics.get(topic)
     if known is None:
         config = _COMPACTED if topic == OFFSETS_TOPIC else _KEPT
-        error = request_topics(connection, [TopicPlan(topic, config, partitions)]).errors[topic]
+        error = request_topics(connection, [WantedTopic(topic, config, partitions)]).errors[topic]
         if error is not None:
             raise connection.explain(error, topic)
     elif len(known.partitions) != partitions:

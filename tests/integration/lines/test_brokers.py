@@ -19,8 +19,7 @@ from support.ordeals.comparison import differences, settled
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
-#: Not 2.1.1: `run` cannot create its topics before 2.4, which has no default number of partitions (KIP-464).
-RELEASES = ("2.8.2", "3.3.2", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.1")
+RELEASES = ("2.1.1", "2.8.2", "3.3.2", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.1")
 TOPIC, PARTITIONS = "orders", 4
 PATIENCE_SECONDS = 240
 #: The members' max.poll.interval.ms: so long a member without polls holds up a rebalance.

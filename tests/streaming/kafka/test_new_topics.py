@@ -14,12 +14,12 @@ from confluent_kafka.admin import NewTopic
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.new_topics import TopicNumbers, TopicPlan, request_topics
+from groupreplay.streaming.kafka.new_topics import TopicNumbers, WantedTopic, request_topics
 from groupreplay.streaming.kafka.output_topics import create_topics
 from support.job.jobs import topic_names
 
-MANY = TopicPlan("many", {"cleanup.policy": "delete"})
-ONE = TopicPlan("one", {"cleanup.policy": "compact"}, 1)
+MANY = WantedTopic("many", {"cleanup.policy": "delete"})
+ONE = WantedTopic("one", {"cleanup.policy": "compact"}, 1)
 DEFAULTS = {"num.partitions": "6", "default.replication.factor": "3"}
 
 

@@ -16,8 +16,9 @@ from support.kafka.waiting import wait_until
 
 _KRAFT_SINCE = (3, 3)
 _HOST = "127.0.0.1"
-#: A group that ends without a tombstone counts as deleted after two clean-ups.
-_SETTINGS = {"offsets.retention.check.interval.ms": 5_000}
+#: A group that ends without a tombstone counts as deleted after two clean-ups. The number of partitions is not Kafka's
+#: default, so that a test sees where it comes from.
+_SETTINGS = {"offsets.retention.check.interval.ms": 5_000, "num.partitions": 3}
 
 
 def needs_zookeeper(version: str) -> bool:
