@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import IntEnum, auto
 from typing import Any, Final
 
 from groupreplay.codecs import GroupMetadataKey
@@ -17,6 +16,7 @@ from groupreplay.state import clock_setback
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.conditions.registry import group_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
+from groupreplay.state.due_work import Due, next_due
 from groupreplay.state.events.event import Event
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.output.document import (
@@ -45,16 +45,6 @@ _MINUTE_MS: Final = 60_000
 #: at the end of the time.
 _MOST_EVALUATIONS: Final = 1_000
 _MOST_EVALUATIONS_A_RECORD: Final = 50
-
-
-class _Due(IntEnum):
-    """Work for which only time must pass; work that is due at the same moment is done in this order."""
-
-    OPERATION = auto()
-    PROBE = auto()
-    OFFSET_CHANGES = auto()
-    OLD_LOSSES = auto()
-    CONDITIONS = auto()
 
 
 class Group:
@@ -166,46 +156,36 @@ class Group:
         late = any(one.late for one in self._snapshot.conditions.active.values())
         return self._snapshot.log.clock_ms if late else due and due[0]
 
-    def _next_due(self) -> tuple[int, _Due] | None:
-        """The time and kind of what is due next. An open operation ends when time is past its timestamp."""
-        snapshot, due = self._snapshot, list[tuple[int, _Due]]()
-        if snapshot.log.pending:
-            due.append((snapshot.log.pending[-1].timestamp_ms + 1, _Due.OPERATION))
-        if snapshot.probes.waiting:
-            due.append((snapshot.probes.waiting[-1].taken_ms, _Due.PROBE))
-        if snapshot.losses.changes:
-            due.append((snapshot.losses.changes[-1].timestamp_ms + 1, _Due.OFFSET_CHANGES))
-        if snapshot.losses.lost:
-            due.append((snapshot.losses.lost[0].at_ms + losses.MEMORY_MS, _Due.OLD_LOSSES))
-        if snapshot.conditions.next_evaluation_ms is not None:
-            due.append((snapshot.conditions.next_evaluation_ms, _Due.CONDITIONS))
-        return min(due, default=None)
+    def _next_due(self) -> tuple[int, Due] | None:
+        return next_due(self._snapshot, self._offsets, self._context)
 
     def _do_due(self, until_ms: int) -> list[Event]:
         """Do everything that is due by ``until_ms``, in the order of time."""
         events: list[Event] = []
         while (due := self._next_due()) is not None and due[0] <= until_ms:
             at_ms, kind = due
-            if kind is _Due.CONDITIONS and self._evaluations_left <= 0 and at_ms < until_ms:
+            if kind is Due.CONDITIONS and self._evaluations_left <= 0 and at_ms < until_ms:
                 self._snapshot.conditions.next_evaluation_ms = until_ms
                 continue
             self._advance_clock(at_ms)
             events += self._do(at_ms, kind)
         return events
 
-    def _do(self, at_ms: int, kind: _Due) -> list[Event]:
+    def _do(self, at_ms: int, kind: Due) -> list[Event]:
         match kind:
-            case _Due.OPERATION:
+            case Due.OPERATION:
                 return self._complete_operation()
-            case _Due.PROBE:
+            case Due.PROBE:
                 return self._apply_probe()
-            case _Due.OFFSET_CHANGES:
+            case Due.OFFSET_CHANGES:
                 return self._report_offset_changes(at_ms)
-            case _Due.OLD_LOSSES:
+            case Due.OLD_LOSSES:
                 losses.forget_before(self._snapshot, at_ms)
                 self.changed = True
                 return []
-            case _Due.CONDITIONS:
+            case Due.NOTHING_LEFT:
+                return self._delete_without_tombstone(at_ms)
+            case Due.CONDITIONS:
                 self._evaluations_left -= 1
                 return self._evaluate(self._timer_report(at_ms))
 
@@ -219,6 +199,15 @@ class Group:
             events += report.events
         self.changed = True
         return events
+
+    def _delete_without_tombstone(self, at_ms: int) -> list[Event]:
+        log = self._snapshot.log
+        report = replace(self._report(log.partition, log.last_offset, at_ms), cause_ms=log.last_timestamp_ms)
+        if not group_activity.is_significant(self._snapshot, self._rules, at_ms):
+            self._snapshot.losses.lost = ()
+        classic.apply_nothing_left(self._snapshot, report)
+        self.changed = True
+        return report.events + self._evaluate(self._timer_report(at_ms))
 
     def _advance_clock(self, at_ms: int) -> None:
         """Advance to this time; a slightly earlier record does not set the clock back."""

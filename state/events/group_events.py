@@ -52,7 +52,12 @@ class GroupDeleted(Fact):
     """The group was deleted."""
 
     NAME: ClassVar[str] = "group.deleted"
-    DOC: ClassVar[str] = "The group's tombstone, with no record of another kind of group in its operation."
+    DOC: ClassVar[str] = (
+        "The group's tombstone, with no record of another kind of group in its operation. For a simple group also, as "
+        "inferred: its last offset was removed, and after two clean-ups of the broker "
+        "(`offsets.retention.check.interval.ms`) there is no tombstone. The coordinator in Scala, the default before "
+        "Kafka 4.0, writes none."
+    )
     generation: int | None
     since_ms: Annotated[int, Meta(description="When the group was deleted.")]
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from groupreplay.codecs import GroupMetadataValue
 from groupreplay.state.events.event import Evidence, Fact, History
 from groupreplay.state.events.group_events import GroupCreated, GroupDeleted, GroupEmptied, RebalanceCompleted
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.plausible_times import written_ms
+from groupreplay.state.policy.context import Context
 from groupreplay.state.replay.generation_diff import (
     GenerationDiff,
     Moves,
@@ -33,6 +35,9 @@ from groupreplay.state.snapshot.members import Member, group_topics, pair, read_
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import each
 
+#: Clean-ups of the broker after which a tombstone that is not there was never written: a coordinator that has just
+#: moved begins the interval between two of them anew.
+_CLEAN_UPS: Final = 2
 #: The coordinator writes generation 0 when a group is first asked for; the older one began with generation 1.
 _FIRST_GENERATIONS = (0, 1)
 
@@ -250,6 +255,43 @@ def apply_tombstone(snapshot: GroupSnapshot, report: Report) -> None:
     if event is TransitionEvent.DELETED:
         fact = GroupDeleted(generation=group.classic.generation, since_ms=report.timestamp_ms)
         report.emit(fact, group_type=group.group_type, history=group.history, simple=group.simple)
+    forget(snapshot)
+
+
+def nothing_left_ms(snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> int | None:
+    """When a simple group whose last offset was removed counts as deleted; None for every other group.
+
+    The coordinator in Scala deletes a group with its last offset, and writes no tombstone of a group that never had a
+    generation (``GroupMetadataManager.cleanupGroupMetadata``). The present one writes it with the offsets', or, where a
+    request or the deletion of a topic removed them, at the next clean-up.
+    """
+    group, last_ms = snapshot.group, snapshot.log.last_timestamp_ms
+    exists_by_offsets = (
+        group.phase is Phase.EMPTY
+        and group.group_type is GroupType.CLASSIC
+        and group.classic.generation is None
+        and group.in_progress is None
+        # Of a log that was created again nothing was read yet.
+        and snapshot.log.last_offset >= 0
+    )
+    if len(offsets) or not exists_by_offsets:
+        return None
+    return last_ms + _CLEAN_UPS * context.retention_check_interval_ms
+
+
+def apply_nothing_left(snapshot: GroupSnapshot, report: Report) -> None:
+    """The time of ``nothing_left_ms`` has come; the report's cause is the record that removed the last offset."""
+    group = snapshot.group
+    _, event = NEXT[group.phase][Observed.NOTHING_LEFT]
+    if event is TransitionEvent.DELETED:
+        since_ms = report.timestamp_ms if report.cause_ms is None else report.cause_ms
+        report.emit(
+            GroupDeleted(generation=None, since_ms=since_ms),
+            group_type=group.group_type,
+            history=group.history,
+            simple=True,
+            evidence=Evidence.INFERRED,
+        )
     forget(snapshot)
 
 

@@ -23,6 +23,7 @@ class Observed(str, Enum):
     NEW_GENERATION = "a record with members and another generation"
     SAME_GENERATION = "a record with members and the known generation"
     TOMBSTONE = "the group's tombstone"
+    NOTHING_LEFT = "no offset of a simple group is left, and two clean-ups have written no tombstone"
     COMMIT = "an offset commit"
     PROBED_PREPARING = "the broker answers PreparingRebalance"
     PROBED_COMPLETING = "the broker answers CompletingRebalance"
@@ -65,6 +66,12 @@ _WITH_MEMBERS: Final[Mapping[Observed, tuple[Phase, TransitionEvent]]] = {
     Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
 }
 
+
+def _nothing_left(phase: Phase) -> Mapping[Observed, tuple[Phase, TransitionEvent]]:
+    """Only an Empty group exists by its offsets alone."""
+    return {Observed.NOTHING_LEFT: (phase, TransitionEvent.NOTHING)}
+
+
 #: State and observation -> next state and event. Total: every state has every observation.
 NEXT: Final[Mapping[Phase, Mapping[Observed, tuple[Phase, TransitionEvent]]]] = {
     Phase.DEAD: {
@@ -74,6 +81,7 @@ NEXT: Final[Mapping[Phase, Mapping[Observed, tuple[Phase, TransitionEvent]]]] = 
         Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.NOTHING),
         # The coordinator creates a simple group for offsets of an unknown group.
         Observed.COMMIT: (Phase.EMPTY, TransitionEvent.CREATED),
+        **_nothing_left(Phase.DEAD),
         **_not_rebalancing(Phase.DEAD),
     },
     Phase.EMPTY: {
@@ -82,22 +90,27 @@ NEXT: Final[Mapping[Phase, Mapping[Observed, tuple[Phase, TransitionEvent]]]] = 
         Observed.NEW_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
         Observed.SAME_GENERATION: (Phase.STABLE, TransitionEvent.COMPLETED),
         Observed.TOMBSTONE: (Phase.DEAD, TransitionEvent.DELETED),
+        # The coordinator in Scala writes no tombstone of a group that never had a generation.
+        Observed.NOTHING_LEFT: (Phase.DEAD, TransitionEvent.DELETED),
         Observed.COMMIT: (Phase.EMPTY, TransitionEvent.NOTHING),
         **_not_rebalancing(Phase.EMPTY),
     },
     Phase.STABLE: {
         Observed.COMMIT: (Phase.STABLE, TransitionEvent.NOTHING),
         **_WITH_MEMBERS,
+        **_nothing_left(Phase.STABLE),
         **_not_rebalancing(Phase.STABLE),
     },
     Phase.PREPARING_REBALANCE: {
         Observed.COMMIT: (Phase.PREPARING_REBALANCE, TransitionEvent.NOTHING),
         **_WITH_MEMBERS,
+        **_nothing_left(Phase.PREPARING_REBALANCE),
         **_PROBED,
     },
     Phase.COMPLETING_REBALANCE: {
         Observed.COMMIT: (Phase.COMPLETING_REBALANCE, TransitionEvent.NOTHING),
         **_WITH_MEMBERS,
+        **_nothing_left(Phase.COMPLETING_REBALANCE),
         **_PROBED,
     },
 }

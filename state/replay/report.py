@@ -16,7 +16,8 @@ class Report:
 
     ``topic`` is where the cause is recorded, at ``partition`` and ``offset``; None when only time has passed.
     ``place`` is that of the group's own last record where the cause is another one; ``rules`` are the policy of
-    the group. ``setbacks`` is that of the events.
+    the group. ``setbacks`` is that of the events. ``cause_ms`` is the time of the cause, where that of the events is
+    later (None: it is the same).
     """
 
     group_id: str
@@ -28,6 +29,7 @@ class Report:
     place: tuple[int, int] | None = None
     rules: Rules = field(default_factory=Rules)
     setbacks: int = 0
+    cause_ms: int | None = None
     events: list[Event] = field(default_factory=list)
     _ordinal: int = 0
 
@@ -68,9 +70,8 @@ class Report:
     def _cause(self) -> Cause | None:
         if self.topic is None:
             return None
-        return Cause(
-            topic=self.topic, partition=self.partition, offset=self.offset, timestamp_ms=self.timestamp_ms
-        )
+        at_ms = self.timestamp_ms if self.cause_ms is None else self.cause_ms
+        return Cause(topic=self.topic, partition=self.partition, offset=self.offset, timestamp_ms=at_ms)
 
     def _is_switched_off(self, fact: Fact) -> bool:
         if self.rules.ignore:

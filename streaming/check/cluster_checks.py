@@ -11,15 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final
 
-from confluent_kafka import KafkaException
-
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.kafka import rights as all_rights
-from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.broker_release import lists_transactions, release_text
+from groupreplay.streaming.kafka.clients import NO_ERA, Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import (
     change_line,
@@ -28,7 +27,7 @@ from groupreplay.streaming.kafka.output_topics import (
     topic_problems,
 )
 from groupreplay.streaming.kafka.retention import effective_retention
-from groupreplay.streaming.kafka.rights import Right, grant_line
+from groupreplay.streaming.kafka.rights import Held, Right, grant_line
 
 #: The default of a broker's transaction.max.timeout.ms, the longest timeout that a producer may request.
 _HANGING_MS: Final = 900_000
@@ -45,7 +44,7 @@ def cluster(name: str, connection: Connection) -> Sequence[CheckResult]:
     """Whether the cluster answers; its id, address, brokers and release."""
     metadata = connection.metadata("cluster")
     address, brokers = connection.cluster.bootstrap_servers, len(metadata.brokers)
-    found = f"{metadata.cluster_id or 'unknown'} at {address}, brokers: {brokers}, {_release(connection)}"
+    found = f"{metadata.cluster_id or 'unknown'} at {address}, brokers: {brokers}, {release_text(connection)}"
     return [ok(name, found)]
 
 
@@ -80,7 +79,8 @@ def offsets_topic(subject: Subject) -> Sequence[CheckResult]:
             exit_code=ExitCode.CONNECTION,
         )
     total = sum(high for high, _ in ends.values())
-    found = f"{OFFSETS_TOPIC}: {topic.partitions} partitions, sum of end offsets {total:,}, id {topic.era}"
+    topic_id = "no id (topics have one since Kafka 2.8)" if topic.era == NO_ERA else f"id {topic.era}"
+    found = f"{OFFSETS_TOPIC}: {topic.partitions} partitions, sum of end offsets {total:,}, {topic_id}"
     return [ok("offsets topic", found)]
 
 
@@ -97,10 +97,7 @@ def transactions(subject: Subject) -> Sequence[CheckResult]:
     found = f"open in {len(held)} partitions, the oldest for {ages[oldest] / 1000:.0f} s ({where})"
     if ages[oldest] <= _LONG_MS:
         return [ok("transactions", found)]
-    fix = (
-        f"kafka-transactions.sh --bootstrap-server {subject.settings.source.bootstrap_servers} find-hanging "
-        f"--broker-id {_broker_id(topic.leaders.get(oldest, ''))}"
-    )
+    fix = _find_hanging(subject, topic.leaders.get(oldest, ""))
     if ages[oldest] <= _HANGING_MS:
         return [warning("transactions", f"{found}: later records cannot be read until it ends", fix)]
     what = f"a transaction hangs, and later records cannot be read: {found}"
@@ -109,12 +106,7 @@ def transactions(subject: Subject) -> Sequence[CheckResult]:
 
 def clock(subject: Subject) -> Sequence[CheckResult]:
     """Difference between the brokers' clocks and this machine's, from records written during the check."""
-    try:
-        found = _skew(subject)
-    except KafkaException as error:
-        return [
-            ok("clock", f"unknown: this broker does not report its newest record ({error.args[0].str()})")
-        ]
+    found = _skew(subject)
     if found is None:
         return [unknown("clock", f"unknown: no record was written to {OFFSETS_TOPIC} in the last seconds")]
     least_ms, most_ms = found
@@ -175,34 +167,34 @@ def output_topics(subject: Subject) -> Sequence[CheckResult]:
     return results
 
 
-def _release(connection: Connection) -> str:
-    """The broker's release from its settings; Kafka 4.0 removed the setting that names it."""
-    try:
-        settings = connection.broker_settings(("inter.broker.protocol.version", "broker.id", "node.id"))
-    except KafkaException:
-        return "Kafka release unknown (needs DescribeConfigs on the cluster)"
-    version = settings.get("inter.broker.protocol.version")
-    return f"Kafka {version.partition('-')[0]}" if version else "Kafka 4.0 or later"
-
-
 def _rights(connection: Connection, wanted: Sequence[Right]) -> Iterator[CheckResult]:
     for right, has in all_rights.held(connection, wanted).items():
         line = grant_line(right, connection.cluster)
-        if has is False and right.needed:
+        if has is Held.NO and right.needed:
             error = GroupReplayError(f"missing: {right.why}", fix=line, exit_code=ExitCode.AUTHORISATION)
             yield failed(str(right), error)
-        elif has is False:
+        elif has is Held.NO:
             yield warning(str(right), f"missing: {right.why}", line)
-        elif has:
-            yield ok(str(right), "held")
+        elif has is Held.YES:
+            yield ok(str(right), has.value)
         else:
-            yield unknown(str(right), "unknown until the topic exists")
+            yield unknown(str(right), has.value)
 
 
 def _age_ms(connection: Connection, partition: int, offset: int) -> int:
     """Age of the first record of an open transaction; 0 if the transaction has ended meanwhile."""
     message = preflight.record_at(connection, partition, offset, "read_uncommitted")
     return 0 if message is None else max(0, now_ms() - message.timestamp()[1])
+
+
+def _find_hanging(subject: Subject, leader: str) -> str:
+    if not lists_transactions(subject.source):
+        return (
+            "start its producer again with the same transactional.id, which aborts it (brokers before Kafka 3.0 cannot "
+            "list transactions)"
+        )
+    servers = subject.settings.source.bootstrap_servers
+    return f"kafka-transactions.sh --bootstrap-server {servers} find-hanging --broker-id {_broker_id(leader)}"
 
 
 def _broker_id(leader: str) -> str:
@@ -213,22 +205,29 @@ def _broker_id(leader: str) -> str:
 def _skew(subject: Subject) -> tuple[int, int] | None:
     """The brokers' clock minus this machine's, at least and at most, in milliseconds; None if unknown.
 
-    A record that appears between two requests got its timestamp between them. Without such a record, an old
-    record proves nothing, and a timestamp in the future proves that the brokers are ahead.
+    A record behind the end that a partition had at one request, and before its end at the next one, got its timestamp
+    between them. Without such a record, an old one proves nothing, and a timestamp in the future proves that the
+    brokers are ahead.
     """
-    partitions = subject.offsets_topic.partitions
+    source, partitions = subject.source, subject.offsets_topic.partitions
     started_ms = asked_ms = now_ms()
-    first_ms = subject.source.newest_ms(OFFSETS_TOPIC, partitions)
+    ends = source.high_watermarks(OFFSETS_TOPIC, partitions)
     deadline = time.monotonic() + _CLOCK_SECONDS
     while time.monotonic() < deadline:
         time.sleep(_CLOCK_POLL_SECONDS)
         asking_ms = now_ms()
-        newest_ms = subject.source.newest_ms(OFFSETS_TOPIC, partitions)
-        if newest_ms is not None and newest_ms != first_ms:
-            return newest_ms - now_ms(), newest_ms - asked_ms
-        asked_ms = asking_ms
-    if first_ms is not None and first_ms > started_ms:
-        return first_ms - started_ms, first_ms - started_ms
+        later = source.high_watermarks(OFFSETS_TOPIC, partitions)
+        answered_ms = now_ms()
+        for number in (one for one, end in later.items() if end > ends[one]):
+            message = preflight.record_at(source, number, ends[number], "read_uncommitted")
+            # Where only control records were written, the next record may be a later one.
+            if message is not None and message.offset() < later[number]:
+                written_ms = message.timestamp()[1]
+                return written_ms - answered_ms, written_ms - asked_ms
+        asked_ms, ends = asking_ms, later
+    newest_ms = source.newest_ms(OFFSETS_TOPIC, partitions)
+    if newest_ms is not None and newest_ms > started_ms:
+        return newest_ms - started_ms, newest_ms - started_ms
     return None
 
 

@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 REQUEST_SECONDS: Final = 10.0
 #: Time to wait for a future: longer than the request timeout, whose error is more precise.
 ANSWER_SECONDS: Final = 2 * REQUEST_SECONDS
+#: In place of a topic's id, where brokers have none.
+NO_ERA: Final = "0"
 #: Topics per DescribeTopics request: the response lists every partition of each.
 _TOPICS_A_REQUEST: Final = 500
 
@@ -254,14 +256,13 @@ class Connection:
         return self._offsets(topic, partitions, OffsetSpec.for_timestamp(since_ms))
 
     def newest_ms(self, topic: str, partitions: int) -> int | None:
-        """The latest timestamp of any record; None for an empty topic and for brokers older than 3.0.
+        """The latest timestamp of any record; None for an empty topic. Brokers before 3.0 return that of the first.
 
         Raises:
-            KafkaException: no broker answers.
+            GroupReplayError: a partition does not answer.
         """
-        wanted = {TopicPartition(topic, number): OffsetSpec.max_timestamp() for number in range(partitions)}
-        answers = self.admin().list_offsets(wanted, request_timeout=REQUEST_SECONDS).values()
-        return max((at for one in answers if (at := one.result(ANSWER_SECONDS).timestamp) > 0), default=None)
+        found = self._offset_answers(topic, partitions, OffsetSpec.max_timestamp())
+        return max((one.timestamp for one in found.values() if one.timestamp > 0), default=None)
 
     def explain(self, error: KafkaException, where: str) -> GroupReplayError:
         """The error as a message; an error that librdkafka reported in the background is often the real cause."""
@@ -349,13 +350,13 @@ def _identified(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         except KafkaException as error:
             log.debug("the id of topic %s is not known: %s", name, error)
             continue
-        if topic_id != "0":
+        if topic_id != NO_ERA:
             yield topic_id, name
 
 
 def _era(topic_id: Any) -> str:
     if topic_id is None:
-        return "0"
+        return NO_ERA
     bits = [topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()]
     raw = b"".join((value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big") for value in bits)
-    return urlsafe_b64encode(raw).decode().rstrip("=") if any(raw) else "0"
+    return urlsafe_b64encode(raw).decode().rstrip("=") if any(raw) else NO_ERA

@@ -9,13 +9,15 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import ConfigResource, NewTopic, TopicMetadata
+from confluent_kafka.admin import ConfigResource, TopicMetadata
 
 from groupreplay.state.output.document import MAX_BYTES
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.kafka.broker_release import configs_address
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.rights import CREATE, grant_line
+from groupreplay.streaming.kafka.new_topics import TopicNumbers, WantedTopic, request_topics
+from groupreplay.streaming.kafka.rights import CREATE, SETTINGS, grant_line
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ _NEEDS_APPEND_TIME: Final[Mapping[str, str]] = {
 #: Topics in which the order of all messages matters; the others get the broker's default number of partitions.
 _SINGLE_PARTITION: Final = frozenset({"job", "probes"})
 _REQUEST_SECONDS: Final = 15.0
+_WANT_NUMBERS: Final = "brokers before Kafka 2.4 want the numbers of partitions and replicas of each topic"
 #: A stop request waits for the answer.
 _MISSING_SECONDS: Final = 5.0
 #: The largest message is a group's document; its key and the record batch add to it.
@@ -126,7 +129,7 @@ def describe_topics(connection: Connection, names: TopicNames) -> list[OutputTop
 def change_line(connection: Connection, topic: OutputTopic, setting: str) -> str:
     """The kafka-configs.sh command that changes a setting of a topic."""
     return (
-        f"kafka-configs.sh --bootstrap-server {connection.cluster.bootstrap_servers} --alter "
+        f"kafka-configs.sh {configs_address(connection)} --alter "
         f"--entity-type topics --entity-name {topic.name} --add-config {setting}"
     )
 
@@ -204,50 +207,43 @@ def create_topics(
     Raises:
         GroupReplayError: a topic cannot be created.
     """
-    # -1: the broker's defaults for partitions and replicas (KIP-464).
-    wanted = [
-        NewTopic(
-            getattr(names, one),
-            num_partitions=1 if one in _SINGLE_PARTITION else -1,
-            replication_factor=-1,
-            config=dict(TOPIC_CONFIGS[one]),
-        )
+    plans = [
+        WantedTopic(getattr(names, one), TOPIC_CONFIGS[one], 1 if one in _SINGLE_PARTITION else None)
         for one in missing
     ]
+    creation = request_topics(connection, plans, only_try=only_try)
     created = set()
-    answers = connection.admin().create_topics(
-        wanted, operation_timeout=_REQUEST_SECONDS, validate_only=only_try
-    )
-    for name, answer in answers.items():
-        try:
-            answer.result(_REQUEST_SECONDS)
+    for name, error in creation.errors.items():
+        if error is None:
             created.add(name)
             log.log(logging.DEBUG if only_try else logging.INFO, "created topic %s", name)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise _not_created(connection, names, missing, error) from None
+        elif error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise _not_created(connection, plans, creation.numbers, error)
     return created
 
 
 def _not_created(
-    connection: Connection, names: TopicNames, missing: Sequence[str], error: KafkaException
+    connection: Connection, plans: Sequence[WantedTopic], numbers: TopicNumbers, error: KafkaException
 ) -> GroupReplayError:
     explained = connection.explain(error, "output topics")
     if isinstance(explained, UnreachableError):
         return explained
-    lines = [
-        f"--topic {getattr(names, one)} "
-        + " ".join(f"--config {name}={value}" for name, value in TOPIC_CONFIGS[one].items())
-        for one in missing
-    ]
-    fix = "create them (kafka-topics.sh --create ...): " + "; ".join(lines)
-    if explained.exit_code == ExitCode.AUTHORISATION:
-        fix = f"{grant_line(CREATE, connection.cluster)}\nor {fix}"
+    what, exit_code = explained.what, explained.exit_code
+    right = CREATE if exit_code == ExitCode.AUTHORISATION else None
+    if not numbers.known:
+        what, exit_code = (
+            f"{_WANT_NUMBERS}, and this login may not read their defaults",
+            ExitCode.AUTHORISATION,
+        )
+        right = SETTINGS
+    fix = "create them (kafka-topics.sh --create ...): " + "; ".join(map(numbers.words, plans))
+    if right is not None:
+        fix = f"{grant_line(right, connection.cluster)}\nor {fix}"
     return GroupReplayError(
-        f"output topics are missing and cannot be created: {explained.what}",
+        f"output topics are missing and cannot be created: {what}",
         where=connection.cluster.bootstrap_servers,
         fix=fix,
-        exit_code=explained.exit_code if explained.exit_code != ExitCode.UNEXPECTED else ExitCode.DATA,
+        exit_code=exit_code if exit_code != ExitCode.UNEXPECTED else ExitCode.DATA,
     )
 
 

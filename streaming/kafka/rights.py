@@ -9,6 +9,7 @@ import shlex
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, Literal
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -18,7 +19,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription
+from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
 from groupreplay.streaming.kafka.retention import CHECK_INTERVAL, RETENTION
 
 Kind = Literal["topic", "group", "cluster"]
@@ -46,6 +47,16 @@ class Right:
         return f"{self.operation} on {self.kind} {self.name}{'*' if self.prefixed else ''}".rstrip()
 
 
+class Held(Enum):
+    """Whether a login holds a right; the value is what ``check`` prints."""
+
+    YES = "held"
+    NO = "missing"
+    NO_TOPIC = "unknown until the topic exists"
+    NOT_TOLD = "unknown: brokers before Kafka 2.3 do not report what a login may do with a topic"
+    NO_ANSWER = "unknown: no broker has answered"
+
+
 _GROUPS_OF_SPARK: Final = Right(
     "Describe", "group", SPARK_GROUPS, "Spark's connector looks up the coordinator of such a group", True
 )
@@ -56,7 +67,7 @@ _READ_LOG: Final = (
 _ALL_GROUPS: Final = Right(
     "Describe", "group", "*", "the prober: without it rebalances in progress are not visible", needed=False
 )
-_SETTINGS: Final = Right(
+SETTINGS: Final = Right(
     "DescribeConfigs",
     "cluster",
     "",
@@ -68,7 +79,7 @@ CREATE: Final = Right("Create", "cluster", "", "to create output topics that are
 
 def source_rights(*, probe: bool, ask_retention: bool) -> list[Right]:
     """The rights on the source cluster."""
-    spared = [*([_ALL_GROUPS] if probe else []), *([_SETTINGS] if ask_retention else [])]
+    spared = [*([_ALL_GROUPS] if probe else []), *([SETTINGS] if ask_retention else [])]
     return [*_READ_LOG, _GROUPS_OF_SPARK, *spared]
 
 
@@ -100,8 +111,8 @@ def grant_line(right: Right, cluster: Cluster) -> str:
     return shlex.join(words)
 
 
-def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | None]:
-    """Whether this login holds each right; None if that is unknown (a topic is missing).
+def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:
+    """Whether this login holds each right.
 
     Raises:
         GroupReplayError: the cluster cannot be asked.
@@ -109,16 +120,23 @@ def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | 
     topics = _topic_operations(connection, sorted({one.name for one in rights if one.kind == "topic"}))
     about_groups = [one for one in rights if one.kind == "group"]
     # Describing a group makes brokers create the offsets topic, so it is not done while that topic is missing.
-    without_log = OFFSETS_TOPIC in topics and topics[OFFSETS_TOPIC] is None
-    groups = dict.fromkeys(about_groups) if without_log else _visible_groups(connection, about_groups)
+    without_log = topics.get(OFFSETS_TOPIC) is Held.NO_TOPIC
+    groups = (
+        dict.fromkeys(about_groups, Held.NO_TOPIC)
+        if without_log
+        else _visible_groups(connection, about_groups)
+    )
 
-    def holds(right: Right) -> bool | None:
+    def holds(right: Right) -> Held:
         if right.kind == "group":
             return groups[right]
         if right.kind == "cluster":
             return _tells_settings(connection)
-        operations = topics[right.name]
-        return None if operations is None else right.operation.upper() in operations
+        answer = topics[right.name]
+        if not isinstance(answer, Held):
+            return Held.YES if right.operation.upper() in answer else Held.NO
+        # A topic that is described may be described.
+        return Held.YES if answer is Held.NOT_TOLD and right.operation == "Describe" else answer
 
     return {right: holds(right) for right in rights}
 
@@ -130,7 +148,7 @@ def require(connection: Connection, rights: Sequence[Right]) -> None:
         GroupReplayError: some are missing (with the command that grants each), or the cluster cannot be asked.
     """
     asked = [right for right in rights if right.needed]
-    missing = [right for right, has in held(connection, asked).items() if has is False]
+    missing = [right for right, has in held(connection, asked).items() if has is Held.NO]
     if missing:
         raise GroupReplayError(
             "not authorised: " + ", ".join(map(str, missing)),
@@ -144,11 +162,11 @@ def _login(cluster: Cluster) -> str:
     return ClientProperties(cluster.properties).for_librdkafka().get("sasl.username", "NAME")
 
 
-def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[str, set[str] | None]:
-    """The operations allowed on each topic; None if the topic is missing or the broker does not report them."""
+def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[str, set[str] | Held]:
+    """The operations allowed on each topic, or why they are not known."""
     if not names:
         return {}
-    found: dict[str, set[str] | None] = {}
+    found: dict[str, set[str] | Held] = {}
     answers = connection.admin().describe_topics(
         TopicCollection(list(names)), include_authorized_operations=True, request_timeout=REQUEST_SECONDS
     )
@@ -156,33 +174,36 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
         try:
             operations = answer.result(ANSWER_SECONDS).authorized_operations
             # The client spells DescribeConfigs as DESCRIBE_CONFIGS.
-            found[name] = {one.name.replace("_", "") for one in operations} if operations else None
+            told = {one.name.replace("_", "") for one in operations or ()}
+            found[name] = told or Held.NOT_TOLD
         except KafkaException as error:
             code = error.args[0].code()
             if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 found[name] = set()
             elif code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-                found[name] = None
+                found[name] = Held.NO_TOPIC
             else:
                 raise connection.explain(error, name) from None
     return found
 
 
-def _visible_groups(connection: Connection, rights: Sequence[Right]) -> dict[Right, bool | None]:
+def _visible_groups(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:
     # Random names: no right can have been granted for such a group alone.
     names = {one: f"{one.name if one.prefixed else 'groupreplay-'}{uuid.uuid4()}" for one in rights}
     descriptions = GroupAdmin(connection).describe(list(names.values()))
-    answers = {one: descriptions[name] for one, name in names.items()}
-    return {
-        one: isinstance(found, GroupDescription) or (False if found.unauthorised else None)
-        for one, found in answers.items()
-    }
+    return {one: _seen(descriptions[name]) for one, name in names.items()}
 
 
-def _tells_settings(connection: Connection) -> bool | None:
+def _seen(answer: GroupDescription | Refusal) -> Held:
+    if isinstance(answer, GroupDescription):
+        return Held.YES
+    return Held.NO if answer.unauthorised else Held.NO_ANSWER
+
+
+def _tells_settings(connection: Connection) -> Held:
     try:
         connection.broker_settings((RETENTION, CHECK_INTERVAL))
     except KafkaException as error:
         refused = error.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
-        return False if refused else None
-    return True
+        return Held.NO if refused else Held.NO_ANSWER
+    return Held.YES

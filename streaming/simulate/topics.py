@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
-from confluent_kafka.admin import NewTopic
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.new_topics import WantedTopic, request_topics
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback
 from groupreplay.streaming.simulate.files import atomic_file
 from groupreplay.streaming.simulate.rows import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
@@ -82,11 +82,9 @@ def _ensure(connection: Connection, topic: str, partitions: int) -> None:
     known = connection.metadata(topic).topics.get(topic)
     if known is None:
         config = _COMPACTED if topic == OFFSETS_TOPIC else _KEPT
-        wanted = NewTopic(topic, partitions, replication_factor=-1, config=dict(config))
-        try:
-            connection.admin().create_topics([wanted])[topic].result(REQUEST_SECONDS)
-        except KafkaException as error:
-            raise connection.explain(error, topic) from None
+        error = request_topics(connection, [WantedTopic(topic, config, partitions)]).errors[topic]
+        if error is not None:
+            raise connection.explain(error, topic)
     elif len(known.partitions) != partitions:
         raise GroupReplayError(
             f"the topic has {len(known.partitions)} partitions, not {partitions}",

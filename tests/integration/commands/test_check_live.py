@@ -92,13 +92,13 @@ def test_the_clock_of_the_broker(broker: EmbeddedBroker, unique: Callable[[str],
     topic = unique("orders")
     make_topics(broker.bootstrap_servers, {topic: 1})
     subject = Subject(CheckSettings(source=Cluster(bootstrap_servers=broker.bootstrap_servers)))
-    newest = subject.source.newest_ms
+    ends = subject.source.high_watermarks
 
-    def after_a_commit(name: str, partitions: int) -> int | None:
+    def after_a_commit(name: str, partitions: int) -> dict[int, int]:
         commit_once(broker.bootstrap_servers, unique("g"), TopicPartition(topic, 0, 1))
-        return newest(name, partitions)
+        return ends(name, partitions)
 
-    subject.source.newest_ms = after_a_commit  # type: ignore[method-assign]
+    subject.source.high_watermarks = after_a_commit  # type: ignore[method-assign]
     (found,) = cluster_checks.clock(subject)
     assert (found.status, "of this machine's" in found.found) == (Status.OK, True)
     assert subject.offsets_topic.topic == OFFSETS_TOPIC

@@ -57,6 +57,7 @@ class Admin:
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
         self.forgotten = 0
+        self.described_at_once: list[int] = []
 
     def list_topics(self, *_: object, **__: object) -> Any:
         return done(self.answers["metadata"]).result()
@@ -70,6 +71,7 @@ class Admin:
         return {resource: done(self.answers["configs"][int(resource.name)])}
 
     def describe_consumer_groups(self, groups: Sequence[str], **_: object) -> Mapping[str, Future[Any]]:
+        self.described_at_once.append(len(groups))
         return {group: done(self.answers["groups"][group]) for group in groups}
 
     def list_offsets(self, wanted: Mapping[Any, Any], **options: Any) -> Mapping[Any, Future[Any]]:
@@ -191,6 +193,16 @@ def test_a_broker_that_lists_no_states(caplog: pytest.LogCaptureFixture) -> None
         "the brokers (before 2.6) list groups without their states: each round of the prober describes all "
         "groups; with many groups choose a longer --probe-interval"
     ]
+
+
+def test_many_groups_without_states() -> None:
+    """They are described in parts, each with a timeout of its own: one for all would be over before the last answer."""
+    described = {f"g{number}": group(STATES["Stable"]) for number in range(249)}
+    described["last"] = group(STATES["PreparingRebalance"])
+    valid = [listed(name, None) for name in described]
+    admin = Admin(listing=SimpleNamespace(valid=valid, errors=[]), groups=described)
+    assert questions(admin).rebalancing([1]) == GroupListing(frozenset({"last"}), {1: None})
+    assert admin.described_at_once == [100, 100, 50]
 
 
 def test_ends() -> None:

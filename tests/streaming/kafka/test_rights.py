@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation
 
+from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line, require, sink_rights, source_rights
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.rights import (
+    CREATE,
+    Held,
+    Right,
+    grant_line,
+    held,
+    require,
+    sink_rights,
+    source_rights,
+)
 from support.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -71,11 +86,11 @@ def test_missing_rights_stop_the_job_with_their_commands(monkeypatch: pytest.Mon
     asked: list[Right] = []
     connection = type("Connection", (), {"cluster": PLAIN})()
 
-    def held(_: object, rights: list[Right]) -> dict[Right, bool | None]:
+    def told(_: object, rights: list[Right]) -> dict[Right, Held]:
         asked.extend(rights)
-        return {one: {"Read": False, "Write": True}.get(one.operation) for one in rights}
+        return {one: {"Read": Held.NO, "Write": Held.YES}.get(one.operation, Held.NOT_TOLD) for one in rights}
 
-    monkeypatch.setattr("groupreplay.streaming.kafka.rights.held", held)
+    monkeypatch.setattr("groupreplay.streaming.kafka.rights.held", told)
     wanted = [*source_rights(probe=True, ask_retention=True), *sink_rights(TopicNames())]
     with pytest.raises(GroupReplayError) as caught:
         require(connection, wanted)
@@ -84,3 +99,58 @@ def test_missing_rights_stop_the_job_with_their_commands(monkeypatch: pytest.Mon
     missing = [one for one in wanted if one.operation == "Read"]
     assert str(caught.value.what) == "not authorised: " + ", ".join(map(str, missing))
     assert (caught.value.fix or "").splitlines() == [grant_line(one, PLAIN) for one in missing]
+
+
+class Answers:
+    """A cluster's answers to DescribeTopics (operations, or an error's code) and to the description of a group."""
+
+    def __init__(self, topics: dict[str, list[AclOperation] | int | None]) -> None:
+        self._topics, self.described = topics, False
+
+    def describe_topics(self, asked: TopicCollection, **_: object) -> dict[str, SimpleNamespace]:
+        def answer(name: str, _seconds: float) -> SimpleNamespace:
+            told = self._topics[name]
+            if isinstance(told, int):
+                raise KafkaException(KafkaError(told))
+            return SimpleNamespace(authorized_operations=told)
+
+        return {name: SimpleNamespace(result=partial(answer, name)) for name in self._topics}
+
+    def describe_consumer_groups(self, groups: list[str], **_: object) -> dict[str, SimpleNamespace]:
+        self.described = True
+        picture = SimpleNamespace(
+            state=ConsumerGroupState.DEAD,
+            coordinator=None,
+            is_simple_consumer_group=True,
+            partition_assignor="",
+            members=[],
+        )
+        return {group: SimpleNamespace(result=lambda _seconds: picture) for group in groups}
+
+
+@pytest.mark.parametrize(
+    ("answer", "read", "describe", "group"),
+    [
+        ([AclOperation.READ, AclOperation.DESCRIBE], Held.YES, Held.YES, Held.YES),
+        ([AclOperation.DESCRIBE], Held.NO, Held.YES, Held.YES),
+        # A broker before 2.3 leaves the operations out (KIP-430), of a topic that it describes.
+        (None, Held.NOT_TOLD, Held.YES, Held.YES),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, Held.NO, Held.NO, Held.YES),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, Held.NO_TOPIC, Held.NO_TOPIC, Held.NO_TOPIC),
+    ],
+    ids=["both", "one", "not told", "hidden", "no topic"],
+)
+def test_what_the_answers_prove(
+    monkeypatch: pytest.MonkeyPatch,
+    answer: list[AclOperation] | int | None,
+    read: Held,
+    describe: Held,
+    group: Held,
+) -> None:
+    """A broker that tells no rights has the topic all the same; only without it no group is asked for."""
+    connection, answers = Connection(PLAIN), Answers({OFFSETS_TOPIC: answer})
+    monkeypatch.setattr(connection, "admin", lambda: answers)
+    rights = source_rights(probe=False, ask_retention=False)
+    assert [one.operation for one in rights] == ["Read", "Describe", "Describe"]
+    assert list(held(connection, rights).values()) == [read, describe, group]
+    assert answers.described is (group is Held.YES)

@@ -16,6 +16,9 @@ from support.kafka.waiting import wait_until
 
 _KRAFT_SINCE = (3, 3)
 _HOST = "127.0.0.1"
+#: A group that ends without a tombstone counts as deleted after two clean-ups. The number of partitions is not Kafka's
+#: default, so that a test sees where it comes from.
+_SETTINGS = {"offsets.retention.check.interval.ms": 5_000, "num.partitions": 3}
 
 
 def needs_zookeeper(version: str) -> bool:
@@ -30,30 +33,22 @@ def released_broker(version: str, offsets_partitions: int) -> Iterator[EmbeddedB
     jars = release_jars(version)
     if not needs_zookeeper(version):
         with EmbeddedBroker(
-            version, jars=jars, offsets_partitions=offsets_partitions, ready_seconds=180
+            version,
+            jars=jars,
+            offsets_partitions=offsets_partitions,
+            ready_seconds=180,
+            overrides=_SETTINGS,
         ) as broker:
             yield broker
         return
     zookeeper_port, port = free_ports(2)
-    listener = f"PLAINTEXT://{_HOST}:{port}"
     broker = EmbeddedBroker(
         version,
         jars=jars,
         port=port,
         offsets_partitions=offsets_partitions,
         ready_seconds=180,
-        overrides={
-            "process.roles": "",
-            "broker.id": 1,
-            "listeners": listener,
-            "advertised.listeners": listener,
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT",
-            "controller.listener.names": "",
-            "controller.quorum.voters": "",
-            "zookeeper.connect": f"{_HOST}:{zookeeper_port}",
-            "zookeeper.connection.timeout.ms": 120_000,
-            "zookeeper.session.timeout.ms": 60_000,
-        },
+        overrides=_SETTINGS | _with_zookeeper(port, zookeeper_port),
     )
     with closing(broker):
         # With this file no folder is formatted: that is for KRaft.
@@ -64,6 +59,23 @@ def released_broker(version: str, offsets_partitions: int) -> Iterator[EmbeddedB
             broker.start()
             yield broker
             broker.stop(0)  # before its ZooKeeper
+
+
+def _with_zookeeper(port: int, zookeeper_port: int) -> dict[str, object]:
+    """Settings of a broker without KRaft: an empty one takes back what KRaft needs."""
+    listener = f"PLAINTEXT://{_HOST}:{port}"
+    return {
+        "process.roles": "",
+        "broker.id": 1,
+        "listeners": listener,
+        "advertised.listeners": listener,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT",
+        "controller.listener.names": "",
+        "controller.quorum.voters": "",
+        "zookeeper.connect": f"{_HOST}:{zookeeper_port}",
+        "zookeeper.connection.timeout.ms": 120_000,
+        "zookeeper.session.timeout.ms": 60_000,
+    }
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 
+from groupreplay.streaming.contract.job_document import JOB_KEY
 from support.job.jobs import Json, RunningJob, comparable, read_topic
 from support.job.replays import replayed_topics
 from support.ordeals.churn import GROUPS
@@ -13,9 +15,19 @@ def replayed(job: RunningJob) -> dict[str, Json]:
     """What ``replay`` says of the groups, from the two topics, by id.
 
     What it says about the job is left out: an outage of brokers is reported when it is noticed, by whoever notices it.
+    The job knows that a first commit after its first start creates a group; a replay, whose log may have been compacted
+    since, must be told so.
     """
-    events = replayed_topics(job.server, job.topics.probes, "--member-events")
+    events = replayed_topics(
+        job.server, job.topics.probes, "--member-events", "--complete-since", first_start_ms(job)
+    )
     return {event["id"]: comparable(event) for event in events if ".job." not in event["type"]}
+
+
+def first_start_ms(job: RunningJob) -> int:
+    """When the first of the jobs that wrote to its topics was started for the first time."""
+    values = [one.value for one in read_topic(job.server, job.topics.job) if one.key == JOB_KEY and one.value]
+    return min(int(json.loads(value)["first_start_ms"]) for value in values)
 
 
 def said_of_groups(job: RunningJob, expected: dict[str, Json]) -> dict[str, Json]:

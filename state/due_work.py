@@ -1,0 +1,39 @@
+"""Work on a group for which only time must pass: what is due next, and when."""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+
+from groupreplay.state.policy.context import Context
+from groupreplay.state.replay import classic, losses
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.offsets import Offsets
+
+
+class Due(IntEnum):
+    """Work that is due at the same moment is done in this order."""
+
+    OPERATION = auto()
+    PROBE = auto()
+    OFFSET_CHANGES = auto()
+    OLD_LOSSES = auto()
+    NOTHING_LEFT = auto()
+    CONDITIONS = auto()
+
+
+def next_due(snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> tuple[int, Due] | None:
+    """The time and kind of what is due next. An open operation ends when time is past its timestamp."""
+    due = list[tuple[int, Due]]()
+    if snapshot.log.pending:
+        due.append((snapshot.log.pending[-1].timestamp_ms + 1, Due.OPERATION))
+    if snapshot.probes.waiting:
+        due.append((snapshot.probes.waiting[-1].taken_ms, Due.PROBE))
+    if snapshot.losses.changes:
+        due.append((snapshot.losses.changes[-1].timestamp_ms + 1, Due.OFFSET_CHANGES))
+    if snapshot.losses.lost:
+        due.append((snapshot.losses.lost[0].at_ms + losses.MEMORY_MS, Due.OLD_LOSSES))
+    if (at_ms := classic.nothing_left_ms(snapshot, offsets, context)) is not None:
+        due.append((at_ms, Due.NOTHING_LEFT))
+    if snapshot.conditions.next_evaluation_ms is not None:
+        due.append((snapshot.conditions.next_evaluation_ms, Due.CONDITIONS))
+    return min(due, default=None)

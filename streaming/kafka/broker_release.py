@@ -1,0 +1,58 @@
+"""The release of a cluster's brokers, where a command that is printed depends on it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from confluent_kafka import KafkaException
+
+from groupreplay.streaming.kafka.clients import Connection
+
+#: The setting names the release until 3.9; 4.0 removed it.
+_RELEASE: Final = "inter.broker.protocol.version"
+_ZOOKEEPER: Final = "zookeeper.connect"
+_ASKED: Final = (_RELEASE, _ZOOKEEPER, "broker.id", "node.id")
+_NUMBER: Final = re.compile(r"(\d+)\.(\d+)")
+#: Since then a client can change settings one by one (KIP-339).
+_CONFIGS_BY_BROKER: Final = (2, 3)
+#: Since then a client can list transactions (KIP-664).
+_LISTS_TRANSACTIONS: Final = (3, 0)
+
+
+def release_text(connection: Connection) -> str:
+    """The release for the terminal."""
+    settings = _settings(connection)
+    if not settings:
+        return "Kafka release unknown (needs DescribeConfigs on the cluster)"
+    release = _release(settings)
+    return f"Kafka {release[0]}.{release[1]}" if release else "Kafka 4.0 or later"
+
+
+def configs_address(connection: Connection) -> str:
+    """The argument of ``kafka-configs.sh`` that lets it change the settings of a topic."""
+    settings = _settings(connection)
+    release = _release(settings)
+    if release is not None and release < _CONFIGS_BY_BROKER and _ZOOKEEPER in settings:
+        return f"--zookeeper {settings[_ZOOKEEPER]}"
+    return f"--bootstrap-server {connection.cluster.bootstrap_servers}"
+
+
+def lists_transactions(connection: Connection) -> bool:
+    """Whether ``kafka-transactions.sh find-hanging`` works; True also if the release is not known."""
+    release = _release(_settings(connection))
+    return release is None or release >= _LISTS_TRANSACTIONS
+
+
+def _settings(connection: Connection) -> dict[str, str]:
+    """Settings of a broker; none if this login may not read them."""
+    try:
+        return connection.broker_settings(_ASKED)
+    except KafkaException:
+        return {}
+
+
+def _release(settings: dict[str, str]) -> tuple[int, int] | None:
+    """Major and minor number; None: 4.0 or later, or not known."""
+    found = _NUMBER.match(settings.get(_RELEASE, ""))
+    return (int(found[1]), int(found[2])) if found else None

@@ -1,0 +1,144 @@
+"""Simple groups of the coordinator in Scala, which ends them without a tombstone, and of the present one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from groupreplay.state import DELETED, Event, Evidence, Group
+from groupreplay.state.events.event import Cause, History
+from groupreplay.state.events.group_events import GroupCreated, GroupDeleted
+from groupreplay.state.output.envelope import event_id
+from support.histories.builders import (
+    CONTEXT,
+    GROUP,
+    PARTITION,
+    Raw,
+    asked_for,
+    commit,
+    emptied,
+    facts,
+    generation,
+    gone,
+    member,
+    names,
+    no_offset,
+    observed,
+    placed,
+    read,
+    read_in_batches,
+)
+
+INTERVAL_MS = 600_000
+KNOWN = replace(CONTEXT, complete_since_ms=0, retention_check_interval_ms=INTERVAL_MS)
+#: Two partitions, removed by one request; the second tombstone has the offset 104.
+REMOVED = [
+    commit("t", 0, 5, at=1_000),
+    commit("t", 1, 6, at=1_000),
+    no_offset("t", 0, at=9_000),
+    no_offset("t", 1, at=9_000),
+]
+DUE_MS = 9_000 + 2 * INTERVAL_MS
+
+
+def lived(history: list[Raw], end_ms: int = DUE_MS) -> tuple[Group, list[Event]]:
+    """The group and its events about its own life, as far as the log is known up to ``end_ms``."""
+    group, events = read(placed(history), KNOWN, end_ms)
+    return group, [event for event in events if event.fact.NAME.startswith("group.")]
+
+
+def test_a_simple_group_ends_with_its_last_offset() -> None:
+    """Two clean-ups later, when the present coordinator would have written the tombstone; nothing of it is kept."""
+    group, events = lived(REMOVED, DUE_MS - 1)
+    assert (names(events), group.describe()["state"]) == (["group.created"], "Empty")
+    assert (group.next_deadline_ms(), group.gone) == (DUE_MS, False)
+    ended = group.expire(DUE_MS)
+    assert facts(ended) == [GroupDeleted(generation=None, since_ms=9_000)]
+    assert (group.describe()["state"], group.next_deadline_ms(), group.gone) == ("Dead", None, True)
+
+
+def test_the_event_is_named_by_the_last_tombstone() -> None:
+    """Its time is when it became certain, its cause the record that removed the last offset: ids do not collide."""
+    _, (_, event) = lived(REMOVED)
+    cause = Cause(topic="__consumer_offsets", partition=PARTITION, offset=104, timestamp_ms=9_000)
+    assert (event.time_ms, event.cause, event.evidence) == (DUE_MS, cause, Evidence.INFERRED)
+    assert (event.simple, event.history) == (True, History.FULL)
+    assert event_id(event, KNOWN) == "__consumer_offsets-era-1-3-104-group.deleted-0"
+
+
+def test_its_document_is_removed() -> None:
+    """Else ``group-states`` would list every such group for ever."""
+    group, _ = lived(REMOVED, DUE_MS - 1)
+    assert isinstance(group.take_document(), dict)
+    group.expire(DUE_MS)
+    assert group.take_document() is DELETED
+
+
+def test_the_time_does_not_depend_on_batches_and_restarts() -> None:
+    """What is stored of the group is enough."""
+    records = placed(REMOVED)
+    _, at_once = read(records, KNOWN, DUE_MS)
+    group, in_parts = read_in_batches([records[:1], records[1:3], records[3:]], KNOWN, DUE_MS)
+    assert (in_parts, group.gone) == (at_once, True)
+
+
+def test_a_tombstone_that_comes_later_says_it_first() -> None:
+    """The present coordinator writes it with its next clean-up; one that moved begins its interval anew."""
+    _, events = lived([*REMOVED, gone(at=DUE_MS - 1)], DUE_MS * 2)
+    assert facts(events)[1:] == [GroupDeleted(generation=None, since_ms=DUE_MS - 1)]
+    assert events[1].evidence is Evidence.LOG
+
+
+def test_a_tombstone_after_the_end_says_nothing() -> None:
+    """The group was deleted once."""
+    _, events = lived([*REMOVED, gone(at=DUE_MS + 1)], DUE_MS * 2)
+    assert names(events) == ["group.created", "group.deleted"]
+    assert events[1].evidence is Evidence.INFERRED
+
+
+def test_a_commit_in_time_keeps_the_group() -> None:
+    """Whether it was a new group by then is not in the log."""
+    group, events = lived([*REMOVED, commit("t", 0, 7, at=DUE_MS - 1)], DUE_MS * 2)
+    assert (names(events), group.describe()["state"]) == (["group.created"], "Empty")
+
+
+def test_a_commit_afterwards_makes_a_new_group() -> None:
+    """Even if both are read in one batch."""
+    _, events = lived([*REMOVED, commit("t", 0, 7, at=DUE_MS + 1)], DUE_MS * 2)
+    assert facts(events) == [
+        GroupCreated(generation=None, since_ms=1_000),
+        GroupDeleted(generation=None, since_ms=9_000),
+        GroupCreated(generation=None, since_ms=DUE_MS + 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [asked_for(at=500), generation(1, member("a"), at=500), emptied(4, at=500)],
+    ids=["asked for", "with members", "emptied"],
+)
+def test_a_group_with_a_record_waits_for_its_tombstone(record: Raw) -> None:
+    """Both coordinators write one for a group that has had a generation; it may be Empty without offsets for long."""
+    group, events = lived([record, *REMOVED], DUE_MS * 10)
+    assert ("group.deleted" in names(events), group.describe()["state"] == "Dead") == (False, False)
+
+
+def test_one_offset_is_enough() -> None:
+    """The group exists as long as one of its offsets does."""
+    group, events = lived(REMOVED[:3], DUE_MS * 10)
+    assert (names(events), group.describe()["state"]) == (["group.created"], "Empty")
+
+
+def test_a_tombstone_alone_is_no_group() -> None:
+    """What compaction has left of a group that ended long ago."""
+    group = Group(GROUP, KNOWN)
+    group.apply(observed(placed([no_offset("t", 0, at=9_000)])), 0)
+    assert (group.expire(DUE_MS * 2), group.gone) == ([], True)
+
+
+def test_losses_of_a_group_that_does_not_matter_are_forgotten_with_it() -> None:
+    """One that matters remembers them for 30 days, to tell where it goes on."""
+    busy = [commit("t", partition, 5 + time, at=time) for time in range(3) for partition in (0, 1)]
+    group, _ = lived([*busy, *REMOVED[2:]])
+    assert (group.describe()["state"], group.gone) == ("Dead", False)
