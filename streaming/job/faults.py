@@ -13,6 +13,7 @@ from typing import Any, Final
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.logs import without_secrets
 from groupreplay.streaming.spark.internals.failure_causes import failure_texts
+from groupreplay.streaming.spark.worker_check import worker_fault
 
 #: A failure that nothing explains ends the job after this many tries without a finished batch.
 MOST_FAILURES: Final = 3
@@ -160,6 +161,9 @@ def known_fault(text: str, checkpoint: str | None = None) -> GroupReplayError | 
     """The error for a failure that the JVM's text names and that is permanent; None for others."""
     if _STATE_IN_USE.search(text):
         return None
+    # An executor may have come after the check at the start, on a machine with another Python.
+    if (workers := worker_fault(text)) is not None:
+        return workers
     for fault in _FAULTS:
         if fault.pattern.search(text):
             return GroupReplayError(

@@ -165,11 +165,6 @@ def submitted_conf() -> dict[str, str]:
     return conf
 
 
-def warm_up(spark: SparkSession) -> None:
-    """Starts the process from which Python workers are forked: the first batch then need not wait for its imports."""
-    spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()
-
-
 def _partitions_conf(settings: RunSettings) -> dict[str, str]:
     return {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
 

@@ -82,6 +82,12 @@ def test_a_state_in_use_is_not_damaged() -> None:
         ("Some data may have been lost because", "a part of the log was deleted", None, ExitCode.DATA),
         ("storage.SnapshotError: version 9", "another release", "/checkpoint", ExitCode.DATA),
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", "is damaged", "/checkpoint", ExitCode.DATA),
+        (
+            "Error from python worker:\n  ModuleNotFoundError: No module named 'groupreplay'",
+            "the Python of Spark's workers has no groupreplay",
+            None,
+            ExitCode.USAGE,
+        ),
         ("whatever", "failed 3 times in a row", None, ExitCode.UNEXPECTED),
     ],
 )
