@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from groupreplay import __version__
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok, unknown, warning
+from groupreplay.streaming.local.spark_lines import javas_of
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark import checkpoint_identity
 from groupreplay.streaming.spark.checkpoint_files import in_folder
@@ -29,7 +30,7 @@ def java(_: Subject) -> Sequence[CheckResult]:
     """The Java that ``run`` would start; with spark-submit the cluster's Java is used instead."""
     from groupreplay.streaming.local.java import find_java
 
-    found = find_java()
+    found = find_java(javas_of(_version("pyspark")))
     return [ok("java", f"Java {found.version} ({found.source}): {found.home}")]
 
 

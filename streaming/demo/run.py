@@ -70,12 +70,9 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool) -
     """
     from groupreplay.streaming.demo.scenario import Stage
     from groupreplay.streaming.local.broker import EmbeddedBroker
-    from groupreplay.streaming.local.jars import jar_paths
     from groupreplay.streaming.sinks.event_topic import SinkReader
 
-    # Before the status line starts: both show their own progress while they download.
-    jar_paths("broker-4.3.1")
-    jar_paths("spark-connector")
+    _prepare()
     # An exception inside this block kills the processes; only the last lines end them gracefully.
     with contextlib.ExitStack() as parts:
         scratch = tempfile.TemporaryDirectory(prefix="groupreplay-demo-", ignore_cleanup_errors=True)
@@ -96,6 +93,20 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool) -
             job.end(_JOB_STOP_SECONDS)
         if keep:
             _leave_running(broker, screen)
+
+
+def _prepare() -> None:
+    """Finds Java and fetches jars."""
+    from groupreplay.streaming.local import jars
+    from groupreplay.streaming.local.java import find_java
+    from groupreplay.streaming.local.spark_lines import installed_release, javas_of
+
+    # The broker and Spark may need different ones, and both would refuse a wrong one later than here.
+    find_java()
+    find_java(javas_of(installed_release()))
+    # Before the status line starts: both show their own progress while they download.
+    jars.jar_paths("broker-4.3.1")
+    jars.jar_paths("spark-connector")
 
 
 def _start_job(bootstrap_servers: str, folder: Path, flags: Sequence[str]) -> GuardedProcess:

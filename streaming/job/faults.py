@@ -13,6 +13,7 @@ from typing import Any, Final
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.logs import without_secrets
 from groupreplay.streaming.spark.internals.failure_causes import failure_texts
+from groupreplay.streaming.spark.worker_check import worker_fault
 
 #: A failure that nothing explains ends the job after this many tries without a finished batch.
 MOST_FAILURES: Final = 3
@@ -78,6 +79,14 @@ WAITING: Final = {
 
 #: A task that has failed may hold the state for a moment; Spark gives this the name of a damaged state.
 _STATE_IN_USE: Final = re.compile(r"UNRELEASED_THREAD_ERROR")
+
+
+#: SPARK-55271, in the connectors of Spark 4.1: the report of a batch that an earlier query has planned fails,
+#: because only the planning of a batch asks for the ends of the log. The batch itself is finished by then.
+_UNREPORTED: Final = re.compile(
+    r"java\.lang\.NullPointerException\b[^\n]*"
+    r"\s+at org\.apache\.spark\.sql\.kafka010\.KafkaMicroBatchStream\$\.metrics\("
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +165,18 @@ def is_concurrent(text: str) -> bool:
     return _CONCURRENT.search(text) is not None
 
 
+def is_only_unreported(text: str) -> bool:
+    """Whether the batch was finished, and only Spark's report of it failed: a new query has nothing to repeat."""
+    return _UNREPORTED.search(text) is not None
+
+
 def known_fault(text: str, checkpoint: str | None = None) -> GroupReplayError | None:
     """The error for a failure that the JVM's text names and that is permanent; None for others."""
     if _STATE_IN_USE.search(text):
         return None
+    # An executor may have come after the check at the start, on a machine with another Python.
+    if (workers := worker_fault(text)) is not None:
+        return workers
     for fault in _FAULTS:
         if fault.pattern.search(text):
             return GroupReplayError(

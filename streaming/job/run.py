@@ -42,9 +42,9 @@ from groupreplay.streaming.spark.session import (
     spark_session,
     unquiet,
     use_local_files,
-    warm_up,
 )
 from groupreplay.streaming.spark.source import TopicPlan
+from groupreplay.streaming.spark.worker_check import need_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,6 +106,7 @@ def _try(
     with ExitStack() as stack:
         stack.enter_context(closing(job_topic))
         spark = session()
+        need_workers(spark, stop)
         log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
         preflight.check_plan(spark, source, log)
         preflight.check_line(spark)
@@ -188,7 +189,6 @@ def _run_in_turns(process: _Process, topic: TopicIdentity) -> None:
     known = checkpoint.latest().known()
     if known is not None:
         check_identity(known, _identity(topic, process.probes(), 0), checkpoint.location)
-    warm_up(process.spark)
 
     def ready() -> _Ready:
         # The topic may have been created again while this process waited.

@@ -18,6 +18,7 @@ from xml.sax.saxutils import quoteattr
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.cache import cache_folder
 from groupreplay.streaming.local.java import find_java, network_options
+from groupreplay.streaming.local.spark_lines import JAVAS
 
 #: Environment variable with the Ivy settings file, if no argument names one; for mirrors and closed networks.
 IVY_SETTINGS_VARIABLE: Final = "GROUPREPLAY_IVY_SETTINGS"
@@ -109,7 +110,11 @@ def _command(staging: Path, module: str, settings: Path) -> list[str]:
     module_file = staging / "ivy.xml"
     module_file.write_text(module, encoding="utf-8")
     return [
-        *(str(find_java().executable), *network_options(), f"-Divy.default.ivy.user.dir={staging / 'ivy'}"),
+        *(
+            str(find_java(JAVAS).executable),
+            *network_options(),
+            f"-Divy.default.ivy.user.dir={staging / 'ivy'}",
+        ),
         *("-cp", _class_path(), "org.apache.ivy.Main"),
         *("-settings", str(settings), "-cache", str(staging / "cache")),
         *("-ivy", str(module_file), "-confs", "default", "-types", "jar", "bundle"),

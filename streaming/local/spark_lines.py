@@ -58,6 +58,8 @@ LINES: Final = (
     SparkLine(name="4.2", connector="4.2.0"),
 )
 NEWEST: Final = LINES[-1]
+#: What any of them runs on; programs beside Spark that run on all of these need no Java of their own.
+JAVAS: Final = tuple(sorted({java for line in LINES for java in line.javas}))
 #: For messages.
 LINE_NAMES: Final = ", ".join(line.name for line in LINES)
 
@@ -72,6 +74,15 @@ def find_line(release: str) -> SparkLine | None:
     """The line of a release; None: the job was never run on it."""
     name = line_name(release)
     return next((line for line in LINES if line.name == name), None)
+
+
+def javas_of(release: str | None) -> tuple[int, ...]:
+    """The versions of Java that a release of Spark runs on.
+
+    Those of the newest line for a release that is not known, and for None: there is no Spark.
+    """
+    line = find_line(release) if release is not None else None
+    return (line or NEWEST).javas
 
 
 def is_newer(release: str) -> bool:

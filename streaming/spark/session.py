@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import RunSettings, default_master
-from groupreplay.streaming.local.spark_lines import find_line
+from groupreplay.streaming.local.spark_lines import javas_of
 from groupreplay.streaming.spark.internals.jvm import has_session, jvm_of, jvm_process
 from groupreplay.streaming.spark.internals.releases import checkpoint_manager, has_known_internals
 from groupreplay.streaming.spark.session_checks import (
@@ -165,11 +165,6 @@ def submitted_conf() -> dict[str, str]:
     return conf
 
 
-def warm_up(spark: SparkSession) -> None:
-    """Starts the process from which Python workers are forked: the first batch then need not wait for its imports."""
-    spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()
-
-
 def _partitions_conf(settings: RunSettings) -> dict[str, str]:
     return {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
 
@@ -193,8 +188,7 @@ def _own(settings: RunSettings, release: str) -> SparkSession:
     from groupreplay.streaming.local.jars import jar_paths
     from groupreplay.streaming.local.java import java_environment
 
-    line = find_line(release)
-    os.environ.update(java_environment(line.javas) if line else java_environment())
+    os.environ.update(java_environment(javas_of(release)))
     # Spark would use the first python3 of the PATH for its workers.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = settings.master or default_master()

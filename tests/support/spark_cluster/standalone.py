@@ -15,8 +15,9 @@ from typing import Any
 import psutil
 import pyspark
 
-from groupreplay.streaming.local.java import java_environment
+from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.local.spark_lines import javas_of
 from support.kafka.waiting import is_alive, wait_until
 
 #: The folder of pip's Spark. It has no ``start-master.sh``; ``spark-class`` starts the same programs.
@@ -36,7 +37,7 @@ def daemon_environment(host: str, folder: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not _NOT_INHERITED.match(name)}
     return {
         **inherited,
-        **java_environment(),
+        "JAVA_HOME": str(find_java(javas_of(pyspark.__version__)).home),
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": host,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
