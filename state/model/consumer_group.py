@@ -184,11 +184,13 @@ class ConsumerGroup:
             return frozenset()
         return self.targets.get(member.member_id if holder is None else holder.member_id, frozenset())
 
-    def assign(self, members: Mapping[str, ConsumerMember], topics: Topics) -> dict[str, Target]:
+    def assign(
+        self, members: Mapping[str, ConsumerMember], topics: Topics, default: str
+    ) -> dict[str, Target]:
         """New target assignments for these members, by the assignor that most of them prefer."""
         votes = Counter(one.assignor for one in members.values() if one.assignor is not None)
         names = hash_map_order(votes)
-        chosen = max(names, key=lambda name: votes[name]) if names else next(iter(ASSIGNORS))
+        chosen = max(names, key=lambda name: votes[name]) if names else default
         known = {topic.topic_id: topic.partitions for topic in topics.values()}
         return ASSIGNORS[chosen](
             AssignorInput(

@@ -6,11 +6,12 @@ subscriptions by regular expression, racks. `mixed` handles members of the class
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from groupreplay.state.kafka_terms import MemberPhase, Phase
 from groupreplay.state.model import consumer_records as records
-from groupreplay.state.model.assignors import ASSIGNORS, Target
+from groupreplay.state.model.assignors import Target
 from groupreplay.state.model.consumer_group import (
     AWAY,
     LEFT,
@@ -55,7 +56,7 @@ class ConsumerHandler:
 
     def heartbeat(self, request: ConsumerGroupHeartbeat, now_ms: int) -> Answer:
         """Handle a ConsumerGroupHeartbeat. Raises ``Refused``."""
-        _validate(request)
+        _validate(request, self.coordinator.settings.consumer_assignors)
         if request.member_epoch in (LEFT, AWAY):
             return self._leave(request, now_ms)
         joins = request.member_epoch == 0
@@ -163,7 +164,8 @@ class ConsumerHandler:
         too_soon = group.target_timestamp_ms and now_ms < group.target_timestamp_ms + interval_ms
         if group.target_epoch >= group.epoch or too_soon:
             return group.target_of(update.after)
-        targets = group.assign(members_with(group, update), self.coordinator.topics)
+        first = self.coordinator.settings.consumer_assignors[0]
+        targets = group.assign(members_with(group, update), self.coordinator.topics, first)
         for name, partitions in targets.items():
             if group.targets.get(name) != partitions:
                 written.append(records.target_assignment(group.group_id, name, partitions))
@@ -261,7 +263,9 @@ class ConsumerHandler:
     def fence(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
         """Remove a member. If only members of the classic protocol are left, downgrade the group."""
         written: list[Record] = []
-        if group.all_classic_but(member) and self.coordinator.settings.migrates:
+        settings = self.coordinator.settings
+        fits = len(group.members) - 1 <= settings.max_size
+        if group.all_classic_but(member) and settings.downgrades and fits:
             classic = downgrade(self.coordinator, group, written, now_ms, leaving=member.member_id)
             self.coordinator.journal.write(now_ms, *written)
             Rebalance(self.coordinator, classic).prepare(now_ms)
@@ -277,7 +281,7 @@ class ConsumerHandler:
         self.finish(group, written, now_ms)
 
 
-def _validate(request: ConsumerGroupHeartbeat) -> None:
+def _validate(request: ConsumerGroupHeartbeat, assignors: Sequence[str]) -> None:
     """The checks that do not need the group (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
     joins = request.member_epoch == 0
     incomplete = request.rebalance_timeout_ms == -1 or request.topics is None or request.owned != frozenset()
@@ -285,7 +289,7 @@ def _validate(request: ConsumerGroupHeartbeat) -> None:
         raise Refused(Error.INVALID_REQUEST)
     if request.member_epoch == AWAY and request.instance_id is None:
         raise Refused(Error.INVALID_REQUEST)
-    if request.assignor is not None and request.assignor not in ASSIGNORS:
+    if request.assignor is not None and request.assignor not in assignors:
         raise Refused(Error.UNSUPPORTED_ASSIGNOR)
 
 
