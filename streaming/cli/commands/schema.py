@@ -1,4 +1,4 @@
-"""``groupreplay schema``: the JSON Schemas of the events."""
+"""``groupreplay schema``: the JSON Schemas of the events, and of scenario files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,15 @@ class SchemaSettings:
 
 @with_settings("schema", SchemaSettings)
 def command(settings: SchemaSettings) -> None:
-    """Print the JSON Schema of EVENT (for example rebalance.completed), or of all events by name."""
-    from groupreplay.state.output.schemas import json_schemas
+    """Print the JSON Schema of EVENT (for example rebalance.completed), or of all events by name.
 
-    event, schemas = settings.event, json_schemas()
+    The name scenario-file stands for the scenario files of simulate.
+    """
+    from groupreplay.state.output.schemas import json_schemas
+    from groupreplay.state.simulation.scenario_schema import SCENARIO_FILE, scenario_schema
+
+    event = settings.event
+    schemas = {SCENARIO_FILE: scenario_schema()} if event == SCENARIO_FILE else json_schemas()
     if event is not None and event not in schemas:
         raise click.UsageError(f"There is no event {event!r}; there are {', '.join(schemas)}.")
     if settings.output_folder is None:

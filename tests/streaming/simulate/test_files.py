@@ -18,6 +18,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, truth_path, write_simulation
+from groupreplay.streaming.simulate.scenario_files import load_scenario
 
 HOUR_MS = 3_600_000
 
@@ -25,7 +26,9 @@ HOUR_MS = 3_600_000
 def written(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int = 1) -> Path:
     """A simulation in few partitions."""
     path = folder / f"{scenario}.parquet"
-    plan = SimulationPlan(scenario=scenario, groups=groups, duration_ms=duration_ms, seed=seed, partitions=3)
+    plan = SimulationPlan(
+        scenario=load_scenario(scenario), groups=groups, duration_ms=duration_ms, seed=seed, partitions=3
+    )
     write_simulation(plan, path)
     return path
 
@@ -87,7 +90,7 @@ def test_one_seed_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_simulation_that_cannot_be_written(tmp_path: Path) -> None:
     """The folder is not there."""
-    plan = SimulationPlan(scenario="mixed", groups=1, duration_ms=1_000, seed=0)
+    plan = SimulationPlan(scenario=load_scenario("mixed"), groups=1, duration_ms=1_000, seed=0)
     with pytest.raises(GroupReplayError, match="No such file or directory"):
         write_simulation(plan, tmp_path / "nowhere" / "a.parquet")
     assert list(tmp_path.iterdir()) == []
