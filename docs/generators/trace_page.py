@@ -25,7 +25,7 @@ The names are those of Kafka 4.3.1. A branch is a method of `GroupMetadataManage
 its log. A test sends the same requests to the model and to a broker, and compares the trace with what the broker logs.
 
 One line is one step, in the order in which they happen in a group; `time_ms` is simulated time. The groups follow each
-other by partition of the offsets topic. `groupreplay schema simulate.trace` prints the JSON Schema of a line.
+other by partition of the offsets topic. `groupreplay schema trace-file` prints the JSON Schema of a line.
 
 ## Reading it
 

@@ -39,7 +39,7 @@ def upgrade(coordinator: CoordinatorState, old: ClassicGroup, written: list[Reco
     """
     most = coordinator.settings.consumer_max_size
     if (
-        not coordinator.settings.migrates
+        not coordinator.settings.upgrades
         or old.protocol_type != CONSUMER_PROTOCOL_TYPE
         or len(old.members) > most
     ):

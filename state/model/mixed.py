@@ -51,7 +51,7 @@ class MixedHandler:
         """Handle a JoinGroup: one step of reconciliation, answered at once. Raises ``Refused``."""
         group, settings = self._group, self.coordinator.settings
         self.coordinator.trace.branch("classicGroupJoinToConsumerGroup")
-        if not settings.migrates:
+        if settings.migration_policy == "disabled":
             raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
         if len(group.members) >= settings.consumer_max_size and request.member_id not in group.members:
             raise Refused(Error.GROUP_MAX_SIZE_REACHED)
@@ -63,10 +63,7 @@ class MixedHandler:
         written: list[Record] = []
         update = self._update(group, request, member_id, written)
         holder = group.static_member(request.instance_id)
-        only_classic_others = holder is not None and (
-            len(group.members) == 1 or group.all_classic_but(holder)
-        )
-        if holder is not None and holder.classic is None and only_classic_others:
+        if holder is not None and holder.classic is None and self._replaces_last(group, holder):
             return self._downgraded(group, update, holder, request, written, now_ms)
         protocol = ConsumerHandler(self.coordinator)
         member = protocol.apply(group, update, self._owned(request), written, now_ms)
@@ -104,6 +101,12 @@ class MixedHandler:
     def _owned(self, request: JoinGroup) -> frozenset[TopicIdPartition]:
         subscription = decode_member_subscription(request.protocols[0].metadata)
         return partition_ids(subscription.owned_partitions, self.coordinator.topics)
+
+    def _replaces_last(self, group: ConsumerGroup, holder: ConsumerMember) -> bool:
+        """Whether the group is downgraded when a classic member takes the place of this one."""
+        settings = self.coordinator.settings
+        allowed = settings.downgrades and len(group.members) <= settings.max_size
+        return allowed and (len(group.members) == 1 or group.all_classic_but(holder))
 
     def _downgraded(
         self,

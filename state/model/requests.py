@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from groupreplay.codecs import Key, Value
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
@@ -18,6 +18,8 @@ from groupreplay.state.model.trace_entries import AnyEntry
 TopicIdPartition: TypeAlias = tuple[bytes, int]
 #: A key and its value; None is a tombstone.
 Record: TypeAlias = tuple[Key, Value | None]
+#: The values of ``group.consumer.migration.policy``.
+MIGRATION_POLICIES: Final = ("disabled", "downgrade", "upgrade", "bidirectional")
 
 
 class Error(str, Enum):
@@ -60,7 +62,8 @@ class Settings:
 
     ``scala``: the older coordinator, which has classic groups only. It writes no record at the first JoinGroup and no
     tombstone for a group that never had a generation. The ``consumer_*`` settings apply to consumer groups.
-    ``migrates``: groups may be upgraded to consumer groups and downgraded.
+    ``consumer_assignors``: the first one is for members that do not choose. ``migration_policy``: one of
+    ``MIGRATION_POLICIES``.
     """
 
     initial_rebalance_delay_ms: int = 3_000
@@ -73,8 +76,20 @@ class Settings:
     consumer_session_timeout_ms: int = 45_000
     consumer_assignment_interval_ms: int = 1_000
     consumer_max_size: int = 2**31 - 1
-    migrates: bool = True
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    migration_policy: str = "bidirectional"
     scala: bool = False
+
+    @property
+    def upgrades(self) -> bool:
+        """Whether a classic group with members may become a consumer group."""
+        return self.migration_policy in ("upgrade", "bidirectional")
+
+    @property
+    def downgrades(self) -> bool:
+        """Whether a consumer group with members may become a classic group."""
+        return self.migration_policy in ("downgrade", "bidirectional")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""The client-side assignors of simulated groups: ``range`` (eager) and ``cooperative-sticky`` (KIP-429)."""
+"""The client-side assignors of simulated groups: ``range`` (eager) and ``cooperative-sticky`` (KIP-429).
+
+As in ``ConsumerCoordinator``, a member that lists ``range``, too, revokes all partitions before it joins.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +20,29 @@ from groupreplay.state.model.requests import Protocol
 
 _RANGE: Final = "range"
 _COOPERATIVE: Final = "cooperative-sticky"
+#: The assignors by Kafka's names, in the order of the default of ``partition.assignment.strategy``.
+STRATEGIES: Final = (_RANGE, _COOPERATIVE)
 #: (member id, instance id, metadata), as in the leader's JoinGroup answer.
 Members: TypeAlias = Sequence[tuple[str, str | None, bytes]]
 
 
-def supported(topic: str, owned: Sequence[int], *, cooperative: bool) -> tuple[Protocol, ...]:
-    """The protocols with which a member joins; an eager member has revoked all partitions before."""
-    if not cooperative:
-        return (Protocol(_RANGE, encode_blob(Subscription(version=1, topics=(topic,)))),)
-    subscription = Subscription(version=1, topics=(topic,), owned_partitions=_partitions(topic, owned))
-    return (Protocol(_COOPERATIVE, encode_blob(subscription)),)
+def is_cooperative(strategies: Sequence[str]) -> bool:
+    """Whether members with these assignors keep their partitions during a rebalance."""
+    return _RANGE not in strategies
+
+
+def supported(topic: str, owned: Sequence[int], strategies: Sequence[str]) -> tuple[Protocol, ...]:
+    """The protocols with which a member joins, by preference; an eager member has revoked all partitions before."""
+    claimed = _partitions(topic, owned if is_cooperative(strategies) else ())
+    metadata = encode_blob(Subscription(version=1, topics=(topic,), owned_partitions=claimed))
+    return tuple(Protocol(name, metadata) for name in strategies)
 
 
 def assigned(
-    members: Members, topic: str, partitions: int, *, cooperative: bool
+    members: Members, topic: str, partitions: int, strategy: str | None
 ) -> tuple[tuple[str, bytes], ...]:
-    """The assignments that the leader computes: (member id, assignment)."""
-    if cooperative:
+    """The assignments that the leader computes with the chosen assignor: (member id, assignment)."""
+    if strategy == _COOPERATIVE:
         shares = _sticky({member: _claimed(metadata) for member, _, metadata in members}, partitions)
     else:
         names = sorted(member for member, _, _ in members)

@@ -23,10 +23,12 @@ from groupreplay.state.model.requests import (
     Request,
     StateChange,
 )
+from groupreplay.state.simulation.script import LEAVE_GROUP, REMAIN_IN_GROUP, Script
 
-#: The default of ``group.consumer.heartbeat.interval.ms``, and less than half of the shortest session.
-_REBALANCING_INTERVAL_MS: Final = 5_000
+#: The longest time between two heartbeats that only keep a session alive, less than half of most sessions.
 _STABLE_INTERVAL_MS: Final = 20_000
+#: The same as a share of a short session.
+_STABLE_SHARE: Final = 4 / 9
 #: The longest time that an application takes to revoke partitions.
 _REVOCATION_MS: Final = 800
 _RETRY_MS: Final = 1_000
@@ -67,6 +69,15 @@ class SimulatedClient:
     incarnation: int = 0
     starts: int = 0
 
+    @classmethod
+    def of(cls, group_id: str, number: int, script: Script) -> SimulatedClient:
+        """The client with this number."""
+        return cls(
+            name=f"{group_id}-{number}",
+            host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
+            instance_id=script.instance_id_of(number, group_id),
+        )
+
     def forget_membership(self) -> None:
         """The client has left its group, or has not joined yet."""
         self.member_id, self.generation, self.owned = "", -1, ()
@@ -94,7 +105,7 @@ class ConsumerProtocolClients:
 
     coordinator: Coordinator
     topic: str
-    rebalance_timeout_ms: int
+    script: Script
     numbers: random.Random
     send: Send
     schedule: Schedule
@@ -116,10 +127,15 @@ class ConsumerProtocolClients:
         client.generation, client.owned = 0, ()
         self._send_all_fields(client, now_ms)
 
-    def leave(self, client: SimulatedClient, now_ms: int) -> None:
-        """Leave the group; a static member leaves for a while."""
+    def leave(self, client: SimulatedClient, now_ms: int, close: str) -> None:
+        """Leave the group; a static member leaves for a while, unless it has to leave for good."""
+        dynamic = client.instance_id is None
+        if dynamic and close == REMAIN_IN_GROUP:
+            return
         if client.member_id and client.generation > 0:
-            self.send(client, self._request(client, LEFT if client.instance_id is None else AWAY), now_ms)
+            self.send(
+                client, self._request(client, LEFT if dynamic or close == LEAVE_GROUP else AWAY), now_ms
+            )
             client.forget_membership()
 
     def resume(self, client: SimulatedClient, now_ms: int) -> None:
@@ -131,7 +147,12 @@ class ConsumerProtocolClients:
 
     def _send_all_fields(self, client: SimulatedClient, now_ms: int) -> None:
         heartbeat = self._request(client, client.generation)
-        whole = replace(heartbeat, rebalance_timeout_ms=self.rebalance_timeout_ms, topics=(self.topic,))
+        whole = replace(
+            heartbeat,
+            rebalance_timeout_ms=self.script.rebalance_timeout_ms,
+            topics=(self.topic,),
+            assignor=self.script.remote_assignor,
+        )
         self.send(client, whole, now_ms)
 
     def heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
@@ -156,13 +177,23 @@ class ConsumerProtocolClients:
             owned=None if epoch < 0 else frozenset((topic_id, number) for number in client.owned),
         )
 
+    def _interval_ms(self, client: SimulatedClient) -> int:
+        """The heartbeat interval: of the broker for the consumer protocol, of the client for the classic one."""
+        settings = self.coordinator.settings
+        return settings.consumer_heartbeat_interval_ms if client.kip848 else self.script.heartbeat_interval_ms
+
     def _schedule_heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
-        interval_ms = _REBALANCING_INTERVAL_MS if self.rebalancing else _STABLE_INTERVAL_MS
-        self.schedule(client, now_ms + interval_ms - self.numbers.randrange(500), self.heartbeat)
+        interval_ms = self._interval_ms(client)
+        if not self.rebalancing:
+            settings, script = self.coordinator.settings, self.script
+            session_ms = settings.consumer_session_timeout_ms if client.kip848 else script.session_timeout_ms
+            interval_ms = max(interval_ms, min(_STABLE_INTERVAL_MS, int(session_ms * _STABLE_SHARE)))
+        early_ms = self.numbers.randrange(max(1, interval_ms // 10))
+        self.schedule(client, now_ms + interval_ms - early_ms, self.heartbeat)
 
     def schedule_next_heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
         """Schedule the heartbeat with which the client notices a rebalance."""
-        self.schedule(client, now_ms + 1 + self.numbers.randrange(_REBALANCING_INTERVAL_MS), self.heartbeat)
+        self.schedule(client, now_ms + 1 + self.numbers.randrange(self._interval_ms(client)), self.heartbeat)
 
     def notify(self, changes: Iterable[StateChange], clients: Iterable[SimulatedClient], now_ms: int) -> None:
         """After state changes that begin a rebalance, schedule the next heartbeat of all members."""

@@ -1,7 +1,7 @@
 """One simulated group: its coordinator, and clients that follow a script.
 
 A client joins, syncs, commits, and rejoins when it notices a rebalance. Heartbeats that change nothing are not
-simulated: a client notices a rebalance within three seconds, the heartbeat interval.
+simulated: a client notices a rebalance within ``heartbeat.interval.ms``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ from groupreplay.state.model.requests import (
 )
 from groupreplay.state.simulation import assignor
 from groupreplay.state.simulation.consumer import ConsumerProtocolClients, SimulatedClient, topic_id
-from groupreplay.state.simulation.script import ClientAction, Committer, Script
+from groupreplay.state.simulation.script import DEFAULT_CLOSE, REMAIN_IN_GROUP, ClientAction, Script
 
-_HEARTBEAT_INTERVAL_MS: Final = 3_000
 #: The delay before a client tries again.
 _RETRY_MS: Final = 1_000
 #: The longest time between irregular commits, in commit intervals.
@@ -68,7 +67,7 @@ class SimulatedGroup:
         self._consumers = ConsumerProtocolClients(
             coordinator=self.coordinator,
             topic=self._topic,
-            rebalance_timeout_ms=script.rebalance_timeout_ms,
+            script=script,
             numbers=numbers,
             send=self._send,
             schedule=self._schedule_client,
@@ -130,12 +129,7 @@ class SimulatedGroup:
     def _start(self, number: int, now_ms: int) -> None:
         client = self._clients.get(number)
         if client is None:
-            instance = self._script.shared_instance_ids.get(number, number)
-            client = self._clients[number] = SimulatedClient(
-                name=f"{self.group_id}-{number}",
-                host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
-                instance_id=f"{self.group_id}-i{instance}" if self._script.static else None,
-            )
+            client = self._clients[number] = SimulatedClient.of(self.group_id, number, self._script)
         client.running, client.hanging = True, False
         client.forget_membership()
         client.incarnation += 1
@@ -149,14 +143,16 @@ class SimulatedGroup:
     def _stop(self, number: int, now_ms: int) -> None:
         client = self._clients[number]
         if client.running:
-            self._leave(client, now_ms)
+            self._leave(client, now_ms, self._script.close)
         self._crash(number, now_ms)
 
-    def _leave(self, client: SimulatedClient, now_ms: int) -> None:
+    def _leave(self, client: SimulatedClient, now_ms: int, close: str = DEFAULT_CLOSE) -> None:
+        stays = client.instance_id is not None if close == DEFAULT_CLOSE else close == REMAIN_IN_GROUP
         if client.kip848:
-            self._consumers.leave(client, now_ms)
-        elif client.member_id and client.instance_id is None:
-            self._send(client, LeaveGroup(member_id=client.member_id), now_ms)
+            self._consumers.leave(client, now_ms, close)
+        elif client.member_id and not stays:
+            leave = LeaveGroup(member_id=client.member_id, instance_id=client.instance_id)
+            self._send(client, leave, now_ms)
             client.forget_membership()
 
     def _crash(self, number: int, _now_ms: int) -> None:
@@ -200,13 +196,14 @@ class SimulatedGroup:
             client_host=client.host,
             session_timeout_ms=self._script.session_timeout_ms,
             rebalance_timeout_ms=self._script.rebalance_timeout_ms,
-            protocols=assignor.supported(self._topic, client.owned, cooperative=self._script.cooperative),
+            protocols=assignor.supported(self._topic, client.owned, self._script.strategies),
         )
         self._send(client, request, now_ms)
 
     def _schedule_tick(self, client: SimulatedClient, now_ms: int) -> None:
         incarnation = client.incarnation
-        most_ms = self._script.session_timeout_ms * 2 // 3
+        # Heartbeats are not simulated one by one, but a session must not end between two commits.
+        most_ms = max(self._script.session_timeout_ms * 2 // 3, self._script.heartbeat_interval_ms)
         interval_ms = min(max(client.next_commit_ms - now_ms, self._script.commit_interval_ms), most_ms)
 
         def tick(at_ms: int) -> None:
@@ -236,8 +233,13 @@ class SimulatedGroup:
         before = [self._read[partition] for partition in owned]
         if self._numbers.random() >= self._script.repeats:
             self._consume(owned, now_ms)
-        producer_id = self._producer()
-        commits = tuple(Commit(topic=self._topic, partition=one, offset=self._read[one]) for one in owned)
+        by_producer = self._script.committer.is_producer(self._numbers)
+        producer_id = self._numbers.getrandbits(40) if by_producer else None
+        metadata = "m" * self._script.metadata_bytes
+        commits = tuple(
+            Commit(topic=self._topic, partition=one, offset=self._read[one], metadata=metadata)
+            for one in owned
+        )
         request = OffsetCommit(
             member_id=client.member_id,
             instance_id=client.instance_id,
@@ -255,15 +257,6 @@ class SimulatedGroup:
         for partition in owned:
             if partition or not poisoned:
                 self._read[partition] += self._numbers.randrange(1, 500)
-
-    def _producer(self) -> int | None:
-        """The id of the producer that commits; None when the consumer commits."""
-        committer = self._script.committer
-        if committer is Committer.CONSUMERS or (
-            committer is Committer.BOTH and self._numbers.random() < 1 / 2
-        ):
-            return None
-        return self._numbers.getrandbits(40)
 
     def _schedule_transaction_end(
         self, client: SimulatedClient, producer_id: int, before: Mapping[int, int], now_ms: int
@@ -315,7 +308,9 @@ class SimulatedGroup:
         for client in self._clients.values():
             if client.running and client.generation >= 0 and not client.waiting and not client.hanging:
                 self._schedule_client(
-                    client, now_ms + 1 + self._numbers.randrange(_HEARTBEAT_INTERVAL_MS), self._join
+                    client,
+                    now_ms + 1 + self._numbers.randrange(self._script.heartbeat_interval_ms),
+                    self._join,
                 )
 
     def _on_join_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
@@ -329,15 +324,14 @@ class SimulatedGroup:
             return
         client.member_id, client.generation = answer.member_id, answer.generation
         leads = answer.leader == answer.member_id and not answer.skip_assignment
-        assignments = self._assigned(answer.members) if leads else ()
+        assignments = self._assigned(answer) if leads else ()
         takes_ms = self._numbers.randrange(20, 300) if leads else self._numbers.randrange(1, 20)
         self._schedule_client(
             client, now_ms + takes_ms, lambda one, at_ms: self._sync(one, assignments, at_ms)
         )
 
-    def _assigned(self, members: assignor.Members) -> tuple[tuple[str, bytes], ...]:
-        script = self._script
-        return assignor.assigned(members, self._topic, script.partitions, cooperative=script.cooperative)
+    def _assigned(self, answer: Answer) -> tuple[tuple[str, bytes], ...]:
+        return assignor.assigned(answer.members, self._topic, self._script.partitions, answer.protocol)
 
     def _on_sync_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         client.waiting = False
@@ -347,7 +341,7 @@ class SimulatedGroup:
             self._rejoin_after(client, answer.error, now_ms)
         else:
             before, client.owned = client.owned, assignor.owned(answer.assignment)
-            if self._script.cooperative and not set(before) <= set(client.owned):
+            if assignor.is_cooperative(self._script.strategies) and not set(before) <= set(client.owned):
                 # The revoked partitions can be assigned in a second rebalance.
                 self._schedule_client(client, now_ms + 1 + self._numbers.randrange(50), self._join)
             elif self._consumers.is_consumer_group:

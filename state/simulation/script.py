@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Final
+
+#: The starts of a client that never uses the classic protocol.
+EVERY_START: Final = range(1, 1 << 30)
+#: The instance ids of static members by their numbers.
+STATIC: Final = "{group}-i{member}"
+#: What a member that shuts down does (``CloseOptions.GroupMembershipOperation``).
+DEFAULT_CLOSE: Final = "DEFAULT"
+LEAVE_GROUP: Final = "LEAVE_GROUP"
+REMAIN_IN_GROUP: Final = "REMAIN_IN_GROUP"
 
 
 class ClientAction(Enum):
     """What a client does."""
 
     START = auto()
-    #: Shut down in order: a dynamic member leaves the group, a static one sends nothing.
+    #: Shut down in order: a dynamic member leaves the group, a static one remains.
     STOP = auto()
     #: End without leaving the group.
     CRASH = auto()
@@ -19,6 +30,9 @@ class ClientAction(Enum):
     HANG = auto()
     #: End a hang.
     RESUME = auto()
+
+
+START, STOP, CRASH, HANG, RESUME = ClientAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +51,10 @@ class Committer(Enum):
     PRODUCERS = auto()
     BOTH = auto()
 
+    def is_producer(self, numbers: random.Random) -> bool:
+        """Whether a producer makes the next commit."""
+        return self is Committer.PRODUCERS or (self is Committer.BOTH and numbers.random() < 1 / 2)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
@@ -44,25 +62,37 @@ class Script:
 
     ``simple``: the client commits offsets without being a member. ``irregular``: commits come at any distance, most
     often at ``commit_interval_ms``. ``repeats``: the share of commits that repeat the last offsets. From
-    ``poisoned_ms`` on the offset of partition 0 does not change. ``shared_instance_ids``: client number to the number
-    of the client whose instance id it has by mistake. ``consumer_starts``: the starts of a client, counted from 1, that
-    use the consumer protocol (KIP-848).
+    ``poisoned_ms`` on the offset of partition 0 does not change. ``metadata_bytes``: the size of the metadata of each
+    commit. ``shared_instance_ids``: client number to the number of the client whose instance id it has by mistake.
+    ``consumer_starts``: the starts of a client, counted from 1, that use the consumer protocol (KIP-848).
+
+    The other fields are settings of the clients (`settings_table`). ``instance_id`` None: members are dynamic.
     """
 
     steps: tuple[ClientStep, ...]
-    static: bool = False
-    cooperative: bool = False
     simple: bool = False
     consumer_starts: range = range(0)
     partitions: int = 6
-    commit_interval_ms: int = 5_000
     irregular: bool = False
     repeats: float = 0.0
     committer: Committer = Committer.CONSUMERS
     poisoned_ms: int | None = None
+    metadata_bytes: int = 0
     shared_instance_ids: Mapping[int, int] = field(default_factory=dict)
+    instance_id: str | None = None
+    strategies: tuple[str, ...] = ("range", "cooperative-sticky")
+    remote_assignor: str | None = None
+    commit_interval_ms: int = 5_000
     session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
     rebalance_timeout_ms: int = 300_000
+    close: str = DEFAULT_CLOSE
+
+    def instance_id_of(self, client: int, group_id: str) -> str | None:
+        """The instance id of a client."""
+        number = self.shared_instance_ids.get(client, client)
+        text = self.instance_id
+        return text and text.replace("{group}", group_id).replace("{member}", str(number))
 
 
 def max_running(steps: Iterable[ClientStep]) -> int:

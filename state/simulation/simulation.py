@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import heapq
 import random
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from groupreplay.codecs import Key, Value, uuid_text
 from groupreplay.state.kafka_terms import DEFAULT_PARTITIONS, REBALANCING, partition_for
@@ -19,17 +20,12 @@ from groupreplay.state.model.requests import DescribedGroup, Marker, Operation, 
 from groupreplay.state.model.trace_entries import AnyEntry
 from groupreplay.state.simulation.consumer import topic_id
 from groupreplay.state.simulation.group import SimulatedGroup
-from groupreplay.state.simulation.scenarios import CONSUMER_SCENARIOS, SCENARIOS, VARIANTS
+from groupreplay.state.simulation.scenario import Scenario
+from groupreplay.state.simulation.scenario_file import milliseconds
+from groupreplay.state.simulation.settings_table import BROKER_SETTINGS, SettingValue, fields_of
 
 #: The ids of the brokers; the leader of partition n is ``BROKERS[n % len(BROKERS)]``.
 BROKERS: Final = (1, 2, 3)
-#: The duration of a broker's restart, and the time between the restarts of two brokers.
-_AWAY_MS: Final = 40_000
-_NEXT_BROKER_MS: Final = 180_000
-#: The time between two restarts of the same broker.
-_RESTART_EVERY_MS: Final = 2 * 3_600_000
-_FIRST_RESTART_MS: Final = 900_000
-
 #: The begin of every simulation, 2026-01-01T00:00:00Z. It is fixed, so that equal seeds give equal simulations.
 BEGIN_MS: Final = 1_767_225_600_000
 
@@ -38,11 +34,11 @@ BEGIN_MS: Final = 1_767_225_600_000
 class SimulationPlan:
     """The parameters of a simulation. ``probe_interval_ms`` None: without a prober.
 
-    In the scenario ``cluster-restart`` the brokers are restarted one after another. The groups of a partition move to
-    another coordinator while its leader is down, and back afterwards. ``traced``: with the steps of the coordinator.
+    If the scenario restarts the brokers one after another, the groups of a partition move to another coordinator while
+    its leader is down, and back afterwards. ``traced``: with the steps of the coordinator.
     """
 
-    scenario: str
+    scenario: Scenario
     groups: int
     duration_ms: int
     seed: int
@@ -52,49 +48,66 @@ class SimulationPlan:
     settings: Settings = field(default_factory=Settings)
     traced: bool = False
 
+    @classmethod
+    def of(
+        cls, scenario: Scenario, broker: Mapping[str, SettingValue], *, scala: bool = False, **fields: Any
+    ) -> SimulationPlan:
+        """The plan of a scenario with these settings of the brokers, by Kafka's names."""
+        found = fields_of(BROKER_SETTINGS, broker)
+        own = {name: found.pop(name) for name in ("partitions", "check_interval_ms") if name in found}
+        return cls(scenario=scenario, settings=Settings(**found, scala=scala), **own, **fields)
+
     @property
     def end_ms(self) -> int:
         """The end of the simulation, exclusive."""
         return BEGIN_MS + self.duration_ms
 
     def restarts_ms(self, broker: int) -> range:
-        """The times at which a broker goes down, each time for 40 seconds."""
-        if self.scenario != "cluster-restart":
+        """The times at which a broker goes down."""
+        restarts = self.scenario.restarts
+        if restarts is None:
             return range(0)
-        first_ms = BEGIN_MS + _FIRST_RESTART_MS + BROKERS.index(broker) * _NEXT_BROKER_MS
-        return range(first_ms, self.end_ms, _RESTART_EVERY_MS)
+        first_ms = milliseconds(restarts.first) + BROKERS.index(broker) * milliseconds(restarts.pace)
+        return range(BEGIN_MS + first_ms, self.end_ms, milliseconds(restarts.every))
+
+    @property
+    def _down_ms(self) -> int:
+        """How long a broker is down in a restart."""
+        restarts = self.scenario.restarts
+        return 0 if restarts is None else milliseconds(restarts.down)
 
     def away(self, now_ms: int) -> frozenset[int]:
         """The brokers that are down."""
-        return frozenset(
-            broker
-            for broker in BROKERS
-            if any(0 <= now_ms - at_ms < _AWAY_MS for at_ms in self.restarts_ms(broker))
-        )
+        return frozenset(broker for broker in BROKERS if self._restarted(broker, now_ms, self._down_ms))
 
     def coordinator(self, partition: int, now_ms: int) -> int:
         """The broker that leads a partition; the next broker while the usual leader is down."""
         place = partition % len(BROKERS)
-        moved = any(0 <= now_ms - at_ms < 2 * _AWAY_MS for at_ms in self.restarts_ms(BROKERS[place]))
+        moved = self._restarted(BROKERS[place], now_ms, 2 * self._down_ms)
         return BROKERS[(place + moved) % len(BROKERS)]
+
+    def _restarted(self, broker: int, now_ms: int, within_ms: int) -> bool:
+        times = self.restarts_ms(broker)
+        place = bisect_right(times, now_ms)
+        return bool(place) and now_ms - times[place - 1] < within_ms
 
     def moves_ms(self, partition: int) -> list[int]:
         """The times at which the coordinator of a partition's groups moves: away from the leader, and back."""
         leader = BROKERS[partition % len(BROKERS)]
-        return [at_ms + late_ms for at_ms in self.restarts_ms(leader) for late_ms in (0, 2 * _AWAY_MS)]
+        return [at_ms + late_ms for at_ms in self.restarts_ms(leader) for late_ms in (0, 2 * self._down_ms)]
 
     def topic_names(self) -> dict[str, str]:
         """Topic names by id, for scenarios with consumer groups, whose records have topic ids."""
-        if self.scenario not in CONSUMER_SCENARIOS:
+        if not self.scenario.uses_consumer_groups:
             return {}
-        names = (f"{self.scenario}-{number:06d}-input" for number in range(self.groups))
+        names = (f"{self.scenario.name}-{number:06d}-input" for number in range(self.groups))
         return {uuid_text(topic_id(name)): name for name in names}
 
     def group_ids(self) -> list[list[str]]:
         """The group ids of each partition."""
         placed: list[list[str]] = [[] for _ in range(self.partitions)]
         for number in range(self.groups):
-            group_id = f"{self.scenario}-{number:06d}"
+            group_id = f"{self.scenario.name}-{number:06d}"
             placed[partition_for(group_id, self.partitions)].append(group_id)
         return placed
 
@@ -278,7 +291,7 @@ class _Partition:
 def _group(plan: SimulationPlan, group_id: str) -> SimulatedGroup:
     # A string as seed does not depend on Python's randomized hashes.
     numbers = random.Random(f"{plan.seed} {group_id}")  # noqa: S311 -- made to be repeated
-    script = {**SCENARIOS, **VARIANTS}[plan.scenario](numbers, plan.duration_ms)
+    script = plan.scenario.draw(numbers, plan.duration_ms)
     group = SimulatedGroup(group_id, script, plan.settings, BEGIN_MS, numbers)
     group.coordinator.trace.on = plan.traced
     return group

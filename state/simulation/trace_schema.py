@@ -9,10 +9,10 @@ import msgspec
 from groupreplay.state.model.trace_entries import AnyEntry
 
 #: Its name beside those of the events.
-NAME: Final = "simulate.trace"
+TRACE_FILE: Final = "trace-file"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def trace_schema() -> dict[str, Any]:
     """The schema of one line, whose ``kind`` says which fields it has."""
-    return {"$schema": _DIALECT, "title": NAME, **msgspec.json.schema(AnyEntry)}
+    return {"$schema": _DIALECT, "title": TRACE_FILE, **msgspec.json.schema(AnyEntry)}

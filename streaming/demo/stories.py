@@ -149,6 +149,8 @@ STORIES: Final[Mapping[str, Story]] = {
 
 #: Scenarios that are only simulated, and why.
 SIMULATED_ONLY: Final[Mapping[str, str]] = {
+    "steady": "because nothing would happen after the start",
+    "simple": "because the clients of the demo are members",
     "cluster-restart": "because it needs several brokers",
     "irregular": "because nothing would be visible within a few minutes",
     "transactions": "because the clients of the demo commit without transactions",

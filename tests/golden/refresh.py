@@ -10,6 +10,7 @@ from pathlib import Path
 
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.state.output.schemas import json_schemas
+from groupreplay.state.simulation.scenario_schema import scenario_schema
 from support.histories.samples import one_of_each, written
 
 HERE = Path(__file__).parent
@@ -19,3 +20,6 @@ events = {
 }
 (HERE / "events.json").write_text(json.dumps(events, indent=1, ensure_ascii=False) + "\n")
 (HERE / "schemas.json").write_text(json.dumps(json_schemas(), indent=1, ensure_ascii=False) + "\n")
+(HERE / "scenario_file_schema.json").write_text(
+    json.dumps(scenario_schema(), indent=1, ensure_ascii=False) + "\n"
+)

@@ -13,10 +13,15 @@ from support.paths import ROOT
 from support.tools.project_copy import copy_project
 from support.tools.source_checks import ROOMS
 
+SCENARIOS = {
+    f"groupreplay/streaming/simulate/scenarios/{path.name}"
+    for path in (ROOT / "streaming" / "simulate" / "scenarios").glob("*.toml")
+}
 DATA = {
     "groupreplay/py.typed",
     "groupreplay/streaming/local/jars.json",
     "groupreplay/streaming/spark/log4j2.xml",
+    *SCENARIOS,
 }
 #: Generators of pages, tests and benchmarks.
 FOREIGN = re.compile(r"_page\.py$|/(test_|conftest)|/(tests|support|benchmarks|docs|generators)/")
@@ -73,7 +78,7 @@ def offences(project: Path) -> list[str]:
 
 
 def test_the_wheel_is_whole(tmp_path: Path) -> None:
-    """Every module of the rooms and the three files of data are in it; each module imports and starts nothing."""
+    """Every module of the rooms and all files of data are in it; each module imports and starts nothing."""
     assert offences(copy_project(tmp_path / "project")) == []
 
 
@@ -89,6 +94,7 @@ def test_planted_offences_are_found(tmp_path: Path) -> None:
     (project / "streaming" / "starts.py").write_text("import os; os.system('true')")
     assert offences(project) == [
         "missing: groupreplay/streaming/local/jars.json",
+        *(f"missing: {path}" for path in sorted(SCENARIOS)),
         "missing: groupreplay/streaming/spark/log4j2.xml",
         "foreign: groupreplay/streaming/states_page.py",
         "cannot import groupreplay.streaming.fails ModuleNotFoundError(\"No module named 'groupreplay.gone'\")",

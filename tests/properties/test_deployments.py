@@ -9,8 +9,7 @@ import pytest
 
 from groupreplay.state import Event, Severity
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.simulation.scenarios import CRASH, START, STOP
-from groupreplay.state.simulation.script import ClientStep, Script
+from groupreplay.state.simulation.script import CRASH, START, STOP, ClientStep, Script
 from support.histories.builders import CONTEXT, Raw, asked_for, generation, member, placed, read_in_batches
 from support.histories.connect_blobs import worker
 from support.histories.group_writer import GroupWriter
@@ -34,7 +33,8 @@ def autoscaling() -> list[Raw]:
         leap = min(9, size - 5)
         steps += [ClientStep(at_ms, STOP, number) for number in range(size - leap, size)]
         size, at_ms = size - leap, at_ms + MINUTE
-    return simulated(Script(steps=tuple(steps), cooperative=True, partitions=60), at_ms + 5 * MINUTE)
+    script = Script(steps=tuple(steps), strategies=("cooperative-sticky",), partitions=60)
+    return simulated(script, at_ms + 5 * MINUTE)
 
 
 def crashed_members() -> list[Raw]:

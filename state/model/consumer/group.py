@@ -184,15 +184,19 @@ class ConsumerGroup:
             return frozenset()
         return self.targets.get(member.member_id if holder is None else holder.member_id, frozenset())
 
-    def choose_assignor(self, members: Mapping[str, ConsumerMember]) -> tuple[str, Counter[str]]:
+    def choose_assignor(
+        self, members: Mapping[str, ConsumerMember], default: str
+    ) -> tuple[str, Counter[str]]:
         """The assignor that most of these members prefer, and by how many each one is preferred."""
         votes = Counter(one.assignor for one in members.values() if one.assignor is not None)
         names = hash_map_order(votes)
-        return max(names, key=lambda name: votes[name]) if names else next(iter(ASSIGNORS)), votes
+        return max(names, key=lambda name: votes[name]) if names else default, votes
 
-    def assign(self, members: Mapping[str, ConsumerMember], topics: Topics) -> dict[str, Target]:
+    def assign(
+        self, members: Mapping[str, ConsumerMember], topics: Topics, default: str
+    ) -> dict[str, Target]:
         """New target assignments for these members, by the assignor that most of them prefer."""
-        chosen, _ = self.choose_assignor(members)
+        chosen, _ = self.choose_assignor(members, default)
         known = {topic.topic_id: topic.partitions for topic in topics.values()}
         return ASSIGNORS[chosen](
             AssignorInput(

@@ -6,12 +6,13 @@ subscriptions by regular expression, racks. `mixed` handles members of the class
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from groupreplay.state.kafka_terms import MemberPhase, Phase
 from groupreplay.state.model.classic.rebalance import Rebalance
 from groupreplay.state.model.consumer import records
-from groupreplay.state.model.consumer.assignors import ASSIGNORS, Target
+from groupreplay.state.model.consumer.assignors import Target
 from groupreplay.state.model.consumer.group import (
     AWAY,
     LEFT,
@@ -57,7 +58,7 @@ class ConsumerHandler:
     def heartbeat(self, request: ConsumerGroupHeartbeat, now_ms: int) -> Answer:
         """Handle a ConsumerGroupHeartbeat. Raises ``Refused``."""
         self.coordinator.trace.branch("consumerGroupHeartbeat")
-        _validate(request)
+        _validate(request, self.coordinator.settings.consumer_assignors)
         if request.member_epoch in (LEFT, AWAY):
             return self._leave(request, now_ms)
         joins = request.member_epoch == 0
@@ -173,11 +174,13 @@ class ConsumerHandler:
         if group.target_epoch >= group.epoch:
             return group.target_of(update.after)
         members = members_with(group, update)
+        first = self.coordinator.settings.consumer_assignors[0]
+        chosen = group.choose_assignor(members, first)
         if now_ms < next_ms:
-            trace_assignment(self.coordinator.trace, group, members, None, next_ms)
+            trace_assignment(self.coordinator.trace, group, chosen, None, next_ms)
             return group.target_of(update.after)
-        targets = group.assign(members, self.coordinator.topics)
-        trace_assignment(self.coordinator.trace, group, members, targets, None)
+        targets = group.assign(members, self.coordinator.topics, first)
+        trace_assignment(self.coordinator.trace, group, chosen, targets, None)
         for name, partitions in targets.items():
             if group.targets.get(name) != partitions:
                 written.append(records.target_assignment(group.group_id, name, partitions))
@@ -280,7 +283,9 @@ class ConsumerHandler:
         """Remove a member. If only members of the classic protocol are left, downgrade the group."""
         self.coordinator.trace.member("removed", member.member_id, member.instance_id, reason)
         written: list[Record] = []
-        if group.all_classic_but(member) and self.coordinator.settings.migrates:
+        settings = self.coordinator.settings
+        fits = len(group.members) - 1 <= settings.max_size
+        if group.all_classic_but(member) and settings.downgrades and fits:
             classic = downgrade(self.coordinator, group, written, now_ms, leaving=member.member_id)
             self.coordinator.journal.write(now_ms, *written)
             says = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
@@ -299,7 +304,7 @@ class ConsumerHandler:
         self.finish(group, written, now_ms)
 
 
-def _validate(request: ConsumerGroupHeartbeat) -> None:
+def _validate(request: ConsumerGroupHeartbeat, assignors: Sequence[str]) -> None:
     """The checks that do not need the group (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
     joins = request.member_epoch == 0
     incomplete = request.rebalance_timeout_ms == -1 or request.topics is None or request.owned != frozenset()
@@ -307,7 +312,7 @@ def _validate(request: ConsumerGroupHeartbeat) -> None:
         raise Refused(Error.INVALID_REQUEST)
     if request.member_epoch == AWAY and request.instance_id is None:
         raise Refused(Error.INVALID_REQUEST)
-    if request.assignor is not None and request.assignor not in ASSIGNORS:
+    if request.assignor is not None and request.assignor not in assignors:
         raise Refused(Error.UNSUPPORTED_ASSIGNOR)
 
 

@@ -52,13 +52,13 @@ def trace_epoch(trace: Trace, group: ConsumerGroup, reason: str) -> None:
 def trace_assignment(
     trace: Trace,
     group: ConsumerGroup,
-    members: Mapping[str, ConsumerMember],
+    chosen: tuple[str, Mapping[str, int]],
     targets: Mapping[str, Target] | None,
     delayed_until_ms: int | None,
 ) -> None:
-    """A target assignment is computed, or delayed (``targets`` None)."""
+    """A target assignment is computed by the chosen assignor, or delayed (``targets`` None)."""
     if trace.on:
-        assignor, votes = group.choose_assignor(members)
+        assignor, votes = chosen
         trace.add(
             AssignmentEntry(
                 *trace.here,

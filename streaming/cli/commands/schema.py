@@ -1,4 +1,4 @@
-"""``groupreplay schema``: the JSON Schemas of the events."""
+"""``groupreplay schema``: the JSON Schemas of the events, and of scenario files."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ class SchemaSettings:
 def command(settings: SchemaSettings) -> None:
     """Print the JSON Schema of EVENT (for example rebalance.completed), or of all events by name.
 
-    simulate.trace is the schema of a line that simulate --trace writes.
+    The name scenario-file stands for the scenario files of simulate, trace-file for a line of simulate --trace.
     """
     from groupreplay.state.output.schemas import json_schemas
-    from groupreplay.state.simulation.trace_schema import NAME, trace_schema
+    from groupreplay.state.simulation.scenario_schema import SCENARIO_FILE, scenario_schema
+    from groupreplay.state.simulation.trace_schema import TRACE_FILE, trace_schema
 
     event, schemas = settings.event, json_schemas()
-    if event == NAME:
-        schemas = {NAME: trace_schema()}
+    others = {SCENARIO_FILE: scenario_schema, TRACE_FILE: trace_schema}
+    if event in others:
+        schemas = {event: others[event]()}
     if event is not None and event not in schemas:
         raise click.UsageError(f"There is no event {event!r}; there are {', '.join(schemas)}.")
     if settings.output_folder is None:

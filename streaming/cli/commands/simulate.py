@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,7 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.options import file_flag, flag, switch
-from groupreplay.streaming.demo.stories import SIMULATED_ONLY, STORIES
+from groupreplay.streaming.cli.options import file_flag, flag, pairs_flag, switch
 
 if TYPE_CHECKING:
     from groupreplay.state.simulation.simulation import SimulationPlan
@@ -27,12 +27,20 @@ class SimulateSettings:
     seconds: int = flag("Simulated time.", type=click.IntRange(min=1, max=366 * 86_400), default=600)
     seed: int = flag("Random seed: the same seed gives the same files.", type=int, default=0)
     scenario: str = flag(
-        "What the groups do (docs/simulations.md).",
-        type=click.Choice((*STORIES, *SIMULATED_ONLY)),
+        "What the groups do: a built-in scenario, or a file that ends with .toml (docs/simulations.md).",
+        metavar="NAME",
         default="mixed",
     )
-    partitions: int = flag(
-        "Number of partitions of the offsets topic.", type=click.IntRange(1, 1_000), default=50
+    list_scenarios: bool = flag("Print the built-in scenarios, and end.", "--list", is_flag=True)
+    show: str | None = flag("Print the file of a built-in scenario, to copy it, and end.", metavar="NAME")
+    broker_property: Mapping[str, str] = pairs_flag(
+        "A setting of the simulated brokers by Kafka's name, such as group.max.size=2.", "--broker-property"
+    )
+    client_property: Mapping[str, str] = pairs_flag(
+        "A setting of all simulated clients, such as session.timeout.ms=10000.", "--client-property"
+    )
+    partitions: int | None = flag(
+        "offsets.topic.num.partitions of the simulated brokers.", type=click.IntRange(1, 1_000)
     )
     probe_interval: int = flag(
         "Time between two probes of the simulated prober; 0 simulates no prober.",
@@ -40,10 +48,9 @@ class SimulateSettings:
         default=10,
         metavar="SECONDS",
     )
-    retention_minutes: int = flag(
+    retention_minutes: int | None = flag(
         "offsets.retention.minutes of the simulated brokers; give replay the same value.",
         type=click.IntRange(min=1),
-        default=7 * 24 * 60,
     )
     scala: bool = switch("Simulate the older coordinator: no record of generation 0, nor its tombstone.")
     output_file: Path | None = file_flag("Capture file to write.", "-o")
@@ -64,18 +71,39 @@ class SimulateSettings:
         return trace_path(self.output_file) if self.output_file else Path(f"{self.to_topic}.trace.jsonl")
 
     def plan(self) -> SimulationPlan:
-        """What to simulate."""
-        from groupreplay.state.model.requests import Settings
-        from groupreplay.state.simulation.simulation import SimulationPlan
+        """What to simulate.
 
-        return SimulationPlan(
-            scenario=self.scenario,
+        Raises:
+            GroupReplayError: the scenario or a setting is unknown or wrong.
+        """
+        from groupreplay.state.simulation.settings_table import BROKER_SETTINGS, CLIENT_SETTINGS
+        from groupreplay.state.simulation.simulation import SimulationPlan
+        from groupreplay.streaming.simulate.scenario_files import (
+            check_broker,
+            check_clients,
+            checked_properties,
+            load_scenario,
+        )
+
+        client = checked_properties(CLIENT_SETTINGS, self.client_property, "--client-property")
+        scenario = load_scenario(self.scenario).with_client(client)
+        check_clients(scenario, "--client-property")
+        broker = dict(scenario.broker)
+        broker |= checked_properties(BROKER_SETTINGS, self.broker_property, "--broker-property")
+        short = {
+            "offsets.topic.num.partitions": self.partitions,
+            "offsets.retention.minutes": self.retention_minutes,
+        }
+        broker |= {name: value for name, value in short.items() if value is not None}
+        check_broker(broker, "--broker-property")
+        return SimulationPlan.of(
+            scenario,
+            broker,
+            scala=self.scala,
             groups=self.groups,
             duration_ms=self.seconds * 1_000,
             seed=self.seed,
-            partitions=self.partitions,
             probe_interval_ms=self.probe_interval * 1_000 or None,
-            settings=Settings(retention_ms=self.retention_minutes * 60_000, scala=self.scala),
             traced=self.trace,
         )
 
@@ -90,12 +118,28 @@ def command(settings: SimulateSettings) -> None:
     """
     from groupreplay.streaming.text.terminal import Progress
 
+    if settings.list_scenarios or settings.show is not None:
+        _print_scenarios(settings.show)
+        return
     if (settings.output_file is None) == (settings.to_topic is None):
         raise click.UsageError("Give either -o FILE or --to-topic NAME.")
     with Progress("groups simulated") as progress:
         count, target, truth = _write(settings, progress)
     traced = f", the trace in {settings.trace_file}" if settings.trace else ""
     click.echo(f"{count:,} records in {target}, the true states in {truth}{traced}", err=True)
+
+
+def _print_scenarios(name: str | None) -> None:
+    """The names and titles of the built-in scenarios, or the file of one."""
+    from groupreplay.streaming.simulate.scenario_files import built_in_names, built_in_text, load_scenario
+
+    if name is not None:
+        click.echo(built_in_text(name), nl=False)
+        return
+    names = built_in_names()
+    width = max(map(len, names))
+    for one in names:
+        click.echo(f"{one:{width}}  {load_scenario(one).file.title}")
 
 
 def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Path]:

@@ -28,6 +28,7 @@ from groupreplay.streaming.engine.wire import BadRecordBytes
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.inspection.decode import DecodeCounts, decode_rows
 from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
+from groupreplay.streaming.simulate.scenario_files import load_scenario
 from support.histories.builders import generation, member, replay
 from support.histories.modern_builders import first_join
 from support.histories.raw_records import Raw
@@ -136,7 +137,9 @@ def document_fields() -> set[str]:
 def capture_of(folder: Path, scenario: str) -> Path:
     """Two hours of the scenario, and a record of each member that cannot be decoded."""
     path = folder / f"{scenario}.parquet"
-    plan = SimulationPlan(scenario=scenario, groups=2, duration_ms=2 * HOUR_MS, seed=1, partitions=1)
+    plan = SimulationPlan(
+        scenario=load_scenario(scenario), groups=2, duration_ms=2 * HOUR_MS, seed=1, partitions=1
+    )
     write_simulation(plan, path)
     records = records_of(path)
     broken = [(key, value[:-3]) for key, value in records if key and value and key[:2] in KEYS][:5]

@@ -7,6 +7,7 @@ import pytest
 from groupreplay.codecs import Assignment, GroupMetadataValue, TopicPartitions, encode_blob
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.classic.group import ClassicGroup
+from groupreplay.state.model.consumer.group import ConsumerGroup
 from groupreplay.state.model.migration import decode_member_subscription, encode_classic_assignment
 from groupreplay.state.model.requests import Error, Protocol, Refused, Settings
 from support.model.classic_clients import protocols, subscription
@@ -61,9 +62,30 @@ def test_a_downgrade_goes_on_as_a_classic_rebalance() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        (Settings(), ClassicGroup),
+        (Settings(migration_policy="upgrade"), ConsumerGroup),
+        (Settings(max_size=1), ClassicGroup),
+        (Settings(max_size=0), ConsumerGroup),
+    ],
+)
+def test_downgrades_that_are_refused(settings: Settings, kind: type) -> None:
+    """By policy, or because the classic group would be too large: the group stays a consumer group."""
+    clients, member_id = classic(Settings(), protocols=protocols())
+    clients.enter("n")
+    clients.settle_all()
+    clients.coordinator.settings = settings
+    clients.depart("n")
+    assert isinstance(clients.coordinator.group, kind)
+    assert list(clients.coordinator.group.members) == [member_id]
+
+
+@pytest.mark.parametrize(
     ("settings", "fields"),
     [
-        (Settings(migrates=False), {}),
+        (Settings(migration_policy="disabled"), {}),
+        (Settings(migration_policy="downgrade"), {}),
         (Settings(consumer_max_size=0), {}),
         (Settings(), {"protocol_type": "connect"}),
         (Settings(), {"protocols": (Protocol("range", b""),)}),

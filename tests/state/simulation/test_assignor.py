@@ -5,16 +5,21 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.state.simulation.assignor import assigned, owned, supported
+from groupreplay.state.simulation.assignor import STRATEGIES, assigned, is_cooperative, owned, supported
+
+
+def name_of(cooperative: bool) -> str:
+    """The assignor."""
+    return STRATEGIES[cooperative]
 
 
 def dealt(claims: dict[str, tuple[int, ...]], partitions: int, *, cooperative: bool) -> dict[str, list[int]]:
     """The new assignments of members with these partitions."""
     members = [
-        (name, None, supported("t", mine, cooperative=cooperative)[0].metadata)
+        (name, None, supported("t", mine, (name_of(cooperative),))[0].metadata)
         for name, mine in claims.items()
     ]
-    shares = assigned(members, "t", partitions, cooperative=cooperative)
+    shares = assigned(members, "t", partitions, name_of(cooperative))
     return {name: sorted(owned(assignment)) for name, assignment in shares}
 
 
@@ -44,3 +49,12 @@ def test_a_cooperative_group_settles(claims: list[set[int]], partitions: int) ->
     assert max(map(len, held.values())) - min(map(len, held.values())) <= 1
     again = dealt(held, partitions, cooperative=True)
     assert again == {name: sorted(mine) for name, mine in held.items()}
+
+
+def test_a_member_with_both_assignors_is_eager() -> None:
+    """As with Kafka's default: both protocols in order of preference, and no partition is kept."""
+    both, alone = ("cooperative-sticky", "range"), ("cooperative-sticky",)
+    assert [is_cooperative(one) for one in (both, alone)] == [False, True]
+    assert [one.name for one in supported("t", (1, 2), both)] == list(both)
+    assert supported("t", (1, 2), both) == supported("t", (), both)
+    assert supported("t", (1, 2), alone) != supported("t", (), alone)

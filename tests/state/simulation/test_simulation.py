@@ -18,8 +18,15 @@ from groupreplay.state.model.classic.group import VALID_PREVIOUS_STATES
 from groupreplay.state.model.consumer.group import AWAY, VALID_PREVIOUS, ConsumerGroup
 from groupreplay.state.model.requests import Settings
 from groupreplay.state.simulation.group import SimulatedGroup
-from groupreplay.state.simulation.scenarios import CONSUMER_SCENARIOS, EVERY_START, SCENARIOS
-from groupreplay.state.simulation.script import ClientAction, ClientStep, Script
+from groupreplay.state.simulation.script import (
+    EVERY_START,
+    HANG,
+    RESUME,
+    START,
+    STATIC,
+    ClientStep,
+    Script,
+)
 from groupreplay.state.simulation.simulation import (
     BEGIN_MS,
     CoordinatorWarning,
@@ -31,11 +38,12 @@ from groupreplay.state.simulation.simulation import (
     WrittenRecord,
     simulate,
 )
+from groupreplay.streaming.simulate.scenario_files import built_in_names, load_scenario
 from support.histories.builders import CONTEXT, Raw, observed
 
-START, STOP, CRASH, HANG, RESUME = ClientAction
-
 MINUTE_MS = 60_000
+SCENARIOS = [name for name in built_in_names() if not name.startswith("rolling-restart-")]
+CONSUMER_SCENARIOS = ("kip848", "migration", "rolling-restart-10-kip848", "stuck-kip848")
 #: Of a group that is not there nobody can tell the kind.
 DEAD = {Phase.DEAD, ConsumerPhase.DEAD}
 #: State -> the states before it, in either kind of group and between them; a group begins Empty.
@@ -51,7 +59,7 @@ def plan(
 ) -> SimulationPlan:
     """A small simulation with all groups in one partition."""
     return SimulationPlan(
-        scenario=scenario,
+        scenario=load_scenario(scenario),
         groups=groups,
         duration_ms=minutes * MINUTE_MS,
         seed=seed,
@@ -168,7 +176,7 @@ def test_the_older_coordinator_writes_no_generation_0() -> None:
 
 def test_groups_are_in_the_partitions_that_hold_them() -> None:
     """By the same hash as the broker's."""
-    placed = SimulationPlan(scenario="mixed", groups=200, duration_ms=1, seed=0).group_ids()
+    placed = SimulationPlan(scenario=load_scenario("mixed"), groups=200, duration_ms=1, seed=0).group_ids()
     assert sum(map(len, placed)) == 200
     assert all(partition_for(group_id) == place for place, ids in enumerate(placed) for group_id in ids)
 
@@ -190,7 +198,7 @@ def test_a_consumer_that_hangs_finds_its_way_back(hangs_s: int, static: bool) ->
             for at_s, action, client in (*steps, (60 + hangs_s, RESUME, 1))
         ),
         consumer_starts=EVERY_START,
-        static=static,
+        instance_id=STATIC if static else None,
         rebalance_timeout_ms=30_000,
     )
     group = SimulatedGroup("g", script, Settings(), BEGIN_MS, random.Random(1))

@@ -12,7 +12,7 @@ from groupreplay.streaming.job.faults import Remedy
 from groupreplay.streaming.job.job_status import JobReport
 from groupreplay.streaming.job.outage import Hindrance
 from support.job.progress import IDENTITY, batch
-from support.ordeals.staged_queries import Puppet, Stage
+from support.ordeals.staged_queries import Puppet, Stage, stop_at_the_third_wait
 
 KAFKA = "org.apache.kafka.common.errors"
 TIMEOUT = f"{KAFKA}.TimeoutException: Timeout of 60000ms expired"
@@ -375,18 +375,6 @@ def test_batches_without_a_pause_do_not_hold_up_other_rules() -> None:
     assert next(polls) == 51
 
 
-def stop_at_the_third_wait(stage: Stage) -> None:
-    """SIGTERM comes while the supervisor waits for the third time."""
-    waits = iter([False, False, True])
-
-    def wait(_: float) -> bool:
-        if next(waits):
-            stage.stop.make(15)
-        return stage.stop.made
-
-    stage.stop.wait = wait  # type: ignore[method-assign]
-
-
 def test_a_stop_does_not_wait_for_other_rules() -> None:
     """Who asks for an end while a long batch holds up the new rules gets it as fast as ever."""
     query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=not stage.stop.made))
@@ -395,32 +383,3 @@ def test_a_stop_does_not_wait_for_other_rules() -> None:
     stage.supervisor.run()
     assert [one.stopped for one in stage.begun] == [True]
     assert stage.lines[-1] == "quiet"
-
-
-def test_a_single_run_ends_after_its_batch() -> None:
-    """However long that takes; the supervisor requests the stop itself, so that nothing is started again."""
-    polls = itertools.count()
-    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=next(polls) < 400))
-    asked = itertools.count(1)
-    # Spare queries: with the last one the stage would request a stop itself.
-    stage = Stage(query, Puppet(), has_ended=lambda: next(asked) == 3, renew=lambda: False)
-    stage.supervisor.run()
-    assert (len(stage.begun), query.stopped, stage.report.restarts) == (1, True, 0)
-    assert next(polls) > 400
-    assert (stage.stop.made, stage.stop.exit_code, stage.lines) == (True, 0, ["quiet"])
-
-
-def test_a_single_run_that_is_asked_to_stop() -> None:
-    """A signal while the last batch ends counts: the exit code is that of the signal."""
-    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=not stage.stop.made))
-    stage = Stage(query, Puppet(), has_ended=lambda: True)
-    stop_at_the_third_wait(stage)
-    stage.supervisor.run()
-    assert (query.stopped, stage.stop.exit_code) == (True, 143)
-
-
-def test_a_single_run_rides_out_an_outage() -> None:
-    """A query that fails before everything was read is started again, as in any other run."""
-    stage = Stage(Puppet(TIMEOUT), Puppet(), Puppet(), has_ended=lambda: len(stage.begun) == 2)
-    stage.supervisor.run()
-    assert (len(stage.begun), stage.report.restarts, stage.stop.exit_code) == (2, 1, 0)

@@ -13,6 +13,7 @@ from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSumm
 from groupreplay.streaming.kafka.topic_reader import no_progress
 from groupreplay.streaming.simulate import rows
 from groupreplay.streaming.simulate.rows import RowTarget, SimulatedRow, simulated_rows
+from groupreplay.streaming.simulate.scenario_files import load_scenario
 
 MINUTE_MS = 60_000
 
@@ -21,7 +22,9 @@ def made(
     scenario: str, target: RowTarget, minutes: int = 20
 ) -> tuple[list[SimulatedRow], list[SimulatedRow], list[dict[str, Any]]]:
     """Records, probes and truth of a simulation with two partitions."""
-    plan = SimulationPlan(scenario=scenario, groups=6, duration_ms=minutes * MINUTE_MS, seed=5, partitions=2)
+    plan = SimulationPlan(
+        scenario=load_scenario(scenario), groups=6, duration_ms=minutes * MINUTE_MS, seed=5, partitions=2
+    )
     truth = io.StringIO()
     rows = list(simulated_rows(plan, target, truth, no_progress))
     records = [row for row in rows if row[0] == target.topic]
@@ -56,7 +59,7 @@ def test_probes_are_one_partition_by_time(monkeypatch: pytest.MonkeyPatch, spill
 
 def test_an_open_transaction_holds_the_stable_end_back() -> None:
     """In a capture; a topic that counts by itself has only what is committed, behind what it had."""
-    records, probes, _ = made("transactions", RowTarget(cluster_id="c"))
+    records, probes, _ = made("transactions", RowTarget(cluster_id="c"), 60)
     ends = [pair for one in summaries(probes) for pair in one.partitions.values()]
     assert any(stable < high for high, stable in ends)
     assert all(stable <= high for high, stable in ends)
@@ -72,7 +75,7 @@ def test_an_open_transaction_holds_the_stable_end_back() -> None:
 
 def test_a_group_that_mixes_commits_is_in_the_truth() -> None:
     """Kafka warns of it in the broker's log, which no record tells of."""
-    _, _, truth = made("transactions", RowTarget(cluster_id="c"))
+    _, _, truth = made("transactions", RowTarget(cluster_id="c"), 60)
     warned = next(line for line in truth if "warning" in line)
     assert set(warned) == {"time_ms", "group_id", "warning"}
     assert "mixing both types" in warned["warning"]

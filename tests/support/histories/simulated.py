@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from groupreplay.state.model.requests import Settings
 from groupreplay.state.simulation.group import SimulatedGroup
-from groupreplay.state.simulation.scenarios import CRASH, EVERY_START, START, STOP
-from groupreplay.state.simulation.script import ClientStep, Script
+from groupreplay.state.simulation.script import CRASH, EVERY_START, START, STATIC, STOP, ClientStep, Script
 from support.histories.builders import GROUP, Raw
 
 SECOND = 1_000
@@ -51,6 +50,8 @@ def rolling_restart(
     moved: bool = False,
     crashing: int = 0,
     kip848: bool = False,
+    static: bool = False,
+    cooperative: bool = False,
     **fields: object,
 ) -> Script:
     """All members start; later each is stopped, the first ``crashing`` ones crash, and starts again after 5 s.
@@ -66,5 +67,7 @@ def rolling_restart(
     return Script(
         steps=tuple(sorted(steps, key=lambda step: step.at_ms)),
         consumer_starts=EVERY_START if kip848 else range(0),
+        instance_id=STATIC if static else None,
+        strategies=("cooperative-sticky",) if cooperative else ("range",),
         **fields,  # type: ignore[arg-type]
     )

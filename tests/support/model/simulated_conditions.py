@@ -15,12 +15,12 @@ from typing import Any
 from groupreplay.state import Context
 from groupreplay.state.events.event import Severity
 from groupreplay.state.model.requests import Settings
-from groupreplay.state.simulation.scenarios import ROLLING_RESTARTS, SCENARIOS, VARIANTS
 from groupreplay.state.simulation.script import ClientAction
 from groupreplay.state.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
+from groupreplay.streaming.simulate.scenario_files import load_scenario
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -50,7 +50,12 @@ def run_simulation(folder: Path, scenario: str, groups: int, duration_ms: int, s
     # With the default of a week no offset would expire in a day.
     settings = Settings(retention_ms=duration_ms // 4) if scenario == "expiry" else Settings()
     plan = SimulationPlan(
-        scenario=scenario, groups=groups, duration_ms=duration_ms, seed=seed, partitions=2, settings=settings
+        scenario=load_scenario(scenario),
+        groups=groups,
+        duration_ms=duration_ms,
+        seed=seed,
+        partitions=2,
+        settings=settings,
     )
     write_simulation(plan, path)
     context = Context(
@@ -77,7 +82,7 @@ def unexpected_warnings(one: SimulatedRun) -> list[tuple[str, str, str | None]]:
 
 def missed_conditions(one: SimulatedRun, condition: str) -> list[str]:
     """For each group, when the expected condition was not raised."""
-    check = EXPECTED[one.plan.scenario][1]
+    check = EXPECTED[one.plan.scenario.name][1]
     return [f"{group_id}: {miss}" for group_id in one.groups() for miss in check(one, group_id, condition)]
 
 
@@ -102,9 +107,7 @@ def _episodes(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]
     """The condition is raised each time that a member hangs, before the member leaves."""
     plan = one.plan
     # The random numbers from which the simulation draws the script.
-    script = {**SCENARIOS, **VARIANTS}[plan.scenario](
-        random.Random(f"{plan.seed} {group_id}"), plan.duration_ms
-    )
+    script = plan.scenario.draw(random.Random(f"{plan.seed} {group_id}"), plan.duration_ms)
     fired = [
         _ms(event["time"]) for event in one.of(group_id, condition) if event["data"]["status"] == "firing"
     ]
@@ -135,7 +138,14 @@ def _ms(time: str) -> int:
 
 #: Scenarios of healthy groups.
 HEALTHY = (
-    *ROLLING_RESTARTS,
+    "steady",
+    "simple",
+    *(
+        f"rolling-restart-{members}-{kind}-{assignor}"
+        for members in (3, 10, 50)
+        for kind in ("dynamic", "static")
+        for assignor in ("eager", "cooperative")
+    ),
     "autoscale",
     "deployment",
     "cluster-restart",

@@ -89,3 +89,15 @@ class Stage:
         if self.begun and self.begun[-1].isActive and not self._queries:
             self.stop.make(15)
         return self.stop.made
+
+
+def stop_at_the_third_wait(stage: Stage) -> None:
+    """SIGTERM comes while the supervisor waits for the third time."""
+    waits = iter([False, False, True])
+
+    def wait(_: float) -> bool:
+        if next(waits):
+            stage.stop.make(15)
+        return stage.stop.made
+
+    stage.stop.wait = wait  # type: ignore[method-assign]

@@ -82,7 +82,7 @@ REFUSALS: list[tuple[Callable[[], ConsumerClients], Callable[[ConsumerClients], 
     (two, lambda it: it.ask(committing("nobody", 3)).error, Error.UNKNOWN_MEMBER_ID),  # type: ignore[union-attr]
     (two, lambda it: it.ask(ClassicHeartbeat(member_id="a", generation=3)).error, Error.UNKNOWN_MEMBER_ID),  # type: ignore[union-attr]
     (
-        lambda: alone(Settings(migrates=False)),
+        lambda: alone(Settings(migration_policy="disabled")),
         lambda it: it.join("c")[1] or it.answers[-1][1].error,  # type: ignore[return-value]
         Error.INCONSISTENT_GROUP_PROTOCOL,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime, timezone
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from groupreplay.streaming.job.once.single_run import PROBER_SECONDS, SingleRun
 from support.job.progress import batch
+from support.ordeals.staged_queries import Puppet, Stage, stop_at_the_third_wait
 
 #: The start of the run, in milliseconds since 1970.
 START = 1_800_000_000_000
@@ -169,3 +171,37 @@ def test_the_last_words() -> None:
         "single run: everything up to 2027-01-15T08:00:00.020Z is read and evaluated, 1,234 records, 5 events; "
         "until the next run nobody sees classic groups that hang in a rebalance, and all events come late"
     )
+
+
+def test_a_single_run_ends_after_its_batch() -> None:
+    """However long that takes; the supervisor requests the stop itself, so that nothing is started again."""
+    polls = itertools.count()
+    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=next(polls) < 400))
+    asked = itertools.count(1)
+    # Spare queries: with the last one the stage would request a stop itself.
+    stage = Stage(query, Puppet(), has_ended=lambda: next(asked) == 3, renew=lambda: False)
+    stage.supervisor.run()
+    assert (len(stage.begun), query.stopped, stage.report.restarts) == (1, True, 0)
+    assert next(polls) > 400
+    assert (stage.stop.made, stage.stop.exit_code, stage.lines) == (True, 0, ["quiet"])
+
+
+def test_a_single_run_that_is_asked_to_stop() -> None:
+    """A signal while the last batch ends counts: the exit code is that of the signal."""
+    query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=not stage.stop.made))
+    stage = Stage(query, Puppet(), has_ended=lambda: True)
+    stop_at_the_third_wait(stage)
+    stage.supervisor.run()
+    assert (query.stopped, stage.stop.exit_code) == (True, 143)
+
+
+def test_a_single_run_rides_out_an_outage() -> None:
+    """A query that fails before everything was read is started again, as in any other run."""
+    stage = Stage(
+        Puppet("org.apache.kafka.common.errors.TimeoutException: Timeout of 60000ms expired"),
+        Puppet(),
+        Puppet(),
+        has_ended=lambda: len(stage.begun) == 2,
+    )
+    stage.supervisor.run()
+    assert (len(stage.begun), stage.report.restarts, stage.stop.exit_code) == (2, 1, 0)
