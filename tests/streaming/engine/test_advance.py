@@ -149,10 +149,10 @@ def test_data_that_changes_nothing_leave_state_and_timer_alone() -> None:
 @pytest.fixture
 def open_operation() -> tuple[bytes, int]:
     """(state, deadline) of a group whose last record, a tombstone, may not be the end of its operation."""
-    blobs = packed([commit("g"), (commit_key("g"), None)])[b"g:g"]
+    blobs = packed([generation("g"), commit("g"), (commit_key("g"), None)])[b"g:g"]
     state = group_state(caught_up_ms=0)
     call(b"g:g", blobs, state)
-    return state.get[0], 1_001
+    return state.get[0], 2_001
 
 
 @pytest.mark.parametrize("behind_ms", [1, 1_001])
