@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from inspect import getdoc
 from typing import Any, Final
 
-from groupreplay.state.kafka_terms import MemberPhase, Phase
+from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase
+from groupreplay.state.model.classic.group import VALID_PREVIOUS_STATES
+from groupreplay.state.model.consumer.group import VALID_PREVIOUS
 from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
 from groupreplay.state.snapshot.modern import MEMBER_STATES, STABLE_STATE, STATES
 
@@ -16,6 +18,15 @@ _INTRO: Final = """\
 This page is made from the code by `make docs`; a test fails when it is out of date.
 States are spelled as Kafka spells them.
 
+## The broker's states, and what the log shows of them
+
+The coordinator keeps these states in memory. `simulate` writes every change of them (`night.truth.jsonl`), and with
+`--trace` the steps that lead to it ([trace.md](trace.md)): both come from a model of the coordinator, whose tables of
+transitions are these. A transition that is not in the table raises an error in the model, as it does in Kafka
+(`ClassicGroupState`).
+"""
+
+_CLASSIC: Final = """\
 ## Classic groups
 
 A table of everything that can be seen in any state: the next state, and what is reported. It is total,
@@ -36,8 +47,76 @@ between them a group seems to be Empty, Assigning or gone. The rules are tried i
 names the state. A group without any record is `Dead`.
 """
 
+#: State of a classic group -> what its records say about it.
+_SHOWN: Final[Mapping[Phase, str]] = {
+    Phase.EMPTY: (
+        "A record without members: its `current_state_timestamp` is the time of the change. A group that begins with its "
+        "first member writes generation 0 (before Kafka 4.0 it writes nothing); one that begins with a commit has no "
+        "record of its own, only the offset."
+    ),
+    Phase.PREPARING_REBALANCE: (
+        "Nothing. It began after the record before, and ended at the `current_state_timestamp` of the next one: an "
+        "interval. The answers of the prober make it narrower. A coordinator that moves loses it: the next one loads the "
+        "generation before, as Stable."
+    ),
+    Phase.COMPLETING_REBALANCE: (
+        "Its begin is the `current_state_timestamp` in the record of the generation; its end is the time of that record. "
+        "A generation whose leader never sends its assignment leaves no record: the next number is skipped."
+    ),
+    Phase.STABLE: (
+        "Its begin is the time of the record of the generation. A record of the same generation, for a static member that "
+        "comes back, is no change. The end is not written."
+    ),
+    Phase.DEAD: "The group's tombstone: its time is the time of the change. Before Kafka 4.0 a simple group has none.",
+}
+#: The same for a consumer group: its state follows from its records.
+_DERIVED: Final[Mapping[ConsumerPhase, str]] = {
+    ConsumerPhase.EMPTY: "The tombstones of the last member, with a new epoch.",
+    ConsumerPhase.ASSIGNING: "The group epoch is above the target assignment's, in one operation: exact.",
+    ConsumerPhase.RECONCILING: "A target assignment, or a member's current assignment, that is not yet the target's: exact.",
+    ConsumerPhase.STABLE: "The current assignment of the last member that was behind: exact.",
+    ConsumerPhase.DEAD: "The tombstones of the group.",
+}
+
 #: States that the log alone can lead to.
 _WRITTEN: Final = (Phase.DEAD, Phase.EMPTY, Phase.STABLE)
+
+
+def _broker_states() -> list[str]:
+    """A table for each of the two kinds of groups that the model has."""
+    lines = [
+        "### Of a classic group",
+        "",
+        _row("state", "entered from", "what the log shows"),
+        _row(*["---"] * 3),
+    ]
+    for phase, before in VALID_PREVIOUS_STATES.items():
+        names = ", ".join(one.value for one in Phase if one in before)
+        lines.append(_row(phase.value, "any state" if len(before) == len(Phase) else names, _SHOWN[phase]))
+    lines += ["", "### Of a consumer group", ""]
+    lines += [
+        "A classic group may become a consumer group and the other way round: `classic` marks its states.",
+        "",
+    ]
+    lines += [_row("state", "entered from", "what the log shows"), _row(*["---"] * 3)]
+    for state, olds in VALID_PREVIOUS.items():
+        if isinstance(state, ConsumerPhase):
+            names = ", ".join(sorted(map(_kind_and_name, olds)))
+            lines.append(_row(state.value, names, _DERIVED[state]))
+        else:
+            names = ", ".join(sorted(one.value for one in olds))
+            lines.append(
+                _row(
+                    _kind_and_name(state),
+                    names,
+                    "A classic record behind the tombstones of the consumer group.",
+                )
+            )
+    return lines
+
+
+def _kind_and_name(state: Phase | ConsumerPhase) -> str:
+    return state.value if isinstance(state, ConsumerPhase) else f"{state.value} (classic)"
 
 
 def _row(*cells: str) -> str:
@@ -95,6 +174,15 @@ def _members() -> list[str]:
 
 def page() -> str:
     """The whole page as Markdown."""
-    lines = [_INTRO, *_transitions(), "", "Drawn, without live answers and what changes nothing:", ""]
+    lines = [
+        _INTRO,
+        *_broker_states(),
+        "",
+        _CLASSIC,
+        *_transitions(),
+        "",
+        "Drawn, without live answers and what changes nothing:",
+        "",
+    ]
     lines += [*_diagram(), "", _MODERN, *_rules(), *_members()]
     return "\n".join(lines).rstrip() + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generators.states_page import page
-from groupreplay.state.kafka_terms import MemberPhase, Phase
+from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase
 from groupreplay.state.replay.phases import Observed
 from groupreplay.state.snapshot.modern import MEMBER_STATES, STATES
 
@@ -36,3 +36,16 @@ def test_every_rule_and_every_member_state_is_told() -> None:
         for name, rule in rules:
             assert rule.__doc__, name
     assert set(MEMBER_STATES) == set(MemberPhase)
+
+
+def test_every_state_of_the_broker_is_told() -> None:
+    """With the states before it, for both kinds of groups, and what the log shows of it."""
+    text = page()
+    rows = [line.split(" | ") for line in text.partition("## Classic groups")[0].splitlines()]
+    told = [(row[0].removeprefix("| "), row[1]) for row in rows if len(row) == 3 and "---" not in row[0]]
+    assert [name for name, _ in told] == [
+        *("state", *(phase.value for phase in Phase)),
+        *("state", *(phase.value for phase in ConsumerPhase), "Empty (classic)", "Stable (classic)"),
+    ]
+    assert dict(told)["CompletingRebalance"] == "PreparingRebalance"
+    assert dict(told)["Assigning"] == "Empty, Reconciling, Stable"
