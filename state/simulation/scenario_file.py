@@ -6,6 +6,7 @@ several, or one in a range.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -272,8 +273,17 @@ class GroupTable(_Table, frozen=True, kw_only=True):
             low, high = (value, value) if isinstance(value, int) else value.bounds()
             if not least <= low <= high <= most:
                 raise ValueError(f"{name} must be from {least} to {most}")
-        if self.returns_at_start and self.migrates_at_start is None:
+        self._check_migration()
+
+    def _check_migration(self) -> None:
+        back, there = self.returns_at_start, self.migrates_at_start
+        if not back:
+            return
+        if there is None:
             raise ValueError("returns-at-start needs migrates-at-start")
+        starts = (back,) if isinstance(back, int) else back.one_of or back.bounds()
+        if any(0 < start <= there for start in starts):
+            raise ValueError(f"returns-at-start must be more than migrates-at-start = {there}, or 0")
 
 
 class MixturePart(_Table, frozen=True, kw_only=True):
@@ -319,10 +329,13 @@ class ScenarioFile(_Table, frozen=True, kw_only=True):
     broker_restarts: BrokerRestarts | None = None
 
     def __post_init__(self) -> None:
+        if self.mixture and not sum(part.weight for part in self.mixture) < math.inf:
+            raise ValueError("the weights of [[mixture]] must be finite")
         if self.mixture and self.event:
             raise ValueError("a file has either [[event]] or [[mixture]]")
 
 
 def _check_weights(values: tuple[Any, ...], weights: _Weights) -> None:
-    if weights and (len(weights) != len(values) or not sum(weights)):
-        raise ValueError(f"weights must be {len(values)} numbers, one for each value, and not all 0")
+    # Not only NaN and infinity: the sum of large weights may be infinite.
+    if weights and (len(weights) != len(values) or not 0 < sum(weights) < math.inf):
+        raise ValueError(f"weights must be {len(values)} numbers, one for each value, finite and not all 0")

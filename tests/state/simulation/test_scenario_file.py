@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -35,12 +36,24 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"group": {"members": {"from": 1}}}, "either from and to, or one-of"),
     ({"group": {"members": {"from": 1, "to": 2, "one-of": [1]}}}, "either from and to, or one-of"),
     ({"group": {"members": {"from": 2, "to": 1}}}, "from = 2 is more than to = 1"),
-    ({"group": {"members": {"one-of": [1, 2], "weights": [1]}}}, "weights must be 2 numbers"),
+    (
+        {"group": {"members": {"one-of": [1, 2], "weights": [1]}}},
+        "weights must be 2 numbers, one for each value",
+    ),
     ({"group": {"members": {"one-of": [1, 2], "weights": [0, 0]}}}, "not all 0"),
     ({"group": {"members": 0}}, "members must be from 1 to 1000"),
     ({"group": {"members": {"one-of": [1, 1001]}}}, "members must be from 1 to 1000"),
     ({"group": {"partitions": 10_001}}, "partitions must be from 1 to 10000"),
     ({"group": {"returns-at-start": 2}}, "returns-at-start needs migrates-at-start"),
+    ({"group": {"returns-at-start": 2, "migrates-at-start": 2}}, "must be more than migrates-at-start = 2"),
+    (
+        {"group": {"returns-at-start": {"one-of": [0, 1]}, "migrates-at-start": 2}},
+        "must be more than migrates-at-start = 2",
+    ),
+    ({"group": {"members": {"one-of": [1], "weights": [math.inf]}}}, "finite and not all 0"),
+    ({"group": {"members": {"one-of": [1], "weights": [math.nan]}}}, "Expected `float` >= 0.0"),
+    ({"group": {"repeats": math.nan}}, "Expected `float`"),
+    ({"mixture": [{"scenario": "s", "weight": math.inf}]}, "the weights of [[mixture]] must be finite"),
     ({"group": {"repeats": {"one-of": [0.5], "weights": [1, 2]}}}, "weights must be 1 numbers"),
     ({"event": [{}]}, "either steps or cycle"),
     ({"event": [{"steps": [STOP], "cycle": [[STOP]]}]}, "either steps or cycle"),
