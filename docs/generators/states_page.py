@@ -24,6 +24,9 @@ The coordinator keeps these states in memory. `simulate` writes every change of 
 `--trace` the steps that lead to it ([trace.md](trace.md)): both come from a model of the coordinator, whose tables of
 transitions are these. A transition that is not in the table raises an error in the model, as it does in Kafka
 (`ClassicGroupState`).
+
+`groupreplay describe --group G --states` prints the states of a real group over time, with the bounds of what the log
+shows; a property test compares them with the true states of every simulated scenario.
 """
 
 _CLASSIC: Final = """\

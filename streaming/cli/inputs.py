@@ -105,6 +105,16 @@ def replaying(
     warn_of_losses(replay)
 
 
+@contextmanager
+def reading(query: GroupsQuery) -> Iterator[Rows]:
+    """The records and the probes themselves; shows progress."""
+    from groupreplay.streaming.text.terminal import Progress
+
+    with Progress("records read") as progress:
+        rows, _ = with_probes(open_rows(query.log, progress=progress))
+        yield rows
+
+
 def with_probes(rows: Rows) -> tuple[Rows, bool]:
     """The same rows, and whether a prober was active while they were written."""
     from groupreplay.streaming.prober.probes_topic import shows_rounds

@@ -117,6 +117,7 @@ def _answer(target: RowTarget, partition: int, item: GroupProbe, plan: Simulatio
             for member in summary.members
         ),
         interval_ms=plan.probe_interval_ms or 0,
+        unseen_ms=plan.probe_interval_ms,
     )
 
 

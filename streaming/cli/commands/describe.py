@@ -1,4 +1,4 @@
-"""``groupreplay describe``: offsets, members, state or history of groups."""
+"""``groupreplay describe``: offsets, members, state, history or states of groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
-from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, replaying
+from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, reading, replaying
 from groupreplay.streaming.cli.options import Decorator, declared_as, flag, repeated_flag, switch
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _view(name: str, text: str, **attributes: Any) -> Decorator[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeSettings(GroupsQuery):
-    """The flags of ``describe``; ``view`` is offsets, members, state or history."""
+    """The flags of ``describe``; ``view`` is offsets, members, state, history or states."""
 
     groups: Sequence[str] = repeated_flag("Group to describe; may be repeated.", "--group", "GROUP")
     all_groups: bool = switch("Describe all groups.")
@@ -36,6 +36,7 @@ class DescribeSettings(GroupsQuery):
         _view("members", "Members and the number of their partitions."),
         _view("state", "Coordinator, assignor, state, number of members."),
         _view("history", "Events: when, what, which members, and why."),
+        _view("states", "All states over time, with the bounds of their begins (docs/states.md)."),
     )
     verbose: bool = switch("More columns: epochs, assignments and targets, leader epochs.")
     sort: str = flag(
@@ -48,14 +49,14 @@ def command(settings: DescribeSettings) -> int:
     """Print groups with the columns of Kafka's own tools, from the offsets topic alone.
 
     Each group type has the columns of the tool for that type. json and jsonl print everything known about each
-    group, whatever the view; with --history they print the rows of the table.
+    group, whatever the view; with --history and --states they print the rows of the table.
     """
-    is_history = settings.view == "history"
+    past = {"history": _history, "states": _states}.get(settings.view)
     if settings.all_groups == bool(settings.groups):
         raise click.UsageError("Give either --group or --all-groups.")
-    if is_history and settings.fail_on:
-        raise click.UsageError("--fail-on needs the current state of groups: leave out --history.")
-    tables, documents, found = (_history if is_history else _current)(settings)
+    if past is not None and settings.fail_on:
+        raise click.UsageError(f"--fail-on needs the current state of groups: leave out --{settings.view}.")
+    tables, documents, found = (past or _current)(settings)
     _print(tables, documents, settings.output, colour=display().colour)
     return exit_code(found)
 
@@ -98,6 +99,19 @@ def _history(settings: DescribeSettings) -> _Answer:
     chosen = [row for row in found if not types or row["group_type"] in types]
     require({row["group_id"] for row in found}, settings.groups, _where(settings, rows))
     return [history_table(chosen)], chosen, {}
+
+
+def _states(settings: DescribeSettings) -> _Answer:
+    """The states of the groups over time, as rows."""
+    from groupreplay.streaming.inspection.groups import require
+    from groupreplay.streaming.inspection.state_history import state_rows, state_table
+
+    with reading(settings) as rows:
+        found = state_rows(rows, set(settings.groups) or None, until_ms=settings.at)
+    types = {name.lower() for name in settings.types}
+    chosen = [row for row in found if not types or row["group_type"] in types]
+    require({row["group_id"] for row in found}, settings.groups, _where(settings, rows))
+    return [state_table(chosen)], chosen, {}
 
 
 def _where(settings: DescribeSettings, rows: Rows) -> str:

@@ -185,7 +185,10 @@ SNAPSHOTS = ("half a snapshot of the state", "flipped byte in a snapshot", "no f
 
 def repairs_snapshots() -> bool:
     """Whether the installed Spark does."""
-    return small_session().conf.get("spark.sql.streaming.stateStore.autoSnapshotRepair.enabled", "") == "true"
+    return (
+        small_session().conf.get("spark.sql.streaming.stateStore.autoSnapshotRepair.enabled", "false")
+        == "true"
+    )
 
 
 @pytest.mark.parametrize("what", DAMAGES)
@@ -251,10 +254,12 @@ def stored_progress(checkpoint: Path) -> tuple[object, ...]:
     jvm, session = spark.sparkContext._jvm, spark._jsparkSession
     assert jvm is not None
     streaming = jvm.org.apache.spark.sql.execution.streaming
-    # Their package is another one since Spark 4.1.
+    # Spark 4.1 has moved them into another package, and 4.2 has made them read-only on request.
     logs = streaming if spark.version < "4.1" else streaming.checkpointing
-    latest = logs.OffsetSeqLog(session, str(checkpoint / "offsets")).getLatest().get()._2().toString()
-    done = logs.CommitLog(session, str(checkpoint / "commits")).getLatest().get()._1()
+    read_only = (True,) if spark.version >= "4.2" else ()
+    offsets = logs.OffsetSeqLog(session, str(checkpoint / "offsets"), *read_only)
+    latest = offsets.getLatest().get()._2().toString()
+    done = logs.CommitLog(session, str(checkpoint / "commits"), *read_only).getLatest().get()._1()
     hadoop = session.sessionState().newHadoopConf()
     query = (streaming if spark.version < "4.1" else streaming.runtime).StreamMetadata.read(
         jvm.org.apache.hadoop.fs.Path(str(checkpoint / "metadata")), hadoop

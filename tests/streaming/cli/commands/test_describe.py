@@ -138,3 +138,45 @@ def test_describe_an_unknown_group(capture: Path) -> None:
     result = invoke("describe", "--from-file", capture, "--group", "x")
     assert (result.exit_code, result.stdout) == (5, "")
     assert result.stderr.startswith(f"error: there is no group 'x' ({capture})\n")
+
+
+def test_states(capture: Path) -> None:
+    """Every state with its bounds, in every format; up to a moment; an unknown group is an error."""
+    words = ["describe", "--from-file", capture, "--group", "g", "--states"]
+    rows = [json.loads(line) for line in invoke(*words, "-o", "jsonl").stdout.splitlines()]
+    assert [(row["state"], row["generation"]) for row in rows][:4] == [
+        ("Empty", 0),
+        ("PreparingRebalance", 0),
+        ("CompletingRebalance", 1),
+        ("Stable", 1),
+    ]
+    assert rows[0] == {
+        "group_id": "g",
+        "group_type": "classic",
+        "state": "Empty",
+        "generation": 0,
+        "since_ms": AT,
+        "earliest_ms": AT,
+        "until_ms": AT + 990,
+        "until_earliest_ms": AT,
+        "evidence": "record",
+        "partition": rows[0]["partition"],
+        "offset": 100,
+    }
+    table = invoke(*words).stdout.splitlines()
+    assert table[0].split() == ["GROUP", "TYPE", "STATE", "SINCE", "LASTED", "GENERATION", "EVIDENCE"]
+    assert "2026-01-01T00:00:00.000Z .. 2026-01-01T00:00:00.990Z" in table[2]
+    assert table[-1].split()[-6:] == ["holds", "at", "the", "end", "2", "record"]
+    early = invoke(*words, "--at", AT, "-o", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["state"] for line in early] == ["Empty"]
+    unknown = invoke("describe", "--from-file", capture, "--group", "x", "--states")
+    assert (unknown.exit_code, "x" in unknown.stderr) == (5, True)
+    fail_on = invoke(*words, "--fail-on", "warn")
+    assert (fail_on.exit_code, "leave out --states" in fail_on.stderr) == (2, True)
+
+
+def test_states_of_all_groups(capture: Path) -> None:
+    """The same rows as of each group alone."""
+    alone = invoke("describe", "--from-file", capture, "--group", "g", "--states", "-o", "jsonl").stdout
+    together = invoke("describe", "--from-file", capture, "--all-groups", "--states", "-o", "jsonl").stdout
+    assert [line for line in together.splitlines() if '"group_id":"g"' in line] == alone.splitlines()

@@ -1,0 +1,149 @@
+"""``describe --states``: the states of groups over time, as rows and as a table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import pairwise
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
+from groupreplay.state.display.phrases import milliseconds, timestamp
+from groupreplay.state.snapshot.observations import GroupRecord
+from groupreplay.state.timeline.states import ProbedState, StateSpan, state_spans
+from groupreplay.streaming.contract.probe_messages import GroupAnswer, decode_message
+from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.text.terminal import Table
+
+#: Rows are searched for this many group ids at most before they are decoded.
+_MOST_SEARCHED: Final = 20
+_NEEDED: Final = ("partition", "offset", "timestamp", "key", "value")
+
+
+def state_rows(
+    rows: Rows, groups: Collection[str] | None, *, until_ms: int | None = None
+) -> list[dict[str, Any]]:
+    """The states of these groups (None: of all) in the rows up to a time, by group, in order.
+
+    A row has ``group_id``, ``group_type``, ``state``, ``generation`` (the group epoch for groups of the newer types),
+    ``since_ms`` and ``earliest_ms`` (the bounds of the begin; ``earliest_ms`` None: not known), ``until_ms`` and
+    ``until_earliest_ms`` (those of the next state's; None: it holds at the end), ``evidence``, ``partition`` and
+    ``offset`` of the record. Records that cannot be decoded are left out.
+    """
+    answers: dict[str, list[ProbedState]] = defaultdict(list)
+    for group_id, answer in _answers(rows, groups, until_ms):
+        answers[group_id].append(answer)
+    records: dict[str, list[GroupRecord]] = defaultdict(list)
+    for record in _records(rows, groups, until_ms):
+        records[record.key.group].append(record)
+    return [
+        row
+        for group_id in sorted(records)
+        for row in _documents(group_id, records[group_id], sorted(answers[group_id]))
+    ]
+
+
+def _documents(
+    group_id: str, records: Sequence[GroupRecord], answers: Sequence[ProbedState]
+) -> Iterator[dict[str, Any]]:
+    spans: list[StateSpan | None] = [*state_spans(records, answers), None]
+    for span, after in pairwise(spans):
+        assert span is not None
+        yield {
+            "group_id": group_id,
+            "group_type": span.group_type,
+            "state": span.state,
+            "generation": span.generation,
+            "since_ms": span.since_ms,
+            "earliest_ms": span.earliest_ms,
+            "until_ms": None if after is None else after.since_ms,
+            "until_earliest_ms": None if after is None else after.earliest_ms,
+            "evidence": span.evidence,
+            "partition": records[0].partition,
+            "offset": span.offset,
+        }
+
+
+def _records(rows: Rows, groups: Collection[str] | None, until_ms: int | None) -> Iterator[GroupRecord]:
+    for batch in rows.batches:
+        chosen = _with_groups(batch, groups)
+        columns = (chosen[name].to_pylist() for name in _NEEDED)
+        for partition, offset, at_ms, key_bytes, value_bytes in zip(*columns, strict=True):
+            key = decode_key(key_bytes)
+            if isinstance(key, Skipped | Malformed) or (until_ms is not None and at_ms > until_ms):
+                continue
+            if groups is not None and key.group not in groups:
+                continue
+            value = decode_value(key, value_bytes)
+            if not isinstance(value, Skipped | Malformed):
+                yield GroupRecord(
+                    partition=partition, offset=offset, timestamp_ms=at_ms, key=key, value=value
+                )
+
+
+def _with_groups(batch: pa.RecordBatch, groups: Collection[str] | None) -> pa.RecordBatch:
+    """The rows whose keys contain the id of one of the groups; more than those of the groups."""
+    if groups is None or len(groups) > _MOST_SEARCHED:
+        return batch
+    found = (pc.match_substring(batch["key"], group.encode()) for group in groups)
+    return batch.filter(reduce(pc.or_, found))
+
+
+def _answers(
+    rows: Rows, groups: Collection[str] | None, until_ms: int | None
+) -> Iterator[tuple[str, ProbedState]]:
+    for batch in rows.probes:
+        columns = (batch[name].to_pylist() for name in ("timestamp", "key", "value"))
+        for at_ms, key, value in zip(*columns, strict=True):
+            message = decode_message(key, value)
+            if not isinstance(message, GroupAnswer) or message.cluster_id != rows.cluster_id:
+                continue
+            is_read = until_ms is None or message.taken_ms <= until_ms
+            if is_read and (groups is None or message.group_id in groups):
+                # A clock may be off: an answer is not earlier than its question.
+                answered_ms = max(at_ms, message.taken_ms)
+                unseen_ms = message.interval_ms if message.unseen_ms is None else message.unseen_ms
+                yield message.group_id, ProbedState(message.taken_ms, answered_ms, message.state, unseen_ms)
+
+
+def state_table(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """The rows as a table; an interval is ``earliest .. latest``."""
+    columns = ("GROUP", "TYPE", "STATE", "SINCE", "LASTED", "GENERATION", "EVIDENCE")
+    cells = [
+        (
+            row["group_id"],
+            row["group_type"],
+            row["state"],
+            _since(row),
+            _lasted(row),
+            row["generation"],
+            row["evidence"],
+        )
+        for row in rows
+    ]
+    return Table(columns, cells)
+
+
+def _since(row: Mapping[str, Any]) -> str:
+    latest = timestamp(row["since_ms"])
+    if row["earliest_ms"] is None:
+        return f"before {latest}"
+    return latest if row["earliest_ms"] == row["since_ms"] else f"{timestamp(row['earliest_ms'])} .. {latest}"
+
+
+def _lasted(row: Mapping[str, Any]) -> str:
+    """From the latest begin to the earliest end, up to the other way round."""
+    if row["until_ms"] is None:
+        return "holds at the end"
+    ends = (row["until_earliest_ms"], row["until_ms"])
+    least = max((row["until_ms"] if ends[0] is None else ends[0]) - row["since_ms"], 0)
+    if row["earliest_ms"] is None:
+        return f"at least {milliseconds(least)}"
+    most = row["until_ms"] - row["earliest_ms"]
+    if least == most:
+        return milliseconds(least)
+    return f"at most {milliseconds(most)}" if not least else f"{milliseconds(least)} .. {milliseconds(most)}"
