@@ -22,12 +22,13 @@ from groupreplay.state.model.requests import (
     OffsetDelete,
     TopicIdPartition,
 )
-from support.histories.builders import CONTEXT
 from support.model.classic_lives import HAPPENINGS as CLASSIC
-from support.model.classic_lives import SIMPLE, Life, written
+from support.model.classic_lives import SELDOM_CLEANED, SIMPLE, Life, written
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 
-NAMED = replace(CONTEXT, topic_names={uuid_text(topic_id): name for name, topic_id in TOPIC_IDS.items()})
+NAMED = replace(
+    SELDOM_CLEANED, topic_names={uuid_text(topic_id): name for name, topic_id in TOPIC_IDS.items()}
+)
 _NAMES = {topic_id: name for name, topic_id in TOPIC_IDS.items()}
 _MOST_MEMBERS = 5
 _FIRST_EPOCH = 2
