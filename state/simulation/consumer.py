@@ -162,9 +162,9 @@ class ConsumerProtocolClients:
         elif client.kip848:
             self.send(client, self._request(client, client.generation), now_ms)
         elif self.is_consumer_group:
+            # An answer that makes the client rejoin replaces the next heartbeat.
+            self._schedule_heartbeat(client, now_ms)
             self.send(client, client.classic_heartbeat(), now_ms)
-            if not client.waiting:
-                self._schedule_heartbeat(client, now_ms)
 
     def _request(self, client: SimulatedClient, epoch: int) -> ConsumerGroupHeartbeat:
         topic_id = self.coordinator.topics[self.topic].topic_id
@@ -196,11 +196,18 @@ class ConsumerProtocolClients:
         self.schedule(client, now_ms + 1 + self.numbers.randrange(self._interval_ms(client)), self.heartbeat)
 
     def notify(self, changes: Iterable[StateChange], clients: Iterable[SimulatedClient], now_ms: int) -> None:
-        """After state changes that begin a rebalance, schedule the next heartbeat of all members."""
-        if self.rebalancing and any(change.before in _BEFORE_REBALANCE for change in changes):
-            for client in clients:
-                if client.running and client.generation > 0 and not client.waiting:
-                    self.schedule_next_heartbeat(client, now_ms)
+        """Schedule the next heartbeat of all members when a rebalance begins, of classic ones after an upgrade.
+
+        In a consumer group a commit does not keep the session of a classic member alive.
+        """
+        begins = self.rebalancing and any(change.before in _BEFORE_REBALANCE for change in changes)
+        upgraded = self.is_consumer_group and any(isinstance(change.before, Phase) for change in changes)
+        if not (begins or upgraded):
+            return
+        for client in clients:
+            notices = begins or not client.kip848
+            if notices and client.running and client.generation > 0 and not client.waiting:
+                self.schedule_next_heartbeat(client, now_ms)
 
     def handle_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         """Handle the answer to a ConsumerGroupHeartbeat."""

@@ -57,7 +57,7 @@ def _parse(path: Path) -> dict[str, Any]:
         return msgspec.toml.decode(path.read_bytes(), type=dict[str, Any])
     except OSError as error:
         raise unusable(f"cannot read the configuration, {error.strerror}", path, "check --config") from None
-    except (ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise unusable(f"the configuration is not TOML: {error}", path, _EXAMPLE) from None
 
 

@@ -151,7 +151,7 @@ def parse_rules(text: str, where: str) -> Policy:
     """
     try:
         values = msgspec.toml.decode(text, type=dict[str, Any])
-    except (ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise unusable(f"the rules are not TOML: {error}", where, _EXAMPLE) from None
     file = _converted(values, where)
     numbers = _checked(_numbers(file), where)

@@ -168,7 +168,7 @@ def _part(
 def _decoded(text: str, where: str) -> dict[str, Any]:
     try:
         return msgspec.toml.decode(text, type=dict[str, Any])
-    except (ValueError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise unusable(f"the scenario is not TOML: {error}", where, HELP) from None
 
 

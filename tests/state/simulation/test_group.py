@@ -290,3 +290,25 @@ def test_the_assignors_of_clients() -> None:
         ("cooperative-sticky", "range"): ("cooperative-sticky", 1),
         ("cooperative-sticky",): ("cooperative-sticky", 2),
     }
+
+
+def upgrade_of(members: int, **script: Any) -> Run:
+    """A classic group whose first client is restarted with the consumer protocol."""
+    started: list[Act] = [(client / 10, START, client) for client in range(members)]
+    acts: tuple[Act, ...] = (*started, (60, STOP, 0), (65, START, 0))
+    return Run(acts, consumer_starts=range(2, 3), partitions=2 * members, commit_interval_ms=30_000, **script)
+
+
+def test_classic_members_notice_an_upgrade() -> None:
+    """They rejoin within a few heartbeats, so the rebalance of the upgrade ends."""
+    run = upgrade_of(10)
+    assert run.reached(ConsumerPhase.STABLE, since_s=65) < 75
+    assert [len(owned) for owned in members_of(run).values()] == [2] * 10
+
+
+def test_classic_members_stay_in_an_upgraded_group() -> None:
+    """A static member changes its protocol without a rebalance; the others must keep their sessions alive."""
+    run = upgrade_of(3, instance_id=STATIC)
+    changes = [(change.at_ms, change.after) for one in run.outcomes for change in one.changes]
+    assert [after for at_ms, after in changes if at_ms > 60_000] == [ConsumerPhase.STABLE]
+    assert [len(owned) for owned in members_of(run).values()] == [2] * 3
