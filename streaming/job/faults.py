@@ -81,6 +81,14 @@ WAITING: Final = {
 _STATE_IN_USE: Final = re.compile(r"UNRELEASED_THREAD_ERROR")
 
 
+#: SPARK-55271, in the connectors of Spark 4.1: the report of a batch that an earlier query has planned fails,
+#: because only the planning of a batch asks for the ends of the log. The batch itself is finished by then.
+_UNREPORTED: Final = re.compile(
+    r"java\.lang\.NullPointerException\b[^\n]*"
+    r"\s+at org\.apache\.spark\.sql\.kafka010\.KafkaMicroBatchStream\$\.metrics\("
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Fault:
     """A kind of failure that a retry does not mend; ``stored``: its cause is in the checkpoint."""
@@ -155,6 +163,11 @@ def remedy(text: str) -> Remedy:
 def is_concurrent(text: str) -> bool:
     """Whether the query failed because another one writes to its checkpoint."""
     return _CONCURRENT.search(text) is not None
+
+
+def is_only_unreported(text: str) -> bool:
+    """Whether the batch was finished, and only Spark's report of it failed: a new query has nothing to repeat."""
+    return _UNREPORTED.search(text) is not None
 
 
 def known_fault(text: str, checkpoint: str | None = None) -> GroupReplayError | None:

@@ -19,6 +19,7 @@ from groupreplay.streaming.job.faults import (
     failure_text,
     headline,
     is_concurrent,
+    is_only_unreported,
     remedy,
 )
 from groupreplay.streaming.job.job_status import JobReport
@@ -76,6 +77,8 @@ class Supervisor:
     clock: Callable[[], int]
     _failures: int = field(default=0, init=False)
     _batch_before: int | None = field(default=None, init=False)
+    #: Whether the query was started again without a failure, and has not finished a batch since.
+    _is_excused: bool = field(default=False, init=False)
 
     def run(self) -> None:
         """Returns when a stop was requested and done.
@@ -96,7 +99,9 @@ class Supervisor:
             except _NotStartedError as error:
                 failure = error.__cause__
             self._note_progress()
-            self._recover("it ended without an error" if failure is None else failure_text(failure))
+            text = "it ended without an error" if failure is None else failure_text(failure)
+            if not self._excuse(text):
+                self._recover(text)
 
     def _begin(self) -> Any:
         from py4j.protocol import Py4JJavaError
@@ -188,6 +193,7 @@ class Supervisor:
             return False
         self._batch_before = self.report.last_batch_id
         self._failures = 0
+        self._is_excused = False
         self.outage.over()
         return True
 
@@ -209,6 +215,19 @@ class Supervisor:
         if hopeless is not None:
             self.show(f"{hopeless}, the query is started again")
         return hopeless is not None
+
+    def _excuse(self, text: str) -> bool:
+        """Whether the query has only to be started again: it has finished a batch, which it could not report.
+
+        Once for each batch that is reported: the next query plans its own.
+        """
+        if self._is_excused or not is_only_unreported(text):
+            return False
+        log.info(
+            "the batch that a former query had begun is finished; the query is started again (SPARK-55271)"
+        )
+        self._is_excused = True
+        return True
 
     def _recover(self, text: str) -> None:
         """Repairs what can be repaired, or waits before the next try; raises when there is none."""

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 
-from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.job.faults import Remedy, explained, failure_text, headline, known_fault, remedy
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.job.faults import (
+    Remedy,
+    explained,
+    failure_text,
+    headline,
+    is_only_unreported,
+    known_fault,
+    remedy,
+)
+from groupreplay.streaming.job.job_status import JobReport
+from groupreplay.streaming.local.spark_lines import line_name
+from groupreplay.streaming.spark.source import TopicPlan, read_options
 from support.job.jobs import last_batch
-from support.job.progress import QueryError
+from support.job.progress import IDENTITY, QueryError, batch
 from support.job.spark_sessions import small_session
+from support.kafka.clients import make_topics, produce
 from support.kafka.waiting import wait_until
+from support.ordeals.staged_queries import Puppet, Stage
 
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+#: The line whose connector cannot report a batch that its query has not planned (SPARK-55271).
+DEFECT_LINE = "4.1"
+#: As the connectors of Spark 4.1 fail behind a batch that they have not planned (SPARK-55271).
+UNREPORTED = (
+    'java.lang.NullPointerException: Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the '
+    'return value of "scala.Option.get()" is null\n'
+    "\tat org.apache.spark.sql.kafka010.KafkaMicroBatchStream$.metrics(KafkaMicroBatchStream.scala:520)"
+)
 KAFKA = "org.apache.kafka.common.errors"
 
 
@@ -51,6 +79,53 @@ KAFKA = "org.apache.kafka.common.errors"
 def test_every_failure_has_a_remedy(text: str, helps: Remedy) -> None:
     """The innermost cause decides, whatever Spark calls its consequence."""
     assert remedy(text) is helps
+
+
+@pytest.mark.parametrize(
+    ("first", "frame", "known"),
+    [
+        (
+            'java.lang.NullPointerException: Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" '
+            'because the return value of "scala.Option.get()" is null',
+            "KafkaMicroBatchStream$.metrics(KafkaMicroBatchStream.scala:520)",
+            True,
+        ),
+        # Without the helpful messages of the JVM, which an option switches off.
+        ("java.lang.NullPointerException", "KafkaMicroBatchStream$.metrics(Kafka.scala:1)", True),
+        ("java.lang.NullPointerException", "KafkaMicroBatchStream.latestOffset(Kafka.scala:1)", False),
+        ("java.lang.IllegalStateException: x", "KafkaMicroBatchStream$.metrics(Kafka.scala:1)", False),
+    ],
+)
+def test_a_batch_that_is_finished_and_not_reported(first: str, frame: str, known: bool) -> None:
+    """Only an error of the report itself, in the first frame of its stack."""
+    assert (
+        is_only_unreported(f"Caused by: {first}\n\tat org.apache.spark.sql.kafka010.{frame}\n\tat x") is known
+    )
+
+
+def test_a_batch_that_is_finished_and_not_reported_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """The query is started again at once; nothing is counted, printed or logged as a failure."""
+    report = JobReport(IDENTITY)
+    numbers = itertools.count()
+
+    def report_one() -> None:
+        report.take([batch(next(numbers), {0: 1})])
+
+    queries = (Puppet(UNREPORTED), Puppet(UNREPORTED, work=report_one), Puppet(UNREPORTED, work=report_one))
+    stage = Stage(*queries, Puppet(), report=report)
+    stage.supervisor.run()
+    assert len(stage.begun) == 4
+    assert set(stage.pauses) == {0.5}
+    assert (report.restarts, report.last_error, report.query.status(0).error) == (0, None, None)
+    assert [one.getMessage() for one in caplog.records if one.levelname != "INFO"] == []
+
+
+def test_a_report_that_fails_again_and_again_is_a_failure() -> None:
+    """Without a batch that was reported in between, only the first one is excused."""
+    stage = Stage(*(Puppet(UNREPORTED) for _ in range(4)))
+    with pytest.raises(GroupReplayError, match="the query failed 3 times in a row"):
+        stage.supervisor.run()
+    assert (len(stage.begun), stage.report.restarts) == (4, 3)
 
 
 def test_the_causes_belong_to_the_text() -> None:
@@ -126,3 +201,39 @@ def test_spark_refuses_a_batch_that_another_query_has_begun(tmp_path: Path) -> N
         assert fault.what.startswith("another query writes to the same checkpoint")
     finally:
         query.stop()
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+@pytest.mark.line
+def test_a_batch_that_is_repeated_is_finished(
+    broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """On the line with the defect the query fails behind it, and is known by its text; one query more then goes on."""
+    topic, checkpoint = unique("t"), tmp_path / "checkpoint"
+    make_topics(broker.bootstrap_servers, {topic: 1})
+    plan = TopicPlan(cluster=Cluster(bootstrap_servers=broker.bootstrap_servers), topic=topic, partitions=1)
+    rows = small_session().readStream.format("kafka").options(**read_options(plan)).load()
+
+    def started(condition: str) -> Any:
+        writer = rows.selectExpr(condition).writeStream.format("noop")
+        return writer.option("checkpointLocation", str(checkpoint)).start()
+
+    produce(broker.bootstrap_servers, topic, [(None, b"first")])
+    # Every batch fails before it is finished.
+    failed = started("raise_error('broken')")
+    wait_until(lambda: not failed.isActive)
+    assert (checkpoint / "offsets" / "0").exists()
+    assert last_batch(checkpoint) == -1
+    assert not is_only_unreported(failure_text(failed.exception()))
+
+    repeating = started("value")
+    wait_until(lambda: last_batch(checkpoint) == 0)
+    if line_name(pyspark.__version__) == DEFECT_LINE:
+        wait_until(lambda: not repeating.isActive)
+        assert is_only_unreported(failure_text(repeating.exception())), failure_text(repeating.exception())
+        repeating = started("value")
+    produce(broker.bootstrap_servers, topic, [(None, b"second")])
+    wait_until(lambda: last_batch(checkpoint) == 1)
+    wait_until(lambda: repeating.lastProgress is not None and repeating.lastProgress["batchId"] == 1)
+    repeating.stop()
