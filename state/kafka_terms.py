@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 
@@ -73,6 +74,7 @@ def given_ms(timeout_ms: int) -> int | None:
 _INT_MIN = -(2**31)
 
 
+@lru_cache(maxsize=2**16)
 def java_hash(text: str) -> int:
     """Java's ``String.hashCode``: 31·h + unit over UTF-16 code units, wrapped to int32."""
     units = text.encode("utf-16-be", "surrogatepass")
@@ -92,10 +94,12 @@ def partition_for(group_id: str, partitions: int = DEFAULT_PARTITIONS) -> int:
     return (0 if value == _INT_MIN else abs(value)) % partitions
 
 
-def hash_map_order(names: Iterable[str]) -> list[str]:
-    """The order in which Java's ``HashMap`` iterates over these keys; in a bucket the first inserted key is first."""
+def hash_map_order(names: Iterable[str], size: int = 16) -> list[str]:
+    """The order in which Java's ``HashMap`` iterates over these keys; in a bucket the first inserted key is first.
+
+    ``size`` is the map's number of buckets, which grows with the keys.
+    """
     keys = list(dict.fromkeys(names))
-    size = 16
     while len(keys) > size * 3 // 4:
         size *= 2
 

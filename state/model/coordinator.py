@@ -139,7 +139,11 @@ class Coordinator(CoordinatorState):
         if not least_ms <= request.session_timeout_ms <= most_ms:
             raise Refused(Error.INVALID_SESSION_TIMEOUT)
         if isinstance(self.group, ConsumerGroup) and not self.group.is_empty:
-            return MixedHandler(self).join(request, now_ms)
+            try:
+                return MixedHandler(self).join(request, now_ms)
+            except Refused as refused:
+                # Here Kafka throws, and such an answer has no member id.
+                return Answer(error=refused.error)
         # A classic group replaces an empty consumer group.
         return ClassicHandler(self).join(request, now_ms)
 
@@ -148,7 +152,9 @@ class Coordinator(CoordinatorState):
     def _commit(self, request: OffsetCommit, now_ms: int) -> Answer:
         self.trace.branch("commitOffset" if request.producer_id is None else "commitTransactionalOffset")
         if self.group is None and request.generation >= 0:
-            raise Refused(Error.ILLEGAL_GENERATION)
+            # Requests before v9 have no other error for it.
+            old = self.settings.scala or request.retention_ms is not None
+            raise Refused(Error.ILLEGAL_GENERATION if old else Error.GROUP_ID_NOT_FOUND)
         # Committed offsets alone make a simple group.
         group = self.group or self.begin_classic(now_ms)
         if isinstance(group, ConsumerGroup):

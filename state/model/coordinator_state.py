@@ -114,9 +114,10 @@ class Journal:
 
     def refuse_pending(self, member: GroupMember, error: Error) -> None:
         """Answer the member's open JoinGroup and SyncGroup with an error."""
-        for request in (member.joining, member.syncing):
-            if request is not None:
-                self.reply(request, Answer(error=error))
+        if member.joining is not None:
+            self.reply(member.joining, Answer(error=error, member_id=member.member_id))
+        if member.syncing is not None:
+            self.reply(member.syncing, Answer(error=error))
         member.joining = member.syncing = None
 
     def write(

@@ -96,6 +96,9 @@ def decode_member_subscription(metadata: bytes) -> Subscription:
 
 
 def _consumer_member(old: ClassicGroup, member: GroupMember, target: Target) -> ConsumerMember:
+    if all(one.name != old.protocol for one in member.protocols):
+        # It joined for the next generation, which may choose another protocol; Kafka throws.
+        raise Refused(Error.UNKNOWN_SERVER_ERROR)
     subscription = decode_member_subscription(member.metadata(old.protocol))
     return ConsumerMember(
         member_id=member.member_id,

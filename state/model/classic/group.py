@@ -1,6 +1,6 @@
 """The classic group (Kafka's ``ClassicGroup``): members, leader, protocol, state and its legal transitions.
 
-Kafka keeps members in hash order. Here they are in the order in which they joined, so that a history can be repeated.
+``members`` are in the order in which they joined; where Kafka goes through its hash map, `in_map_order` has its order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, MemberMetadata, subscribed_topics
-from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase
+from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase, hash_map_order
 from groupreplay.state.model.requests import (
     DescribedGroup,
     DescribedMember,
@@ -86,6 +86,8 @@ class ClassicGroup:
     protocol: str | None = None
     leader: str | None = None
     members: dict[str, GroupMember] = field(default_factory=dict)
+    #: Of the hash map of members.
+    buckets: int = 16
     static_members: dict[str, str] = field(default_factory=dict)
     pending_joins: set[str] = field(default_factory=set)
     #: Member ids, in the order in which the sync timeout removes them.
@@ -197,10 +199,19 @@ class ClassicGroup:
             self.protocol_type = protocol_type
         if self.leader is None:
             self.leader = member.member_id
-        self.members[member.member_id] = member
+        self._put(member)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         self.pending_joins.discard(member.member_id)
+
+    def _put(self, member: GroupMember) -> None:
+        self.members[member.member_id] = member
+        while len(self.members) > self.buckets * 3 // 4:
+            self.buckets *= 2
+
+    def in_map_order(self) -> list[GroupMember]:
+        """The members in the order of Kafka's hash map, which grows and does not shrink."""
+        return [self.members[name] for name in hash_map_order(self.members, self.buckets)]
 
     def remove(self, member_id: str) -> None:
         """Remove a member or a pending member. After the leader the next member leads."""
@@ -208,7 +219,7 @@ class ClassicGroup:
         if member is not None and member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
         if self.leader == member_id:
-            self.leader = next(iter(self.members), None)
+            self.leader = next((one.member_id for one in self.in_map_order()), None)
         self.pending_joins.discard(member_id)
         self.pending_syncs.pop(member_id, None)
 
@@ -216,7 +227,7 @@ class ClassicGroup:
         """Give a static member a new member id, and move it to the end of the members."""
         old = self.members.pop(old_id)
         new = replace(old, member_id=new_id, is_new=False, joining=None, syncing=None)
-        self.members[new_id] = new
+        self._put(new)
         assert new.instance_id is not None
         self.static_members[new.instance_id] = new_id
         if self.leader == old_id:
@@ -229,7 +240,7 @@ class ClassicGroup:
         if leader is None:
             return False
         if leader.joining is None:
-            joined = (member.member_id for member in self.members.values() if member.joining is not None)
+            joined = (one.member_id for one in self.in_map_order() if one.joining is not None)
             chosen = next(joined, None)
             if chosen is None:
                 return False
@@ -240,13 +251,13 @@ class ClassicGroup:
         """The protocol that the members would choose now (``selectProtocol``).
 
         Each member votes for the first of its protocols that all members support; among protocols with equal votes the
-        first member's first one wins. Raises ValueError without members or without a common protocol.
+        first one in the order of Kafka's hash map wins. Raises ValueError without members or without a common protocol.
         """
         candidates = self.candidate_protocols
         if not candidates:
             raise ValueError("no protocol is supported by every member")
         votes = Counter(self.votes().values())
-        return max(candidates, key=lambda name: votes[name])
+        return max(hash_map_order(votes), key=lambda name: votes[name])
 
     @property
     def candidate_protocols(self) -> tuple[str, ...]:
@@ -301,7 +312,7 @@ class ClassicGroup:
             protocol=self.protocol,
             leader=self.leader,
             current_state_timestamp_ms=self.current_state_timestamp_ms,
-            members=tuple(self._member_record(member) for member in self.members.values()),
+            members=tuple(self._member_record(member) for member in self.in_map_order()),
         )
         return GroupMetadataKey(group=self.group_id), value
 

@@ -172,8 +172,9 @@ class ClassicHandler:
         same_instance = "another process has joined with its instance id"
         self.coordinator.trace.member("replaced", old_id, request.instance_id, same_instance, new_id)
         self.coordinator.trace.leader(former_leader, group.leader, same_instance)
-        member.update(request)
+        # Kafka starts the session before it takes over the new timeouts.
         rebalance.keep_alive(member, now_ms)
+        member.update(request)
         if group.state is Phase.STABLE and group.selected_protocol() == group.protocol:
             # No rebalance: the new member id is written under the same generation.
             self.coordinator.trace.branch("updateStaticMemberThenRebalanceOrCompleteJoin")
@@ -207,7 +208,8 @@ class ClassicHandler:
         rebalance = Rebalance(self.coordinator, group)
         rebalance.mark_synced(member)
         if group.state is Phase.STABLE:
-            rebalance.keep_alive(member, now_ms)
+            if self.coordinator.settings.scala:
+                rebalance.keep_alive(member, now_ms)
             return rebalance.sync_answer(member)
         member.syncing = request
         if member.member_id == group.leader:
@@ -240,6 +242,7 @@ class ClassicHandler:
         says = "[Group %s] %s %s has left group through explicit `LeaveGroup` request; %s"
         trace.branch("classicGroupLeaveToClassicGroup", says, group.group_id, who, member_id, _REASON)
         rebalance = Rebalance(self.coordinator, group)
+        rebalance.give_up_join(member_id)
         reason = f"explicit `LeaveGroup` request for ({member_id}) members."
         rebalance.remove_member(member_id, reason)
         if not (pending and group.state is Phase.EMPTY):

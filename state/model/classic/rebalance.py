@@ -43,8 +43,17 @@ class Rebalance:
         trace.member("removed", member_id, None if member is None else member.instance_id, reason)
         trace.leader(leader, group.leader, reason)
 
+    def give_up_join(self, member_id: str) -> None:
+        """Refuse the open JoinGroup of a member that is about to be removed; its SyncGroup is never answered."""
+        member = self.group.members.get(member_id)
+        if member is not None and member.joining is not None:
+            self.coordinator.journal.reply(member.joining, Answer(error=Error.UNKNOWN_MEMBER_ID))
+
     def _expire_session(self, member_id: str, now_ms: int) -> None:
         member = self.group.members.get(member_id)
+        if member is None and member_id not in self.group.pending_joins:
+            # A full group has refused it, which leaves its session.
+            return
         if member is None:
             # A pending member: it was given an id and has not joined with it; a rebalance may wait for it.
             self.group.pending_joins.discard(member_id)
@@ -56,8 +65,7 @@ class Rebalance:
             )
             self.complete_if_all_joined(now_ms)
         elif not member.satisfied:
-            if member.joining is not None:
-                self.coordinator.journal.reply(member.joining, Answer(error=Error.UNKNOWN_MEMBER_ID))
+            self.give_up_join(member_id)
             reason = f"removing member {member_id} on heartbeat expiration."
             self.coordinator.trace.branch(
                 "expireClassicGroupMemberHeartbeat",
@@ -144,7 +152,7 @@ class Rebalance:
             )
             self.coordinator.journal.write(now_ms, group.record())
             return
-        for member in group.members.values():
+        for member in group.in_map_order():
             if member.joining is not None:
                 self.coordinator.journal.reply(member.joining, self.join_answer(member))
                 member.joining = None
@@ -167,8 +175,7 @@ class Rebalance:
             protocol=group.protocol,
             leader=group.leader or "",
             members=tuple(
-                (one.member_id, one.instance_id, one.metadata(group.protocol))
-                for one in group.members.values()
+                (one.member_id, one.instance_id, one.metadata(group.protocol)) for one in group.in_map_order()
             )
             if leads
             else (),
@@ -204,7 +211,7 @@ class Rebalance:
         group.transition_to(Phase.STABLE, now_ms)
 
     def _propagate(self, error: Error, now_ms: int) -> None:
-        for member in self.group.members.values():
+        for member in self.group.in_map_order():
             if error is not Error.NONE:
                 member.assignment = b""
             if member.syncing is not None:

@@ -118,7 +118,7 @@ REFUSALS: dict[Error, list[tuple[Callable[[], Clients], Callable[[Clients], Requ
     Error.ILLEGAL_GENERATION: [
         (stable, lambda it: SyncGroup(member_id=leader(it), generation=2)),
         (stable, lambda it: ClassicHeartbeat(member_id=leader(it), generation=0)),
-        (Clients, lambda _: OffsetCommit(generation=1, commits=())),
+        (Clients, lambda _: OffsetCommit(generation=1, commits=(), retention_ms=1)),
         (stable, lambda it: OffsetCommit(member_id=leader(it), generation=7, commits=())),
     ],
     Error.REBALANCE_IN_PROGRESS: [
@@ -127,6 +127,7 @@ REFUSALS: dict[Error, list[tuple[Callable[[], Clients], Callable[[Clients], Requ
         (completing, lambda it: OffsetCommit(member_id=leader(it), generation=2, commits=())),
     ],
     Error.GROUP_ID_NOT_FOUND: [
+        (Clients, lambda _: OffsetCommit(generation=1, commits=())),
         (Clients, lambda _: DeleteGroup()),
         (Clients, lambda _: OffsetDelete(())),
     ],
@@ -325,8 +326,9 @@ def test_a_static_member_that_waits_is_fenced_by_its_successor() -> None:
     """Its JoinGroup is answered at once; that of the new member id waits instead."""
     clients = Clients()
     first = clients.join("a", instance_id="i")[0]
+    (member_id,) = clients.group.members
     assert clients.ask(joining("a", instance_id="i")) is None
-    assert clients.answer(first) == Answer(error=Error.FENCED_INSTANCE_ID)
+    assert clients.answer(first) == Answer(error=Error.FENCED_INSTANCE_ID, member_id=member_id)
 
 
 def test_a_static_member_that_comes_back_before_the_leader_synced() -> None:
