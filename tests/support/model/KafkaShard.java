@@ -1,0 +1,561 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.net.InetAddress;
+import java.nio.ByteBuffer;
+import java.security.Provider;
+import java.security.SecureRandomSpi;
+import java.security.Security;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.AbstractConfig;
+import org.apache.kafka.common.message.ConsumerGroupHeartbeatRequestData;
+import org.apache.kafka.common.message.ConsumerGroupHeartbeatResponseData;
+import org.apache.kafka.common.message.DeleteGroupsResponseData;
+import org.apache.kafka.common.message.HeartbeatRequestData;
+import org.apache.kafka.common.message.HeartbeatResponseData;
+import org.apache.kafka.common.message.JoinGroupRequestData;
+import org.apache.kafka.common.message.JoinGroupResponseData;
+import org.apache.kafka.common.message.LeaveGroupRequestData;
+import org.apache.kafka.common.message.LeaveGroupResponseData;
+import org.apache.kafka.common.message.OffsetCommitRequestData;
+import org.apache.kafka.common.message.OffsetCommitResponseData;
+import org.apache.kafka.common.message.SyncGroupRequestData;
+import org.apache.kafka.common.message.SyncGroupResponseData;
+import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.common.metadata.TopicRecord;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.network.ClientInformation;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.RequestContext;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorExecutor;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorTimer;
+import org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadataDelta;
+import org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadataImage;
+import org.apache.kafka.coordinator.group.GroupConfigManager;
+import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
+import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
+import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
+import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
+import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.timeline.SnapshotRegistry;
+import com.yammer.metrics.core.MetricsRegistry;
+
+/** The virtual clock. */
+class Clock implements Time {
+    long now;
+
+    public long milliseconds() { return now; }
+    public long nanoseconds() { return now * 1000000L; }
+    public void sleep(long ms) { throw new IllegalStateException("the coordinator sleeps"); }
+    public void waitObject(Object on, Supplier condition, long deadline) {
+        throw new IllegalStateException("the coordinator waits");
+    }
+}
+
+class Due {
+    final long atMs;
+    final long number;
+    final CoordinatorTimer.TimeoutOperation operation;
+
+    Due(long atMs, long number, CoordinatorTimer.TimeoutOperation operation) {
+        this.atMs = atMs;
+        this.number = number;
+        this.operation = operation;
+    }
+}
+
+/** Timers in virtual time; equal times fire in the order in which they were set, as in the broker's timing wheel. */
+class Timers implements CoordinatorTimer {
+    final Map due = new TreeMap();
+    private final Clock clock;
+    private long numbers = 0;
+
+    Timers(Clock clock) { this.clock = clock; }
+
+    public void schedule(
+        String key, long delay, TimeUnit unit, boolean retry, CoordinatorTimer.TimeoutOperation operation
+    ) {
+        due.put(key, new Due(clock.now + unit.toMillis(delay), numbers++, operation));
+    }
+
+    public void schedule(
+        String key, long delay, TimeUnit unit, boolean retry, long backoff,
+        CoordinatorTimer.TimeoutOperation operation
+    ) {
+        schedule(key, delay, unit, retry, operation);
+    }
+
+    public void scheduleIfAbsent(
+        String key, long delay, TimeUnit unit, boolean retry, CoordinatorTimer.TimeoutOperation operation
+    ) {
+        if (!due.containsKey(key)) schedule(key, delay, unit, retry, operation);
+    }
+
+    public void cancel(String key) { due.remove(key); }
+
+    public boolean isScheduled(String key) { return due.containsKey(key); }
+
+    Due take(long now) {
+        String first = null;
+        for (Iterator keys = due.keySet().iterator(); keys.hasNext();) {
+            String key = (String) keys.next();
+            Due one = (Due) due.get(key);
+            Due best = first == null ? null : (Due) due.get(first);
+            if (one.atMs > now) continue;
+            if (best == null || one.atMs < best.atMs || one.atMs == best.atMs && one.number < best.number) first = key;
+        }
+        return first == null ? null : (Due) due.remove(first);
+    }
+}
+
+class NoExecutor implements CoordinatorExecutor {
+    public boolean schedule(
+        String key, CoordinatorExecutor.TaskRunnable task, CoordinatorExecutor.TaskOperation operation
+    ) {
+        throw new IllegalStateException("a background task: " + key);
+    }
+
+    public boolean isScheduled(String key) { return false; }
+
+    public void cancel(String key) { }
+}
+
+/** An open JoinGroup or SyncGroup. */
+class Open {
+    final int number;
+    final CompletableFuture answer = new CompletableFuture();
+
+    Open(int number) { this.number = number; }
+}
+
+/** The coordinator of one partition of the offsets topic, in virtual time; appends succeed at once. */
+public class KafkaShard {
+    /** Random bytes for all of the JVM's UUIDs, so that a script's member ids only depend on its seed. */
+    public static class Seeded extends SecureRandomSpi {
+        static final Random NUMBERS = new Random(0);
+        static byte[] last = null;
+
+        protected void engineSetSeed(byte[] seed) { }
+
+        protected void engineNextBytes(byte[] bytes) {
+            NUMBERS.nextBytes(bytes);
+            last = (byte[]) bytes.clone();
+        }
+
+        protected byte[] engineGenerateSeed(int count) { return new byte[count]; }
+    }
+
+    /** Names the class above for "SecureRandom". */
+    public static class SeededProvider extends Provider {
+        public SeededProvider() {
+            super("Seeded", 1.0, "deterministic");
+            put("SecureRandom.Seeded", Seeded.class.getName());
+        }
+    }
+
+    private static final Base64.Encoder TEXT = Base64.getEncoder();
+    private final ObjectMapper mapper = new ObjectMapper();
+    private final GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
+    private final Clock clock = new Clock();
+    private Timers timers;
+    private GroupCoordinatorShard shard;
+    private String group;
+    private Map topics;
+    private MetadataImage image;
+    private long offset;
+    private List open;
+    private ArrayNode answers;
+    private ArrayNode operations;
+
+    public KafkaShard() {
+        Security.insertProviderAt(new SeededProvider(), 1);
+    }
+
+    /** A new coordinator: {"seed", "now", "group", "config": {name: value}}. */
+    public void begin(String text) throws Exception {
+        JsonNode json = mapper.readTree(text);
+        Seeded.NUMBERS.setSeed(json.get("seed").longValue());
+        clock.now = json.get("now").longValue();
+        group = json.get("group").textValue();
+        timers = new Timers(clock);
+        open = new ArrayList();
+        offset = 0;
+        image = MetadataImage.EMPTY;
+        topics = new HashMap();
+        Map settings = new HashMap();
+        for (Iterator names = json.get("config").fieldNames(); names.hasNext();) {
+            String name = (String) names.next();
+            settings.put(name, json.get("config").get(name).asText());
+        }
+        GroupCoordinatorConfig config =
+            new GroupCoordinatorConfig(new AbstractConfig(GroupCoordinatorConfig.CONFIG_DEF, settings, false));
+        GroupConfigManager manager =
+            new GroupConfigManager(new HashMap(), config, ShareGroupConfig.fromProps(new HashMap()));
+        GroupCoordinatorShard.Builder builder = new GroupCoordinatorShard.Builder(config, manager);
+        builder.withAuthorizerPlugin(Optional.empty());
+        shard = (GroupCoordinatorShard) builder
+            .withLogContext(new LogContext())
+            .withSnapshotRegistry(new SnapshotRegistry(new LogContext()))
+            .withTime(clock)
+            .withTimer(timers)
+            .withExecutor(new NoExecutor())
+            .withCoordinatorMetrics(new GroupCoordinatorMetrics(new MetricsRegistry(), new Metrics()))
+            .withTopicPartition(new TopicPartition("__consumer_offsets", 0))
+            .build();
+        shard.onLoaded(new KRaftCoordinatorMetadataImage(image));
+        // Those of the whole partition, not of a group; the expiry check is run by cleanUp.
+        timers.due.clear();
+    }
+
+    /** A topic is created or gets more partitions. */
+    public void topic(String name, byte[] id, int partitions) {
+        ByteBuffer bits = ByteBuffer.wrap(id);
+        Uuid uuid = new Uuid(bits.getLong(), bits.getLong());
+        int known = topics.containsKey(name) ? image.topics().getTopic(name).partitions().size() : 0;
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
+        if (known == 0) delta.replay(new TopicRecord().setName(name).setTopicId(uuid));
+        for (int number = known; number < partitions; number++) {
+            List replicas = Collections.singletonList(Integer.valueOf(0));
+            delta.replay(new PartitionRecord().setTopicId(uuid).setPartitionId(number)
+                .setReplicas(replicas).setIsr(replicas).setLeader(0));
+        }
+        topics.put(name, uuid);
+        image = delta.apply(new MetadataProvenance(++offset, 0, 0L, true));
+        shard.onMetadataUpdate(new KRaftCoordinatorMetadataDelta(delta), new KRaftCoordinatorMetadataImage(image));
+    }
+
+    /** Runs the timers that are due by now, each at its own time. */
+    public String advance(long now) throws Exception {
+        start();
+        serve(now);
+        return told();
+    }
+
+    /** Handles a request of the model, as JSON with its "kind" and its number, after the timers that are due. */
+    public String handle(String kind, int number, String text, long now) throws Exception {
+        start();
+        serve(now);
+        Seeded.last = null;
+        JsonNode json = mapper.readTree(text);
+        try {
+            request(kind, number, json);
+        } catch (Throwable thrown) {
+            for (Iterator all = open.iterator(); all.hasNext();) {
+                if (((Open) all.next()).number == number) all.remove();
+            }
+            answer(number, "threw").put("error", Errors.forException(thrown).name()).put("detail", thrown.toString());
+        }
+        return told();
+    }
+
+    public String cleanUp(long now) throws Exception {
+        start();
+        serve(now);
+        run(shard.cleanupGroupMetadata());
+        timers.due.remove("expire-group-metadata");
+        return told();
+    }
+
+    private void start() {
+        answers = mapper.createArrayNode();
+        operations = mapper.createArrayNode();
+    }
+
+    private void serve(long now) throws Exception {
+        for (Due due = timers.take(now); due != null; due = timers.take(now)) {
+            clock.now = Math.max(clock.now, due.atMs);
+            run(due.operation.generateRecords());
+        }
+        clock.now = now;
+    }
+
+    private String told() {
+        for (Iterator all = open.iterator(); all.hasNext();) {
+            Open one = (Open) all.next();
+            if (!one.answer.isDone()) continue;
+            all.remove();
+            Object answer = one.answer.join();
+            if (answer instanceof JoinGroupResponseData) joined(one.number, (JoinGroupResponseData) answer);
+            else synced(one.number, (SyncGroupResponseData) answer);
+        }
+        ObjectNode json = mapper.createObjectNode();
+        json.set("answers", answers);
+        json.set("operations", operations);
+        ObjectNode due = json.putObject("timers");
+        for (Iterator keys = timers.due.keySet().iterator(); keys.hasNext();) {
+            String key = (String) keys.next();
+            due.put(key, ((Due) timers.due.get(key)).atMs);
+        }
+        if (Seeded.last != null) json.put("drawn", TEXT.encodeToString(Seeded.last));
+        return json.toString();
+    }
+
+    /** Writes the records of an operation, applies them and tells the coordinator that they are written. */
+    private Object run(CoordinatorResult result) throws Exception {
+        List records = result.records();
+        if (records != null && !records.isEmpty()) {
+            ArrayNode operation = operations.addObject().put("at", clock.now).putArray("records");
+            for (Iterator all = records.iterator(); all.hasNext();) {
+                CoordinatorRecord record = (CoordinatorRecord) all.next();
+                byte[] value = serde.serializeValue(record);
+                ArrayNode pair = operation.addArray();
+                pair.add(TEXT.encodeToString(serde.serializeKey(record)));
+                pair.add(value == null ? null : TEXT.encodeToString(value));
+                if (result.replayRecords()) shard.replay(offset++, -1L, (short) -1, record);
+            }
+        }
+        if (result.appendFuture() != null) result.appendFuture().complete(null);
+        return result.response();
+    }
+
+    private void request(String kind, int number, JsonNode json) throws Exception {
+        if (kind.equals("JoinGroup")) join(number, json);
+        else if (kind.equals("SyncGroup")) sync(number, json);
+        else if (kind.equals("ClassicHeartbeat")) beat(number, json);
+        else if (kind.equals("LeaveGroup")) leave(number, json);
+        else if (kind.equals("ConsumerGroupHeartbeat")) consumer(number, json);
+        else if (kind.equals("OffsetCommit")) commit(number, json);
+        else if (kind.equals("DeleteGroup")) delete(number);
+        else throw new IllegalArgumentException(kind);
+    }
+
+    private RequestContext context(ApiKeys key, int version, String client, String host) throws Exception {
+        return new RequestContext(
+            new RequestHeader(key, (short) version, client, 0), "1", InetAddress.getByName(host),
+            KafkaPrincipal.ANONYMOUS, new ListenerName("PLAINTEXT"), SecurityProtocol.PLAINTEXT,
+            ClientInformation.EMPTY, false);
+    }
+
+    private RequestContext context(ApiKeys key) throws Exception {
+        return context(key, key.latestVersion(), "client", "10.0.0.1");
+    }
+
+    private static String text(JsonNode json, String name) {
+        JsonNode found = json.get(name);
+        return found == null || found.isNull() ? null : found.textValue();
+    }
+
+    private static byte[] bytes(JsonNode json) {
+        return Base64.getDecoder().decode(json.textValue());
+    }
+
+    private ObjectNode answer(int number, String kind) {
+        return answers.addObject().put("number", number).put("kind", kind);
+    }
+
+    private void join(int number, JsonNode json) throws Exception {
+        JoinGroupRequestData.JoinGroupRequestProtocolCollection protocols =
+            new JoinGroupRequestData.JoinGroupRequestProtocolCollection();
+        for (Iterator all = json.get("protocols").iterator(); all.hasNext();) {
+            JsonNode one = (JsonNode) all.next();
+            protocols.add(new JoinGroupRequestData.JoinGroupRequestProtocol()
+                .setName(text(one, "name")).setMetadata(bytes(one.get("metadata"))));
+        }
+        JoinGroupRequestData data = new JoinGroupRequestData()
+            .setGroupId(group)
+            .setMemberId(text(json, "member_id"))
+            .setGroupInstanceId(text(json, "instance_id"))
+            .setSessionTimeoutMs(json.get("session_timeout_ms").intValue())
+            .setRebalanceTimeoutMs(json.get("rebalance_timeout_ms").intValue())
+            .setProtocolType(text(json, "protocol_type"))
+            .setProtocols(protocols);
+        int version = 3;
+        if (json.get("require_known_member_id").booleanValue()) version = 5;
+        if (json.get("skips_assignment").booleanValue()) version = ApiKeys.JOIN_GROUP.latestVersion();
+        RequestContext context =
+            context(ApiKeys.JOIN_GROUP, version, text(json, "client_id"), text(json, "client_host").substring(1));
+        Open one = new Open(number);
+        open.add(one);
+        run(shard.classicGroupJoin(context, data, one.answer));
+    }
+
+    private void joined(int number, JoinGroupResponseData data) {
+        ObjectNode json = answer(number, "JoinGroup").put("error", Errors.forCode(data.errorCode()).name())
+            .put("member_id", data.memberId()).put("generation", data.generationId())
+            .put("protocol_type", data.protocolType()).put("protocol", data.protocolName())
+            .put("leader", data.leader()).put("skip_assignment", data.skipAssignment());
+        ArrayNode members = json.putArray("members");
+        for (Iterator all = data.members().iterator(); all.hasNext();) {
+            JoinGroupResponseData.JoinGroupResponseMember one =
+                (JoinGroupResponseData.JoinGroupResponseMember) all.next();
+            members.addArray().add(one.memberId()).add(one.groupInstanceId()).add(TEXT.encodeToString(one.metadata()));
+        }
+    }
+
+    private void sync(int number, JsonNode json) throws Exception {
+        List shares = new ArrayList();
+        for (Iterator all = json.get("assignments").iterator(); all.hasNext();) {
+            JsonNode one = (JsonNode) all.next();
+            shares.add(new SyncGroupRequestData.SyncGroupRequestAssignment()
+                .setMemberId(((JsonNode) one.get(0)).textValue()).setAssignment(bytes((JsonNode) one.get(1))));
+        }
+        SyncGroupRequestData data = new SyncGroupRequestData()
+            .setGroupId(group)
+            .setMemberId(text(json, "member_id"))
+            .setGroupInstanceId(text(json, "instance_id"))
+            .setGenerationId(json.get("generation").intValue())
+            .setProtocolType(text(json, "protocol_type"))
+            .setProtocolName(text(json, "protocol"))
+            .setAssignments(shares);
+        Open one = new Open(number);
+        open.add(one);
+        run(shard.classicGroupSync(context(ApiKeys.SYNC_GROUP), data, one.answer));
+    }
+
+    private void synced(int number, SyncGroupResponseData data) {
+        answer(number, "SyncGroup").put("error", Errors.forCode(data.errorCode()).name())
+            .put("protocol_type", data.protocolType()).put("protocol", data.protocolName())
+            .put("assignment", TEXT.encodeToString(data.assignment()));
+    }
+
+    private void beat(int number, JsonNode json) throws Exception {
+        HeartbeatRequestData data = new HeartbeatRequestData()
+            .setGroupId(group)
+            .setMemberId(text(json, "member_id"))
+            .setGroupInstanceId(text(json, "instance_id"))
+            .setGenerationId(json.get("generation").intValue());
+        HeartbeatResponseData told =
+            (HeartbeatResponseData) run(shard.classicGroupHeartbeat(context(ApiKeys.HEARTBEAT), data));
+        answer(number, "ClassicHeartbeat").put("error", Errors.forCode(told.errorCode()).name());
+    }
+
+    private void leave(int number, JsonNode json) throws Exception {
+        LeaveGroupRequestData data = new LeaveGroupRequestData().setGroupId(group).setMembers(
+            Collections.singletonList(new LeaveGroupRequestData.MemberIdentity()
+                .setMemberId(text(json, "member_id")).setGroupInstanceId(text(json, "instance_id"))));
+        LeaveGroupResponseData told =
+            (LeaveGroupResponseData) run(shard.classicGroupLeave(context(ApiKeys.LEAVE_GROUP), data));
+        LeaveGroupResponseData.MemberResponse one =
+            (LeaveGroupResponseData.MemberResponse) told.members().get(0);
+        answer(number, "LeaveGroup").put("error", Errors.forCode(one.errorCode()).name());
+    }
+
+    private void consumer(int number, JsonNode json) throws Exception {
+        ConsumerGroupHeartbeatRequestData data = new ConsumerGroupHeartbeatRequestData()
+            .setGroupId(group)
+            .setMemberId(text(json, "member_id"))
+            .setMemberEpoch(json.get("member_epoch").intValue())
+            .setInstanceId(text(json, "instance_id"))
+            .setRackId(text(json, "rack_id"))
+            .setRebalanceTimeoutMs(json.get("rebalance_timeout_ms").intValue())
+            .setServerAssignor(text(json, "assignor"));
+        if (!json.get("topics").isNull()) {
+            List names = new ArrayList();
+            for (Iterator all = json.get("topics").iterator(); all.hasNext();) {
+                JsonNode one = (JsonNode) all.next();
+                names.add(one.textValue());
+            }
+            data.setSubscribedTopicNames(names);
+        }
+        if (!json.get("owned").isNull()) data.setTopicPartitions(owned(json.get("owned")));
+        RequestContext context = context(
+            ApiKeys.CONSUMER_GROUP_HEARTBEAT, ApiKeys.CONSUMER_GROUP_HEARTBEAT.latestVersion(),
+            text(json, "client_id"), text(json, "client_host").substring(1));
+        ConsumerGroupHeartbeatResponseData told =
+            (ConsumerGroupHeartbeatResponseData) run(shard.consumerGroupHeartbeat(context, data));
+        ObjectNode answer = answer(number, "ConsumerGroupHeartbeat")
+            .put("error", Errors.forCode(told.errorCode()).name())
+            .put("member_id", told.memberId()).put("generation", told.memberEpoch());
+        if (told.assignment() == null) return;
+        ArrayNode assigned = answer.putArray("assigned");
+        for (Iterator all = told.assignment().topicPartitions().iterator(); all.hasNext();) {
+            ConsumerGroupHeartbeatResponseData.TopicPartitions one =
+                (ConsumerGroupHeartbeatResponseData.TopicPartitions) all.next();
+            String id = TEXT.encodeToString(raw(one.topicId()));
+            for (Iterator numbers = one.partitions().iterator(); numbers.hasNext();) {
+                assigned.addArray().add(id).add(((Integer) numbers.next()).intValue());
+            }
+        }
+    }
+
+    private static byte[] raw(Uuid id) {
+        return ByteBuffer.allocate(16)
+            .putLong(id.getMostSignificantBits()).putLong(id.getLeastSignificantBits()).array();
+    }
+
+    private static List owned(JsonNode json) {
+        Map byTopic = new TreeMap();
+        for (Iterator all = json.iterator(); all.hasNext();) {
+            JsonNode one = (JsonNode) all.next();
+            ByteBuffer bits = ByteBuffer.wrap(bytes((JsonNode) one.get(0)));
+            Uuid id = new Uuid(bits.getLong(), bits.getLong());
+            if (!byTopic.containsKey(id)) byTopic.put(id, new ArrayList());
+            ((List) byTopic.get(id)).add(Integer.valueOf(((JsonNode) one.get(1)).intValue()));
+        }
+        List all = new ArrayList();
+        for (Iterator ids = byTopic.keySet().iterator(); ids.hasNext();) {
+            Uuid id = (Uuid) ids.next();
+            all.add(new ConsumerGroupHeartbeatRequestData.TopicPartitions()
+                .setTopicId(id).setPartitions((List) byTopic.get(id)));
+        }
+        return all;
+    }
+
+    private void commit(int number, JsonNode json) throws Exception {
+        Map byTopic = new TreeMap();
+        for (Iterator all = json.get("commits").iterator(); all.hasNext();) {
+            JsonNode one = (JsonNode) all.next();
+            String topic = text(one, "topic");
+            if (!byTopic.containsKey(topic)) byTopic.put(topic, new ArrayList());
+            ((List) byTopic.get(topic)).add(new OffsetCommitRequestData.OffsetCommitRequestPartition()
+                .setPartitionIndex(one.get("partition").intValue())
+                .setCommittedOffset(one.get("offset").longValue())
+                .setCommittedLeaderEpoch(one.get("leader_epoch").intValue())
+                .setCommittedMetadata(text(one, "metadata")));
+        }
+        List all = new ArrayList();
+        for (Iterator names = byTopic.keySet().iterator(); names.hasNext();) {
+            String name = (String) names.next();
+            OffsetCommitRequestData.OffsetCommitRequestTopic one =
+                new OffsetCommitRequestData.OffsetCommitRequestTopic()
+                    .setName(name).setPartitions((List) byTopic.get(name));
+            if (topics.containsKey(name)) one.setTopicId((Uuid) topics.get(name));
+            all.add(one);
+        }
+        OffsetCommitRequestData data = new OffsetCommitRequestData()
+            .setGroupId(group)
+            .setMemberId(text(json, "member_id"))
+            .setGroupInstanceId(text(json, "instance_id"))
+            .setGenerationIdOrMemberEpoch(json.get("generation").intValue())
+            .setTopics(all);
+        OffsetCommitResponseData told =
+            (OffsetCommitResponseData) run(shard.commitOffset(context(ApiKeys.OFFSET_COMMIT), data));
+        answer(number, "OffsetCommit").put("error", "NONE");
+    }
+
+    private void delete(int number) throws Exception {
+        DeleteGroupsResponseData.DeletableGroupResultCollection told =
+            (DeleteGroupsResponseData.DeletableGroupResultCollection)
+                run(shard.deleteGroups(context(ApiKeys.DELETE_GROUPS), Collections.singletonList(group)));
+        DeleteGroupsResponseData.DeletableGroupResult one =
+            (DeleteGroupsResponseData.DeletableGroupResult) told.iterator().next();
+        answer(number, "DeleteGroup").put("error", Errors.forCode(one.errorCode()).name());
+    }
+}

@@ -1,0 +1,182 @@
+"""The model and Kafka's coordinator take the same requests at the same times; every step is compared.
+
+Member ids are Kafka's: the model is given the random numbers that Kafka drew. So the order of Java's hash maps, which
+follows from the ids, is compared too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from groupreplay.codecs.consumer import ConsumerGroupMetadataValue
+from groupreplay.state.model.classic.group import ClassicGroup
+from groupreplay.state.model.consumer.group import Topic
+from groupreplay.state.model.coordinator import Coordinator
+from groupreplay.state.model.requests import Answer, Error, JoinGroup, Outcome, Request, Settings
+from support.model.kafka_coordinator import GROUP, KafkaCoordinator, TimerKey, Told
+
+_START_MS = 1_000
+#: (the start of a timer's key in Kafka, whether it is a member's) -> its kind in the model.
+_CLASSIC_TIMERS: Final = {("heartbeat", True): "session", ("join", False): "join", ("sync", False): "sync"}
+_CONSUMER_TIMERS: Final = {
+    ("session-timeout", True): "session",
+    ("rebalance-timeout", True): "revocation",
+    ("join", True): "join",
+    ("sync", True): "sync",
+}
+
+
+class GivenNumbers(random.Random):
+    """The random numbers that Kafka drew."""
+
+    given: int | None = None
+
+    def getrandbits(self, bits: int, /) -> int:
+        """Kafka's number for the member id of this request."""
+        assert self.given is not None, "the model makes a member id, Kafka did not"
+        return self.given
+
+
+@dataclass
+class CoordinatorPair:
+    """Both coordinators. ``trail`` has all that happened, for messages."""
+
+    kafka: KafkaCoordinator
+    seed: int
+    settings: Settings
+    topics: dict[str, Topic]
+    now: int = _START_MS
+    requests: dict[int, Request] = field(default_factory=dict)
+    answers: dict[int, Answer] = field(default_factory=dict)
+    trail: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.numbers = GivenNumbers(0)
+        self.model = Coordinator(GROUP, self.settings, self.numbers, self.topics)
+        self.kafka.begin(self.seed, self.settings, self.topics, self.now)
+        self._hashes: tuple[dict[int, int], dict[int, int]] = ({0: 0}, {0: 0})
+
+    def send(self, request: Request) -> int:
+        """Send a request to both; returns its number, under which the answer comes now or later."""
+        number = len(self.requests)
+        self.requests[number] = request
+        self.trail.append(f"{self.now} #{number} {request}")
+        told = self.kafka.handle(number, request, self.now)
+        self.numbers.given = told.drawn
+        self._compare(told, self.model.handle(request, self.now))
+        return number
+
+    def wait(self, wait_ms: int) -> None:
+        """Let time pass."""
+        self.now += wait_ms
+        self.trail.append(f"{self.now} waited")
+        self._compare(self.kafka.advance(self.now), self.model.advance(self.now))
+
+    def clean_up(self) -> None:
+        """The check of the offsets' retention."""
+        self.trail.append(f"{self.now} cleans up")
+        self._compare(self.kafka.clean_up(self.now), self.model.clean_up(self.now))
+
+    def grow(self, name: str, partitions: int) -> None:
+        """A topic gets more partitions."""
+        self.trail.append(f"{self.now} {name} grows to {partitions}")
+        self.topics[name] = Topic(self.topics[name].topic_id, partitions)
+        self.kafka.topic(name, self.topics[name])
+
+    # -- the comparison
+
+    def _compare(self, told: Told, outcome: Outcome) -> None:
+        mine = {self._number(reply.request): reply.answer for reply in outcome.replies}
+        self.answers |= told.answers
+        self._equal("answers", self._answers(mine), self._answers(told.answers))
+        written = [(one.timestamp_ms, one.records) for one in outcome.operations]
+        self._equal("records", self._plain(written, 0), self._plain(told.operations, 1))
+        mine = {key: due[0] for key, due in self.model.timers._due.items()}
+        self._equal("timers", self._live_timers(mine), self._live_timers(self._of_kafka(told.timers)))
+
+    def _of_kafka(self, timers: Mapping[TimerKey, int]) -> dict[TimerKey, int]:
+        """Kafka's timers by the model's keys. Those of the group's former type do nothing when they fire."""
+        kinds = _CLASSIC_TIMERS if isinstance(self.model.group, ClassicGroup) else _CONSUMER_TIMERS
+        return {
+            (kinds[kind, member_id != ""], member_id): at_ms
+            for (kind, member_id), at_ms in timers.items()
+            if (kind, member_id != "") in kinds
+        }
+
+    def _live_timers(self, timers: Mapping[TimerKey, int]) -> dict[TimerKey, int]:
+        """The timers that can do something; sessions of members that are gone stay too."""
+        return {key: at_ms for key, at_ms in timers.items() if self._counts(key)}
+
+    def _counts(self, key: TimerKey) -> bool:
+        _, member_id = key
+        group = self.model.group
+        known = group is not None and member_id in group.members
+        return not member_id or known or member_id in getattr(group, "pending_joins", ())
+
+    def _number(self, request: Request) -> int:
+        return next(number for number, one in self.requests.items() if one is request)
+
+    def _answers(self, answers: Mapping[int, Answer]) -> dict[int, Any]:
+        return {number: self._answer(number, answer) for number, answer in sorted(answers.items())}
+
+    def _answer(self, number: int, answer: Answer) -> Answer:
+        """The compared part: of a refusal the error, and the member id where it has a meaning."""
+        if answer.error is Error.NONE:
+            return replace(answer, refused=())
+        named = isinstance(self.requests[number], JoinGroup)
+        return Answer(error=answer.error, member_id=answer.member_id if named else "")
+
+    def _plain(self, operations: Iterable[tuple[int, Any]], side: int) -> list[Any]:
+        """Records with hashes of topics replaced by their order of appearance: the model uses another hash."""
+        return [
+            (at_ms, _in_order([(key, self._hashed(_sorted(value), side)) for key, value in records]))
+            for at_ms, records in operations
+            if records
+        ]
+
+    def _hashed(self, value: Any, side: int) -> Any:
+        if not isinstance(value, ConsumerGroupMetadataValue):
+            return value
+        known = self._hashes[side]
+        return replace(value, metadata_hash=known.setdefault(value.metadata_hash, len(known)))
+
+    def _equal(self, what: str, model: Any, kafka: Any) -> None:
+        if model != kafka:
+            trail = "\n".join(self.trail)
+            raise AssertionError(f"{what} differ after\n{trail}\nmodel {model}\nkafka {kafka}")
+
+
+#: Fields with one entry for each topic, which Kafka writes in the order of a hash map of topic ids.
+_BY_TOPIC: Final = ("topic_partitions", "assigned_partitions", "partitions_pending_revocation")
+
+
+def _sorted(value: Any) -> Any:
+    """A record's value with its topics and their partitions in order."""
+    found = [name for name in _BY_TOPIC if hasattr(value, name)]
+    changed = {
+        name: tuple(sorted(map(_in_topic, getattr(value, name)), key=lambda one: one.topic_id))
+        for name in found
+    }
+    return replace(value, **changed) if changed else value
+
+
+def _in_topic(topic: Any) -> Any:
+    epochs = getattr(topic, "assignment_epochs", None)
+    if epochs is None:
+        return replace(topic, partitions=tuple(sorted(topic.partitions)))
+    pairs = sorted(zip(topic.partitions, epochs, strict=True))
+    return replace(
+        topic,
+        partitions=tuple(number for number, _ in pairs),
+        assignment_epochs=tuple(epoch for _, epoch in pairs),
+    )
+
+
+def _in_order(records: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Neighbours of one type sorted: Kafka writes one for each member, in the order of a hash map of another size."""
+    runs = itertools.groupby(records, key=lambda one: (type(one[0]), one[1] is None))
+    return [one for _, run in runs for one in sorted(run, key=lambda one: repr(one[0]))]

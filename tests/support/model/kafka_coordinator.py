@@ -1,0 +1,154 @@
+"""Kafka's own group coordinator (``GroupCoordinatorShard``) in virtual time, beside the model.
+
+It takes the requests of the model. The broker's jars are enough: there is no network, no log and no thread, and appends
+succeed at once. `KafkaShard.java` is compiled by Janino, so it has no lambdas and no generics.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from groupreplay.codecs import decode_key, decode_value
+from groupreplay.state.model.consumer.group import Topic
+from groupreplay.state.model.requests import Answer, Error, Record, Request, Settings
+from support.kafka.kafka_classes import Jvm
+
+GROUP: Final = "g"
+#: The start of a timer's key in Kafka, or its kind in the model, and a member id.
+TimerKey = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of a request or of time: answers by the number of their request, operations, timers.
+
+    ``errors``: what was thrown, by the number of the request. ``drawn``: the random number of a member id.
+    """
+
+    answers: Mapping[int, Answer]
+    operations: tuple[tuple[int, tuple[Record, ...]], ...]
+    timers: Mapping[TimerKey, int]
+    errors: Mapping[int, str]
+    drawn: int | None
+
+
+class KafkaCoordinator:
+    """The coordinator of one partition of the offsets topic, used for one group id."""
+
+    def __init__(self, shard: Any) -> None:
+        self._shard = shard
+
+    def begin(self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int) -> None:
+        """Forget everything and start with these settings; member ids follow from the seed."""
+        start = {"seed": seed, "now": now_ms, "group": GROUP, "config": _config(settings)}
+        self._shard.begin(json.dumps(start))
+        for name, topic in topics.items():
+            self.topic(name, topic)
+
+    def topic(self, name: str, topic: Topic) -> None:
+        """A topic is created or gets more partitions."""
+        self._shard.topic(name, topic.topic_id, topic.partitions)
+
+    def handle(self, number: int, request: Request, now_ms: int) -> Told:
+        """Handle a request after all timers that were due before it; its number names it in answers."""
+        text = json.dumps(_plain(request))
+        return _told(self._shard.handle(type(request).__name__, number, text, now_ms))
+
+    def advance(self, now_ms: int) -> Told:
+        """Run all timers that are due by now."""
+        return _told(self._shard.advance(now_ms))
+
+    def clean_up(self, now_ms: int) -> Told:
+        """The check of the offsets' retention."""
+        return _told(self._shard.cleanUp(now_ms))
+
+
+@contextmanager
+def kafka_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
+    """Kafka's coordinator in a JVM with these jars that ends with the context."""
+    source = Path(__file__).with_name("KafkaShard.java").read_text(encoding="utf-8")
+    with Jvm(jars) as jvm:
+        yield KafkaCoordinator(jvm.make(source, "KafkaShard"))
+
+
+def _config(settings: Settings) -> dict[str, Any]:
+    """The broker's properties for these settings."""
+    return {
+        "group.initial.rebalance.delay.ms": settings.initial_rebalance_delay_ms,
+        "group.min.session.timeout.ms": settings.min_session_timeout_ms,
+        "group.max.session.timeout.ms": settings.max_session_timeout_ms,
+        "group.max.size": settings.max_size,
+        "offset.metadata.max.bytes": settings.offset_metadata_max_bytes,
+        "offsets.retention.minutes": settings.retention_ms // 60_000,
+        "group.consumer.session.timeout.ms": settings.consumer_session_timeout_ms,
+        "group.consumer.assignment.interval.ms": settings.consumer_assignment_interval_ms,
+        "group.consumer.min.assignment.interval.ms": 0,
+        "group.consumer.max.size": settings.consumer_max_size,
+        "group.consumer.heartbeat.interval.ms": settings.consumer_heartbeat_interval_ms,
+        "group.consumer.assignors": ",".join(settings.consumer_assignors),
+        "group.consumer.migration.policy": settings.migration_policy,
+        # The model computes assignments within the request.
+        "group.consumer.assignor.offload.enable": False,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A request as JSON; bytes are base64."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, frozenset):
+        return [_plain(one) for one in sorted(value)]
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _told(text: str) -> Told:
+    told = json.loads(text)
+    drawn = told.get("drawn")
+    return Told(
+        answers={one["number"]: _answer(one) for one in told["answers"]},
+        operations=tuple(
+            (one["at"], tuple(_record(*pair) for pair in one["records"])) for one in told["operations"]
+        ),
+        timers={_timer(key): at_ms for key, at_ms in told["timers"].items()},
+        errors={one["number"]: one["detail"] for one in told["answers"] if "detail" in one},
+        drawn=None if drawn is None else uuid.UUID(bytes=base64.b64decode(drawn), version=4).int,
+    )
+
+
+def _answer(told: dict[str, Any]) -> Answer:
+    named = {name: told[name] for name in ("generation", "protocol_type", "protocol") if name in told}
+    if "skip_assignment" in told:
+        named["skip_assignment"] = told["skip_assignment"]
+    members = told.get("members", ())
+    assigned = told.get("assigned")
+    return Answer(
+        error=Error(told["error"]),
+        member_id=told.get("member_id") or "",
+        leader=told.get("leader") or "",
+        members=tuple((one, two, base64.b64decode(three)) for one, two, three in members),
+        assignment=base64.b64decode(told.get("assignment", "")),
+        assigned=None
+        if assigned is None
+        else frozenset((base64.b64decode(topic), number) for topic, number in assigned),
+        **named,
+    )
+
+
+def _record(key: str, value: str | None) -> Record:
+    decoded: Any = decode_key(base64.b64decode(key))
+    content: Any = None if value is None else decode_value(decoded, base64.b64decode(value))
+    return decoded, content
+
+
+def _timer(key: str) -> TimerKey:
+    kind, _, member = key.partition(f"-{GROUP}")
+    return kind, member.removeprefix("-")
