@@ -26,7 +26,6 @@ COVERED_BY = {
     "state/events/offset_events.py": "tests/state/replay/test_losses.py",
     "state/job/observations.py": "tests/state/test_job_watch.py",
     "state/model/coordinator_state.py": "tests/state/model/test_coordinator.py",
-    "state/model/classic/protocol.py": "tests/state/model/classic/test_group.py",
     "state/model/consumer/records.py": "tests/state/model/consumer/test_group.py",
     "state/model/consumer/membership.py": "tests/state/model/consumer/test_protocol.py",
     "state/model/consumer/tracing.py": "tests/state/model/test_trace.py",
