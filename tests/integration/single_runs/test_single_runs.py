@@ -40,6 +40,8 @@ MOST_MORE_RUNS = 6
 LAST_LINE = re.compile(
     r"single run: everything up to \S+ is read and evaluated, [\d,]+ records, [\d,]+ events;"
 )
+#: What a run says while it waits.
+AWAY = "Kafka cannot be reached"
 
 
 class SingleRuns(RunningJob):
@@ -81,6 +83,7 @@ class SingleRuns(RunningJob):
         self.run()
 
 
+@pytest.mark.line
 @pytest.mark.timeout(600)
 def test_three_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run builds the state, the second one reports what came after it, the third one has nothing to do.
@@ -150,6 +153,38 @@ def test_a_run_that_is_terminated(tmp_path: Path) -> None:
             assert limited.stop() == 143
             # Only the run before it has written its last line into the log of both.
             assert limited.log.read_text().count("single run:") == 1
+        commit_once(server, "after")
+        job.run()
+        found = [(event_name(one), one["data"]["group_id"]) for one in job.events().values()]
+        assert sorted(found) == [("group.created", "after"), ("group.created", "before")]
+
+
+@pytest.mark.timeout(900)
+def test_a_run_whose_broker_goes_away(tmp_path: Path) -> None:
+    """It waits for the broker and says so, then does the rest and ends with 0; stopped while it waits, with 143."""
+    topics = topic_names("once")
+    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+        server = broker.bootstrap_servers
+        make_topics(server, {ORDERS: 4})
+        job = SingleRuns(server, tmp_path / "checkpoint", topics)
+        commit_once(server, "before")
+        for ends_by_itself in (True, False):
+            batches, said = last_batch(job.checkpoint), job.log.read_text().count(AWAY)
+            # A run evaluates deadlines for at least one trigger, so it cannot have ended by itself.
+            with running_job(server, job.checkpoint, topics, "--once", "--trigger", "60") as run:
+                run.wait_until(lambda batches=batches: last_batch(job.checkpoint) > batches)
+                broker.stop()
+                run.wait_until(lambda run=run, said=said: run.log.read_text().count(AWAY) > said)
+                if ends_by_itself:
+                    broker.start()
+                    wait_until(lambda run=run: run.process.exit_code is not None, PATIENCE_SECONDS, pause=0.2)
+                    assert run.process.exit_code == 0, run.process.tail(40)
+                    assert LAST_LINE.search(run.process.tail())
+                    status = run.status()
+                    assert (status["phase"], status["once"]) == ("stopped", True)
+                else:
+                    assert run.stop() == 143
+                    broker.start()
         commit_once(server, "after")
         job.run()
         found = [(event_name(one), one["data"]["group_id"]) for one in job.events().values()]
