@@ -162,6 +162,9 @@ def compare(job: RunningJob) -> int:
     for what, types in (("lost", lost), ("wrong", wrong)):
         for kind, count in Counter(types).most_common():
             print(f"{what}: {count:,} {kind}")
+    examples = {event["type"]: name for name, event in said.items() if event != expected.get(name)}
+    for name in examples.values():
+        print(f"said {said[name]}, expected {expected.get(name)}")
     return len(lost) + len(wrong)
 
 
