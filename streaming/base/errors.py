@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from enum import IntEnum
 
 
@@ -54,6 +56,11 @@ class UnreachableError(PassingError):
 
 class UnwritableError(PassingError):
     """The folder of the checkpoint cannot be used now: its disk is full, read-only or away."""
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """The begin of a remedy for a name that nobody knows: the nearest known one, or nothing."""
+    return "".join(f"did you mean {one}? " for one in get_close_matches(name, known, 1))
 
 
 def unusable(what: str, where: object, fix: str) -> GroupReplayError:

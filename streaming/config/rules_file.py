@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -17,7 +16,7 @@ from groupreplay.state.conditions.detection import Detector
 from groupreplay.state.conditions.registry import DETECTORS, OF_THE_JOB, with_numbers
 from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Numbers, Policy, merged
-from groupreplay.streaming.base.errors import GroupReplayError, unusable
+from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
 
 log = logging.getLogger(__name__)
 
@@ -250,9 +249,10 @@ def _translated(message: str, where: str) -> GroupReplayError:
     for word in filter(None, place.split(".")):
         kind = get_args(kind.__annotations__[word])[0]
     known = kind.__struct_fields__
-    near = "".join(f"did you mean {one}? " for one in get_close_matches(name, known, 1))
     full = f"{place}.{name}" if place else name
-    return unusable(f"unknown setting {full!r}", where, f"{near}known here: {', '.join(known)}")
+    return unusable(
+        f"unknown setting {full!r}", where, f"{did_you_mean(name, known)}known here: {', '.join(known)}"
+    )
 
 
 def differences(before: Policy, after: Policy) -> list[str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from groupreplay.state.simulation.scenario_file import STEPS, ScenarioFile
-from groupreplay.streaming.base.errors import GroupReplayError, unusable
+from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
 
 HELP: Final = "docs/simulations.md describes the format; groupreplay simulate --show NAME prints an example"
 #: ``msgspec``'s names of types -> words.
@@ -43,8 +42,9 @@ def translated(message: str, raw: dict[str, Any], where: str) -> GroupReplayErro
 
 
 def _unknown(name: str, known: tuple[str, ...], where: str) -> GroupReplayError:
-    near = "".join(f"did you mean {one}? " for one in get_close_matches(name, known, 1))
-    return unusable(f"unknown key {name!r}", where, f"{near}known here: {', '.join(known)}")
+    return unusable(
+        f"unknown key {name!r}", where, f"{did_you_mean(name, known)}known here: {', '.join(known)}"
+    )
 
 
 def _allowed(what: str, raw: dict[str, Any], tokens: list[str | int]) -> str:
@@ -54,7 +54,7 @@ def _allowed(what: str, raw: dict[str, Any], tokens: list[str | int]) -> str:
     words = _ACTIONS if tokens and tokens[-1] == "do" else tuple(_words(_annotation(raw, tokens)))
     invalid = re.match(r"Invalid (?:enum )?value (.*)", what)
     if invalid and words:
-        near = "".join(f"did you mean {one}? " for one in get_close_matches(invalid[1].strip("'"), words, 1))
+        near = did_you_mean(invalid[1].strip("'"), words)
         return f"{near}allowed: {', '.join(words)}"
     text = re.sub(
         r"`([^`]*)`", lambda found: " or ".join(_TYPES.get(one, one) for one in found[1].split(" | ")), what

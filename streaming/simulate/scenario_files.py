@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from groupreplay.state.simulation.settings_table import (
     contradictions,
     shown,
 )
-from groupreplay.streaming.base.errors import GroupReplayError, unusable
+from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
 from groupreplay.streaming.simulate.scenario_errors import HELP, translated
 
 SUFFIX: Final = ".toml"
@@ -109,9 +108,8 @@ def _path(name: str, beside: Path | None) -> Path:
         return path
     known = built_in_names()
     if name not in known:
-        near = "".join(f"did you mean {one}? " for one in get_close_matches(name, known, 1))
         where = None if beside is None else str(beside)
-        fix = f"{near}groupreplay simulate --list prints all; a file ends with {SUFFIX}"
+        fix = f"{did_you_mean(name, known)}groupreplay simulate --list prints all; a file ends with {SUFFIX}"
         raise unusable(f"there is no scenario {name!r}", where, fix)
     return _FOLDER / f"{name}{SUFFIX}"
 
@@ -213,5 +211,8 @@ def _unknown(table: Mapping[str, Setting], name: str, where: str) -> GroupReplay
         return unusable(
             f"{name} is a setting of the {other}", where, f"write it below [{other}], or --{other}-property"
         )
-    near = "".join(f"did you mean {one}? " for one in get_close_matches(name, table, 1))
-    return unusable(f"unknown setting {shown(name)!r}", where, f"{near}known here: {', '.join(table)}")
+    return unusable(
+        f"unknown setting {shown(name)!r}",
+        where,
+        f"{did_you_mean(name, table)}known here: {', '.join(table)}",
+    )

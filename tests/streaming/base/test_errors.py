@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, did_you_mean
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,9 @@ def test_exit_codes_are_a_contract() -> None:
     names = ("OK", "UNEXPECTED", "USAGE", "CONNECTION", "AUTHORISATION", "DATA", "FOUND")
     assert {code.name: int(code) for code in ExitCode} == {name: code for code, name in enumerate(names)}
     assert GroupReplayError("x").exit_code == ExitCode.UNEXPECTED
+
+
+def test_the_nearest_name() -> None:
+    """A typing error is answered; a word that resembles nothing is not."""
+    known = ("severity", "threshold")
+    assert [did_you_mean(name, known) for name in ("serverity", "colour")] == ["did you mean severity? ", ""]
