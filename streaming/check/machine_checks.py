@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import platform
 import re
 import tempfile
@@ -20,7 +18,7 @@ from groupreplay.streaming.local.spark_lines import javas_of
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark import checkpoint_identity
 from groupreplay.streaming.spark.checkpoint_files import in_folder
-from groupreplay.streaming.spark.checkpoint_lock import DRIVER_FILE, LOCK_FILE
+from groupreplay.streaming.spark.checkpoint_lock import holder_of
 
 #: Packages whose version is checked against the requirements in this package's metadata.
 _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
@@ -69,7 +67,7 @@ def checkpoint(subject: Subject) -> Sequence[CheckResult]:
             ok("checkpoint", f"{folder} will be created: a first start, which emits no events of the past")
         ]
     _try_to_write(folder)
-    holder = _holder(folder)
+    holder = holder_of(folder)
     if holder:
         return [
             warning(
@@ -121,20 +119,6 @@ def _try_to_write(folder: Path) -> None:
             fix="give this user the permission to write there, or choose another --checkpoint",
             exit_code=ExitCode.USAGE,
         ) from None
-
-
-def _holder(folder: Path) -> str | None:
-    """The job whose driver or JVM has locked the checkpoint; Java's file locks are compatible with ``lockf``."""
-    note = folder / LOCK_FILE
-    if not note.exists():
-        return None
-    for path, lock in ((note, fcntl.lockf), (folder / DRIVER_FILE, fcntl.flock)):
-        with contextlib.suppress(FileNotFoundError), path.open("r+") as file:
-            try:
-                lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return note.read_text().strip() or "by an unknown job"
-    return None
 
 
 def _latest(folder: Path) -> Path:

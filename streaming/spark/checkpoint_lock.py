@@ -112,3 +112,20 @@ def opened_lock(jvm: Any, folder: Path, location: str) -> Iterator[CheckpointLoc
             jvm_file = jvm.java.io.RandomAccessFile(str(folder / LOCK_FILE), "rw")
         stack.callback(jvm_file.close)
         yield CheckpointLock(jvm_file, driver_file)
+
+
+def holder_of(folder: Path) -> str | None:
+    """Whose driver or JVM has locked the folder, for a process without a JVM; None: nobody's.
+
+    ``lockf`` is compatible with the file locks of Java.
+    """
+    note = folder / LOCK_FILE
+    if not note.exists():
+        return None
+    for path, lock in ((note, fcntl.lockf), (folder / DRIVER_FILE, fcntl.flock)):
+        with contextlib.suppress(FileNotFoundError), path.open("r+") as file:
+            try:
+                lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return note.read_text().strip() or "by an unknown job"
+    return None
