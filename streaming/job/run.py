@@ -65,7 +65,12 @@ def run(settings: RunSettings) -> int:
     """
     rules = RulesWatch(settings.rules)
     with stop_requests() as stop, ExitStack() as stack:
-        session = cache(lambda: stack.enter_context(_session(settings)))
+
+        @cache
+        def session() -> SparkSession:
+            spark = stack.enter_context(_session(settings))
+            need_workers(spark, stop)
+            return spark
 
         def hindrance() -> Hindrance | None:
             is_started = session.cache_info().currsize > 0
@@ -106,7 +111,6 @@ def _try(
     with ExitStack() as stack:
         stack.enter_context(closing(job_topic))
         spark = session()
-        need_workers(spark, stop)
         log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
         preflight.check_plan(spark, source, log)
         preflight.check_line(spark)
