@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from groupreplay.codecs import GroupMetadataKey
 from groupreplay.state import clock_setback
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.conditions.registry import group_detectors
@@ -258,17 +257,12 @@ class Group:
 
     def _apply_record(self, record: GroupRecord) -> list[Event]:
         pending = self._snapshot.log.pending
-        continues = (
-            bool(pending)
-            and record.timestamp_ms == pending[-1].timestamp_ms
-            and record.offset == pending[-1].offset + 1
-        )
+        continues = bool(pending) and record.continues(pending[-1].offset, pending[-1].timestamp_ms)
         events = [] if continues else self._complete_operation()
         self._snapshot.log.pending.append(storage.pend(record))
         group_activity.note_record(self._snapshot.activity, record.timestamp_ms)
         self._note_position(record.partition, record.offset, record.timestamp_ms)
-        if isinstance(record.key, GroupMetadataKey) and record.value is not None:
-            # A classic record holds the whole group: it is the last one of its operation.
+        if record.ends_operation:
             events += self._complete_operation()
         return events
 

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from groupreplay.codecs import Key, Value
+from groupreplay.codecs import GroupMetadataKey, Key, Value
 from groupreplay.state.plausible_times import UNDATED_COMMIT_MS
 from groupreplay.state.snapshot.commit_intervals import SPAN_MS, nothing
 
@@ -90,6 +90,15 @@ class GroupRecord:
     timestamp_ms: int
     key: Key
     value: Value | None
+
+    @property
+    def ends_operation(self) -> bool:
+        """Whether it is the last record of its operation: a classic record holds the whole group."""
+        return isinstance(self.key, GroupMetadataKey) and self.value is not None
+
+    def continues(self, offset: int, timestamp_ms: int) -> bool:
+        """Whether it belongs to the operation of the record there: adjacent offsets and one timestamp."""
+        return self.offset == offset + 1 and self.timestamp_ms == timestamp_ms
 
     @property
     def first_offset(self) -> int:

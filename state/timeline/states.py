@@ -77,9 +77,7 @@ def _numbered(records: Sequence[GroupRecord]) -> list[tuple[int, GroupRecord]]:
     numbered, number = list[tuple[int, GroupRecord]](), 0
     for before, record in zip((None, *records), records, strict=False):
         if before is not None:
-            ends = isinstance(before.key, GroupMetadataKey) and before.value is not None
-            continues = (before.offset + 1, before.timestamp_ms) == (record.offset, record.timestamp_ms)
-            number += ends or not continues
+            number += before.ends_operation or not record.continues(before.offset, before.timestamp_ms)
         numbered.append((number, record))
     return numbered
 

@@ -7,15 +7,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from groupreplay.codecs import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    Key,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    Value,
-)
 from groupreplay.state.simulation.simulation import (
     GroupProbe,
     GroupTransition,
@@ -26,50 +17,22 @@ from groupreplay.state.simulation.simulation import (
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.timeline.states import ProbedState, StateSpan, state_spans
 from groupreplay.streaming.simulate.scenario_files import built_in_names, load_scenario
+from support.histories.builders import (
+    Raw,
+    asked_for,
+    commit,
+    emptied,
+    generation,
+    gone,
+    group_record,
+    member,
+    placed,
+)
 
 
-def record(offset: int, at_ms: int, key: Key, value: Value | None) -> GroupRecord:
-    """A record of partition 0."""
-    return GroupRecord(partition=0, offset=offset, timestamp_ms=at_ms, key=key, value=value)
-
-
-def metadata(
-    offset: int, at_ms: int, generation: int, *members: str, since_ms: int | None = None
-) -> GroupRecord:
-    """The record of a generation; ``since_ms`` is the time of the state before."""
-    value = GroupMetadataValue(
-        version=3,
-        protocol_type="consumer",
-        generation=generation,
-        protocol="range" if members else None,
-        leader=members[0] if members else None,
-        current_state_timestamp_ms=at_ms if since_ms is None else since_ms,
-        members=tuple(
-            MemberMetadata(
-                member_id=name,
-                group_instance_id=None,
-                client_id=name,
-                client_host="/h",
-                rebalance_timeout_ms=60_000,
-                session_timeout_ms=45_000,
-                subscription=b"",
-                assignment=b"",
-            )
-            for name in members
-        ),
-    )
-    return record(offset, at_ms, GroupMetadataKey(group="g"), value)
-
-
-def tombstone(offset: int, at_ms: int) -> GroupRecord:
-    """The end of the group."""
-    return record(offset, at_ms, GroupMetadataKey(group="g"), None)
-
-
-def commit(offset: int, at_ms: int) -> GroupRecord:
-    """A committed offset."""
-    value = OffsetCommitValue(version=3, offset=5, metadata="", commit_timestamp_ms=at_ms)
-    return record(offset, at_ms, OffsetCommitKey(group="g", topic="t", partition=0), value)
+def records(*history: Raw) -> list[GroupRecord]:
+    """The history in adjacent offsets."""
+    return [group_record(raw) for raw in placed(history, step=1)]
 
 
 def told(spans: list[StateSpan]) -> list[tuple[str, int | None, int, int | None, str]]:
@@ -77,15 +40,16 @@ def told(spans: list[StateSpan]) -> list[tuple[str, int | None, int, int | None,
     return [(one.state, one.earliest_ms, one.since_ms, one.generation, one.evidence) for one in spans]
 
 
-LIFE = [
-    metadata(0, 1_000, 0),
-    metadata(1, 4_200, 1, "a", since_ms=4_000),
-    commit(2, 5_000),
-    metadata(3, 60_300, 2, "a", "b", since_ms=60_000),
-    metadata(4, 70_000, 2, "a", "b", since_ms=60_000),
-    metadata(5, 90_000, 3),
-    tombstone(6, 900_000),
-]
+BOTH = (member("a"), member("b"))
+LIFE = records(
+    asked_for(at=1_000),
+    generation(1, member("a"), at=4_200, since=4_000),
+    commit("t", 0, 5, at=5_000),
+    generation(2, *BOTH, at=60_300, since=60_000),
+    generation(2, *BOTH, at=70_000, since=60_000),
+    emptied(3, at=90_000),
+    gone(at=900_000),
+)
 
 
 def test_a_life_without_a_prober() -> None:
@@ -140,7 +104,8 @@ def test_a_log_that_begins_in_the_middle() -> None:
 
 def test_a_group_that_begins_with_a_commit() -> None:
     """It has no record of its own; a time in a record that cannot be is that of the record."""
-    assert told(state_spans([commit(0, 500), metadata(1, 9_000, 1, "a", since_ms=-1)])) == [
+    history = records(commit("t", 0, 5, at=500), generation(1, member("a"), at=9_000, since=-1))
+    assert told(state_spans(history)) == [
         ("Empty", 500, 500, None, "record"),
         ("PreparingRebalance", 500, 9_000, None, "inferred"),
         ("CompletingRebalance", 9_000, 9_000, 1, "record"),

@@ -157,15 +157,18 @@ def observed(records: Sequence[Raw], *, seen_to: int | None = None) -> Observati
         if run:
             items.append(_run(run))
             run = []
-        items.append(
-            GroupRecord(
-                partition=PARTITION, offset=raw.offset, timestamp_ms=raw.at, key=raw.key, value=raw.value
-            )
-        )
+        items.append(group_record(raw))
     if run:
         items.append(_run(run))
     last = records[-1].offset if records else -1
     return Observations(items=items, seen_to=last if seen_to is None else seen_to)
+
+
+def group_record(raw: Raw) -> GroupRecord:
+    """The record as the replay gets it."""
+    return GroupRecord(
+        partition=PARTITION, offset=raw.offset, timestamp_ms=raw.at, key=raw.key, value=raw.value
+    )
 
 
 def _run(commits: Sequence[Raw]) -> CommitRun:
