@@ -97,7 +97,7 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
             *(batch[name].to_pylist() for name in INPUT_COLUMNS), strict=True
         ):
             message = decode_message(key, value)
-            append_ms = timestamp_ms if kind == _LOG_APPEND_TIME else None
+            append_ms = append_time(timestamp_ms, kind)
             if message is None:
                 counts[UNREADABLE] += 1
             elif message.cluster_id != probe_filter.cluster_id:
@@ -116,6 +116,11 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
         yield _batch(rows, counts)
     if caught_up_us is not None and answered:
         yield _batch([(key, None, caught_up_us) for key in sorted(answered)], {})
+
+
+def append_time(timestamp_ms: int, kind: int) -> int | None:
+    """When the broker appended a message; ``kind`` is its ``timestampType``. None: the client has dated it."""
+    return timestamp_ms if kind == _LOG_APPEND_TIME else None
 
 
 def _is_ahead(message: ProbeMessage, append_ms: int | None) -> bool:
@@ -177,6 +182,18 @@ def job_observation(
     if message.cluster_id != probe_filter.cluster_id or _is_ahead(message, append_ms):
         return None
     return _of_job(message, place, append_ms, probe_filter)
+
+
+def group_probe(
+    message: ProbeMessage | None, place: ObservationPlace, append_ms: int | None, probe_filter: ProbeFilter
+) -> Probe | None:
+    """The answer about a group that a message has, as the query gets it; None as there.
+
+    ``append_ms`` is None where the client has dated the message.
+    """
+    if not isinstance(message, GroupAnswer) or message.cluster_id != probe_filter.cluster_id:
+        return None
+    return None if _is_ahead(message, append_ms) else _probe(message, place)
 
 
 def _of_job(

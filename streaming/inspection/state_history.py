@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.display.phrases import milliseconds, timestamp
+from groupreplay.state.job.observations import ObservationPlace
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.timeline.states import ProbedState, StateSpan, state_spans
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, decode_message
+from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, append_time, group_probe
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.text.terminal import Table
 
@@ -96,18 +98,20 @@ def _with_groups(batch: pa.RecordBatch, groups: Collection[str] | None) -> pa.Re
 def _answers(
     rows: Rows, groups: Collection[str] | None, until_ms: int | None
 ) -> Iterator[tuple[str, ProbedState]]:
+    probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
     for batch in rows.probes:
-        columns = (batch[name].to_pylist() for name in ("timestamp", "key", "value"))
-        for at_ms, key, value in zip(*columns, strict=True):
+        columns = (batch[name].to_pylist() for name in INPUT_COLUMNS)
+        for partition, offset, at_ms, kind, key, value in zip(*columns, strict=True):
             message = decode_message(key, value)
-            if not isinstance(message, GroupAnswer) or message.cluster_id != rows.cluster_id:
+            place = ObservationPlace(probe_filter.topic, partition, offset)
+            probe = group_probe(message, place, append_time(at_ms, kind), probe_filter)
+            if probe is None or (until_ms is not None and probe.taken_ms > until_ms):
                 continue
-            is_read = until_ms is None or message.taken_ms <= until_ms
-            if is_read and (groups is None or message.group_id in groups):
+            assert isinstance(message, GroupAnswer)
+            if groups is None or message.group_id in groups:
                 # A clock may be off: an answer is not earlier than its question.
-                answered_ms = max(at_ms, message.taken_ms)
-                unseen_ms = message.interval_ms if message.unseen_ms is None else message.unseen_ms
-                yield message.group_id, ProbedState(message.taken_ms, answered_ms, message.state, unseen_ms)
+                answered_ms = max(at_ms, probe.taken_ms)
+                yield message.group_id, ProbedState(probe.taken_ms, answered_ms, probe.state, probe.unseen_ms)
 
 
 def state_table(rows: Iterable[Mapping[str, Any]]) -> Table:

@@ -21,6 +21,7 @@ from groupreplay.streaming.engine.probe_rows import (
     INPUT_COLUMNS,
     PROBES_SCHEMA,
     ProbeFilter,
+    group_probe,
     pack_probes,
 )
 from groupreplay.streaming.engine.wire import DOCUMENT_WANTED, unpack_group, unpack_job
@@ -181,6 +182,24 @@ def test_a_message_from_the_future_is_counted_and_left_out(
     assert left_out(ahead, append_ms=NOW_MS) == {"probes_unreadable": 0, "probes_misdated": 1}
     # Where clients set the timestamps, nobody knows.
     assert left_out(ahead) == {"probes_unreadable": 0, "probes_misdated": 0}
+
+
+@pytest.mark.parametrize("append_ms", [None, NOW_MS])
+def test_the_answers_that_a_reader_gets_are_those_of_the_query(append_ms: int | None) -> None:
+    """Messages of other clusters, of the job and of the future are none."""
+    messages = [
+        asked("g", "Stable", at=NOW_MS, members=["a"]),
+        asked("g", "Stable", at=NOW_MS + 60_001),
+        msgspec.structs.replace(asked("g", "Stable", at=NOW_MS), cluster_id="another"),
+        summed_up(at=NOW_MS),
+    ]
+    place = ObservationPlace(PROBES, 0, 0)
+    for message in messages:
+        blobs = [blob or b"" for key, blob, _ in packed(message, append_ms=append_ms) if key == b"g:g"]
+        probe = group_probe(message, place, append_ms, FILTER)
+        assert unpack_group(blobs).probes == ([] if probe is None else [probe])
+    assert group_probe(None, place, append_ms, FILTER) is None
+    assert group_probe(messages[0], place, append_ms, FILTER) is not None
 
 
 def test_nothing_is_caught_up_later_than_it_was_written() -> None:
