@@ -89,13 +89,10 @@ def replaying(
     capture at its last record.
     """
     from groupreplay.streaming.engine.replay import Replay
-    from groupreplay.streaming.text.terminal import Progress
 
     policy = query.rules.load()
     opened_ms = now_ms()
-    with Progress("records read") as progress:
-        rows = open_rows(query.log, progress=progress)
-        rows, is_probed = with_probes(rows)
+    with reading(query) as (rows, is_probed):
         context = context_of(
             rows, retention=query.retention, policy=policy, probing=is_probed, member_events=member_events
         )
@@ -106,13 +103,12 @@ def replaying(
 
 
 @contextmanager
-def reading(query: GroupsQuery) -> Iterator[Rows]:
-    """The records and the probes themselves; shows progress."""
+def reading(query: GroupsQuery) -> Iterator[tuple[Rows, bool]]:
+    """The records, and whether a prober was active while they were written; shows progress."""
     from groupreplay.streaming.text.terminal import Progress
 
     with Progress("records read") as progress:
-        rows, _ = with_probes(open_rows(query.log, progress=progress))
-        yield rows
+        yield with_probes(open_rows(query.log, progress=progress))
 
 
 def with_probes(rows: Rows) -> tuple[Rows, bool]:

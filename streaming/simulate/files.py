@@ -34,9 +34,14 @@ def trace_path(path: Path) -> Path:
 
 
 def write_simulation(
-    plan: SimulationPlan, path: Path, progress: ProgressCallback = no_progress, *, truth: Path | None = None
+    plan: SimulationPlan,
+    path: Path,
+    progress: ProgressCallback = no_progress,
+    *,
+    truth: Path | None = None,
+    trace: Path | None = None,
 ) -> int:
-    """Write the capture, the true states, and the trace of a traced plan; returns the number of records.
+    """Write the capture, the true states, and the ``trace`` of a traced plan; returns the number of records.
 
     The same plan gives the same bytes. The files appear when they are complete, the capture first.
 
@@ -44,7 +49,7 @@ def write_simulation(
         GroupReplayError: a file cannot be written.
     """
     with (
-        atomic_file(trace_path(path)) if plan.traced else nullcontext() as trace_file,
+        nullcontext() if trace is None else atomic_file(trace) as trace_file,
         atomic_file(truth or truth_path(path)) as truth_file,
         CaptureWriter(path, cluster_id=CLUSTER_ID, era=ERA) as capture,
     ):

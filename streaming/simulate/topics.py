@@ -39,7 +39,12 @@ class SimulationTopics:
 
 
 def write_to_topic(
-    plan: SimulationPlan, topics: SimulationTopics, truth: Path, progress: ProgressCallback
+    plan: SimulationPlan,
+    topics: SimulationTopics,
+    truth: Path,
+    progress: ProgressCallback,
+    *,
+    trace: Path | None = None,
 ) -> int:
     """Append the simulation to the topics, and write the true states and the trace; returns the number of records.
 
@@ -67,9 +72,8 @@ def write_to_topic(
         probes_topic=topics.probes_topic,
         first_offsets=connection.end_offsets(topics.topic, plan.partitions),
     )
-    trace = Path(f"{topics.topic}.trace.jsonl")
     with (
-        atomic_file(trace) if plan.traced else nullcontext() as trace_file,
+        nullcontext() if trace is None else atomic_file(trace) as trace_file,
         atomic_file(truth) as truth_file,
     ):
         rows = simulated_rows(plan, target, truth_file, progress, trace=trace_file)

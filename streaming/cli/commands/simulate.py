@@ -64,10 +64,12 @@ class SimulateSettings:
     source: ClusterFlags = cluster_flags()
 
     @property
-    def trace_file(self) -> Path:
-        """The file of ``--trace``."""
+    def trace_file(self) -> Path | None:
+        """The file of ``--trace``; None without it."""
         from groupreplay.streaming.simulate.files import trace_path
 
+        if not self.trace:
+            return None
         return trace_path(self.output_file) if self.output_file else Path(f"{self.to_topic}.trace.jsonl")
 
     def plan(self) -> SimulationPlan:
@@ -125,7 +127,8 @@ def command(settings: SimulateSettings) -> None:
         raise click.UsageError("Give either -o FILE or --to-topic NAME.")
     with Progress("groups simulated") as progress:
         count, target, truth = _write(settings, progress)
-    traced = f", the trace in {settings.trace_file}" if settings.trace else ""
+    trace = settings.trace_file
+    traced = "" if trace is None else f", the trace in {trace}"
     click.echo(f"{count:,} records in {target}, the true states in {truth}{traced}", err=True)
 
 
@@ -150,7 +153,8 @@ def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Pa
         file = settings.output_file
         assert file is not None
         truth = settings.truth_file or truth_path(file)
-        return write_simulation(settings.plan(), file, progress, truth=truth), str(file), truth
+        count = write_simulation(settings.plan(), file, progress, truth=truth, trace=settings.trace_file)
+        return count, str(file), truth
     from groupreplay.streaming.simulate.topics import SimulationTopics, write_to_topic
 
     truth = settings.truth_file or Path(f"{settings.to_topic}.truth.jsonl")
@@ -160,4 +164,5 @@ def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Pa
         probes_topic=settings.topics.probes,
         offsets_topic=settings.into_offsets_topic,
     )
-    return write_to_topic(settings.plan(), topics, truth, progress), settings.to_topic, truth
+    count = write_to_topic(settings.plan(), topics, truth, progress, trace=settings.trace_file)
+    return count, settings.to_topic, truth
