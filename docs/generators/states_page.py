@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from inspect import getdoc
 from typing import Any, Final
 
+from generators.markdown import row
 from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase
 from groupreplay.state.model.classic.group import VALID_PREVIOUS_STATES
 from groupreplay.state.model.consumer.group import VALID_PREVIOUS
@@ -90,26 +91,26 @@ def _broker_states() -> list[str]:
     lines = [
         "### Of a classic group",
         "",
-        _row("state", "entered from", "what the log shows"),
-        _row(*["---"] * 3),
+        row("state", "entered from", "what the log shows"),
+        row(*["---"] * 3),
     ]
     for phase, before in VALID_PREVIOUS_STATES.items():
         names = ", ".join(one.value for one in Phase if one in before)
-        lines.append(_row(phase.value, "any state" if len(before) == len(Phase) else names, _SHOWN[phase]))
+        lines.append(row(phase.value, "any state" if len(before) == len(Phase) else names, _SHOWN[phase]))
     lines += ["", "### Of a consumer group", ""]
     lines += [
         "A classic group may become a consumer group and the other way round: `classic` marks its states.",
         "",
     ]
-    lines += [_row("state", "entered from", "what the log shows"), _row(*["---"] * 3)]
+    lines += [row("state", "entered from", "what the log shows"), row(*["---"] * 3)]
     for state, olds in VALID_PREVIOUS.items():
         if isinstance(state, ConsumerPhase):
             names = ", ".join(sorted(map(_kind_and_name, olds)))
-            lines.append(_row(state.value, names, _DERIVED[state]))
+            lines.append(row(state.value, names, _DERIVED[state]))
         else:
             names = ", ".join(sorted(one.value for one in olds))
             lines.append(
-                _row(
+                row(
                     _kind_and_name(state),
                     names,
                     "A classic record behind the tombstones of the consumer group.",
@@ -122,15 +123,11 @@ def _kind_and_name(state: Phase | ConsumerPhase) -> str:
     return state.value if isinstance(state, ConsumerPhase) else f"{state.value} (classic)"
 
 
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
 def _transitions() -> list[str]:
-    lines = [_row("seen", *(f"in {phase.value}" for phase in Phase)), _row(*["---"] * (len(Phase) + 1))]
+    lines = [row("seen", *(f"in {phase.value}" for phase in Phase)), row(*["---"] * (len(Phase) + 1))]
     for seen in Observed:
         cells = [NEXT[phase][seen] for phase in Phase]
-        lines.append(_row(seen.value, *map(_cell, cells)))
+        lines.append(row(seen.value, *map(_cell, cells)))
     return lines
 
 
@@ -159,19 +156,19 @@ def _first_line(rule: Callable[..., Any]) -> str:
 def _rules() -> list[str]:
     lines = []
     for kind, rules in STATES.items():
-        lines += [f"### {kind.value}", "", _row("", "state", "when"), _row("---", "---", "---")]
+        lines += [f"### {kind.value}", "", row("", "state", "when"), row("---", "---", "---")]
         lines += [
-            _row(str(place), name, _first_line(rule)) for place, (name, rule) in enumerate(rules, start=1)
+            row(str(place), name, _first_line(rule)) for place, (name, rule) in enumerate(rules, start=1)
         ]
-        lines += [_row(str(len(rules) + 1), STABLE_STATE, "none of these holds"), ""]
+        lines += [row(str(len(rules) + 1), STABLE_STATE, "none of these holds"), ""]
     return lines
 
 
 def _members() -> list[str]:
-    lines = ["### Members", "", _row("state", "consumer, share", "streams", "meaning"), _row(*["---"] * 4)]
+    lines = ["### Members", "", row("state", "consumer, share", "streams", "meaning"), row(*["---"] * 4)]
     for number, phase in enumerate(MemberPhase):
         written = (str(number), str(number + 1)) if phase is not MemberPhase.UNKNOWN else ("other", "other")
-        lines.append(_row(phase.value, *written, MEMBER_STATES[phase]))
+        lines.append(row(phase.value, *written, MEMBER_STATES[phase]))
     return lines
 
 

@@ -8,6 +8,7 @@ from typing import Final, get_args
 
 import msgspec
 
+from generators.markdown import row
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import JoinGroup, Protocol, Settings
 from groupreplay.state.model.trace_entries import AnyEntry
@@ -47,18 +48,14 @@ The first member joins a group, at 0 ms. `time_ms`, `group_id` and fields that a
 """
 
 
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
 def _kinds() -> list[str]:
-    lines = [_row("`kind`", "what has happened", "fields"), _row("---", "---", "---")]
+    lines = [row("`kind`", "what has happened", "fields"), row("---", "---", "---")]
     for entry in get_args(AnyEntry):
         told = " ".join((getdoc(entry) or "").split()).replace("``", "`").replace("|", "\\|")
         info = msgspec.inspect.type_info(entry)
         assert isinstance(info, msgspec.inspect.StructType)
         names = [field.name for field in info.fields if field.name not in ("time_ms", "group_id")]
-        lines.append(_row(f"`{info.tag}`", told, ", ".join(f"`{name}`" for name in names)))
+        lines.append(row(f"`{info.tag}`", told, ", ".join(f"`{name}`" for name in names)))
     return lines
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -137,42 +138,46 @@ def test_many_runs_over_a_churning_log(tmp_path: Path) -> None:
         compare(job)
 
 
-@pytest.mark.timeout(900)
-def test_a_run_that_is_terminated(tmp_path: Path) -> None:
-    """A scheduler's limit (SIGTERM) ends it with 143 before it is done, and the next run continues: nothing is lost."""
-    topics = topic_names("once")
+@contextmanager
+def between_two_groups(folder: Path) -> Iterator[tuple[EmbeddedBroker, SingleRuns]]:
+    """A job whose runs have reported one group; after the block another one commits, and a run reports it, too."""
     with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
         server = broker.bootstrap_servers
         make_topics(server, {ORDERS: 4})
-        job = SingleRuns(server, tmp_path / "checkpoint", topics)
+        job = SingleRuns(server, folder / "checkpoint", topic_names("once"))
         commit_once(server, "before")
-        batches = last_batch(job.checkpoint)
-        # A run evaluates deadlines for at least one trigger, so it cannot have ended by itself.
-        with running_job(server, job.checkpoint, topics, "--once", "--trigger", "600") as limited:
-            limited.wait_until(lambda: last_batch(job.checkpoint) > batches)
-            assert limited.stop() == 143
-            # Only the run before it has written its last line into the log of both.
-            assert limited.log.read_text().count("single run:") == 1
+        yield broker, job
         commit_once(server, "after")
         job.run()
         found = [(event_name(one), one["data"]["group_id"]) for one in job.events().values()]
         assert sorted(found) == [("group.created", "after"), ("group.created", "before")]
 
 
+@contextmanager
+def limited(job: SingleRuns, trigger_seconds: int) -> Iterator[RunningJob]:
+    """A run that has written a batch; it evaluates deadlines for at least one trigger, and goes on for that long."""
+    batches, flags = last_batch(job.checkpoint), ("--once", "--trigger", str(trigger_seconds))
+    with running_job(job.server, job.checkpoint, job.topics, *flags) as run:
+        run.wait_until(lambda: last_batch(job.checkpoint) > batches)
+        yield run
+
+
+@pytest.mark.timeout(900)
+def test_a_run_that_is_terminated(tmp_path: Path) -> None:
+    """A scheduler's limit (SIGTERM) ends it with 143 before it is done, and the next run continues: nothing is lost."""
+    with between_two_groups(tmp_path) as (_, job), limited(job, 600) as run:
+        assert run.stop() == 143
+        # Only the run before it has written its last line into the log of both.
+        assert run.log.read_text().count("single run:") == 1
+
+
 @pytest.mark.timeout(900)
 def test_a_run_whose_broker_goes_away(tmp_path: Path) -> None:
     """It waits for the broker and says so, then does the rest and ends with 0; stopped while it waits, with 143."""
-    topics = topic_names("once")
-    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
-        server = broker.bootstrap_servers
-        make_topics(server, {ORDERS: 4})
-        job = SingleRuns(server, tmp_path / "checkpoint", topics)
-        commit_once(server, "before")
+    with between_two_groups(tmp_path) as (broker, job):
         for ends_by_itself in (True, False):
-            batches, said = last_batch(job.checkpoint), job.log.read_text().count(AWAY)
-            # A run evaluates deadlines for at least one trigger, so it cannot have ended by itself.
-            with running_job(server, job.checkpoint, topics, "--once", "--trigger", "60") as run:
-                run.wait_until(lambda batches=batches: last_batch(job.checkpoint) > batches)
+            said = job.log.read_text().count(AWAY)
+            with limited(job, 60) as run:
                 broker.stop()
                 run.wait_until(lambda run=run, said=said: run.log.read_text().count(AWAY) > said)
                 if ends_by_itself:
@@ -185,7 +190,3 @@ def test_a_run_whose_broker_goes_away(tmp_path: Path) -> None:
                 else:
                     assert run.stop() == 143
                     broker.start()
-        commit_once(server, "after")
-        job.run()
-        found = [(event_name(one), one["data"]["group_id"]) for one in job.events().values()]
-        assert sorted(found) == [("group.created", "after"), ("group.created", "before")]
