@@ -27,7 +27,7 @@ def next_due(snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> tup
     if snapshot.log.pending:
         due.append((snapshot.log.pending[-1].timestamp_ms + 1, Due.OPERATION))
     if snapshot.probes.waiting:
-        due.append((snapshot.probes.waiting[-1].taken_ms, Due.PROBE))
+        due.append((snapshot.probes.waiting[-1].heard_ms, Due.PROBE))
     if snapshot.losses.changes:
         due.append((snapshot.losses.changes[-1].timestamp_ms + 1, Due.OFFSET_CHANGES))
     if snapshot.losses.lost:

@@ -225,7 +225,7 @@ class Group:
         )
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
         learn_probe(snapshot, probe.taken_ms)
-        self._evaluate(report)
+        self._evaluate(replace(report, timestamp_ms=probe.heard_ms))
         return report.events
 
     def _apply_run(self, run: CommitRun) -> list[Event]:

@@ -30,8 +30,10 @@ _FIRST_JOIN_MS: Final = 60_000
 
 
 def hold(queue: ProbeQueue, probes: Sequence[Probe]) -> bool:
-    """Let probes wait until the log has been read up to their time; whether one of them is new."""
-    new = [probe for probe in probes if probe.taken_ms > queue.applied_ms]
+    """Let probes wait until the log has been read up to the time at which they were known; whether one is new."""
+    applied = queue.applied_ms, queue.applied_offset
+    # One append may hold answers of several rounds: they are known at one time.
+    new = [probe for probe in probes if (probe.heard_ms, probe.offset) > applied]
     if new:
         queue.add(new)
     return bool(new)
@@ -70,7 +72,9 @@ def _without_repeats(probes: Sequence[Probe]) -> list[Probe]:
 def next_probe(queue: ProbeQueue) -> Probe:
     """Take the first waiting probe, which is now applied."""
     probe = queue.waiting.pop()
-    queue.applied_ms = max(queue.applied_ms, probe.taken_ms)
+    queue.applied_ms, queue.applied_offset = max(
+        (queue.applied_ms, queue.applied_offset), (probe.heard_ms, probe.offset)
+    )
     queue.interval_ms = probe.interval_ms
     return probe
 

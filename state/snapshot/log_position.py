@@ -35,15 +35,17 @@ class LogPosition(msgspec.Struct, array_like=True):
 
 
 class ProbeQueue(msgspec.Struct, array_like=True):
-    """Probes ``waiting`` until the log has been read up to their time; ``applied_ms`` is the time of the last applied.
+    """Probes ``waiting`` until the log has been read up to the time at which they were known.
 
     The latest probe comes first: the next one is taken from the end, whatever the number of those that wait.
-    ``interval_ms`` is the interval at which the prober asks, according to its last answer.
+    ``applied_ms`` is that time of the last one that was applied, ``applied_offset`` its offset. ``interval_ms`` is the
+    interval at which the prober asks, according to its last answer.
     """
 
     waiting: list[Probe] = []
     applied_ms: int = -1
     interval_ms: int = 10_000
+    applied_offset: int = -1
 
     def __post_init__(self) -> None:
         """Earlier releases stored the earliest first."""
@@ -55,4 +57,4 @@ class ProbeQueue(msgspec.Struct, array_like=True):
 
 
 def _by_time(probe: Probe) -> tuple[int, int]:
-    return probe.taken_ms, probe.offset
+    return probe.heard_ms, probe.offset

@@ -189,9 +189,10 @@ class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
 class Probe(msgspec.Struct, frozen=True, array_like=True):
     """A broker's answer about one classic group, as the prober recorded it.
 
-    ``taken_ms`` is the time of the answer, ``state`` in Kafka's spelling (``Dead``: the broker has no such group).
+    ``taken_ms`` is the time of the question, ``state`` in Kafka's spelling (``Dead``: the broker has no such group).
     ``topic``, ``partition`` and ``offset`` are the place of the record; the prober asks every ``interval_ms``,
-    and its last complete round was ``unseen_ms`` earlier.
+    and its last complete round was ``unseen_ms`` earlier. ``appended_ms`` is when the broker appended the record; None
+    where the broker does not say so.
     """
 
     taken_ms: int
@@ -203,6 +204,16 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[ProbedMember, ...] = ()
     interval_ms: int = 10_000
     unseen_ms: int = 10_000
+    appended_ms: int | None = None
+
+    @property
+    def heard_ms(self) -> int:
+        """When it was known: a record of the log that is earlier than this was applied without it.
+
+        A round may take seconds, and its answers are written at its end. A job that is up to date has applied the
+        records of these seconds by then, so a replay must do so, too.
+        """
+        return max(self.taken_ms, self.appended_ms or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

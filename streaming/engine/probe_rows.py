@@ -156,7 +156,7 @@ def _rows(
     if isinstance(message, ClockReading):
         return []
     if isinstance(message, GroupAnswer):
-        return [(GROUP_TAG + message.group_id.encode(), to_wire(PackedProbe(_probe(message, place))), None)]
+        return [(GROUP_TAG + message.group_id.encode(), to_wire(PackedProbe(_probe(message, place, append_ms))), None)]
     if isinstance(message, DocumentRequest | JobDocumentsRequest):
         return _request_rows(message) if message.run_id == probe_filter.run_id else []
     seen = _of_job(message, place, append_ms, probe_filter)
@@ -193,7 +193,7 @@ def group_probe(
     """
     if not isinstance(message, GroupAnswer) or message.cluster_id != probe_filter.cluster_id:
         return None
-    return None if _is_ahead(message, append_ms) else _probe(message, place)
+    return None if _is_ahead(message, append_ms) else _probe(message, place, append_ms)
 
 
 def _of_job(
@@ -238,7 +238,7 @@ def _beat(message: HeartbeatMessage, place: ObservationPlace, append_ms: int | N
     )
 
 
-def _probe(message: GroupAnswer, place: ObservationPlace) -> Probe:
+def _probe(message: GroupAnswer, place: ObservationPlace, append_ms: int | None) -> Probe:
     return Probe(
         taken_ms=message.taken_ms,
         state=message.state,
@@ -252,6 +252,7 @@ def _probe(message: GroupAnswer, place: ObservationPlace) -> Probe:
         ),
         interval_ms=message.interval_ms,
         unseen_ms=message.interval_ms if message.unseen_ms is None else message.unseen_ms,
+        appended_ms=append_ms,
     )
 
 

@@ -79,7 +79,7 @@ class Replay:
         for key, blob in self._wanted((one["key"].to_pylist(), one["packed"].to_pylist()) for one in answers):
             if key.startswith(GROUP_TAG):
                 (probe,) = unpack_group([blob]).probes
-                self._answers.setdefault(key, deque()).append(_Answer(probe.taken_ms, blob))
+                self._answers.setdefault(key, deque()).append(_Answer(probe.heard_ms, blob))
             else:
                 yield from self._advance(key, [blob], now_ms=0)
         records = packed_rows(map(self._columns, rows.batches), self._horizons)
@@ -118,7 +118,7 @@ class Replay:
             return []
         last_ms = max(map(self._at_most_caught_up_ms, unpack_group([records]).items))
         before = list[bytes]()
-        while answers and answers[0].taken_ms <= last_ms:
+        while answers and answers[0].heard_ms <= last_ms:
             before.append(answers.popleft().packed)
         return before
 
@@ -171,7 +171,7 @@ class Replay:
 class _Answer(NamedTuple):
     """A prober's answer about a group, as ``pack_probes`` makes it."""
 
-    taken_ms: int
+    heard_ms: int
     packed: bytes
 
 

@@ -150,12 +150,12 @@ DOCUMENT_REQUESTS: Final = frozenset(
 
 
 def unpack_group(packed: Iterable[bytes]) -> Observations:
-    """The input of one call for a group: records in the order of the log, probes by time."""
+    """The input of one call for a group: records in the order of the log, probes by the time at which they were known."""
     decoded = [_group_decoder.decode(one) for one in packed]
     groups = [one for one in decoded if isinstance(one, PackedGroup)]
     probes = [one.probe for one in decoded if isinstance(one, PackedProbe)]
     requests = [one.in_topic for one in decoded if isinstance(one, PackedDocumentRequest)]
-    probes.sort(key=lambda probe: (probe.taken_ms, probe.partition, probe.offset))
+    probes.sort(key=lambda probe: (probe.heard_ms, probe.partition, probe.offset))
     items = [_observation(item, group.partition) for group in groups for item in group.items]
     if len(items) > 1:
         items.sort(key=lambda item: (item.partition, item.first_offset))

@@ -7,17 +7,20 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
-from groupreplay.state import Group
+from groupreplay.state import Context, Group
 from groupreplay.streaming.contract.output import Output, OutputRow
-from groupreplay.streaming.contract.probe_messages import HeartbeatMessage
+from groupreplay.streaming.contract.probe_messages import GroupAnswer, HeartbeatMessage
 from groupreplay.streaming.engine.advance import advance
+from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.capture_file import read_captures
 from support.histories.builders import GROUP, PARTITION, Raw
@@ -25,10 +28,12 @@ from support.histories.raw_records import Raw as RawBytes
 from support.histories.strategies import WrittenLog, histories, logs
 from support.job.captures import CLUSTER_ID, ERA, in_bytes, write_capture
 from support.job.packed import packed_by_key
-from support.job.probes import probes_batch
+from support.job.probes import PROBES, asked, probes_batch
 from support.model.consumer_lives import NAMED
 
 CONTEXT = replace(NAMED, cluster_id=CLUSTER_ID, era=ERA)
+#: The same beside a prober.
+PROBED = replace(CONTEXT, probing=True)
 DAY = 86_400_000
 KEY = b"g:" + GROUP.encode()
 BAD = b"x:" + str(PARTITION).encode()
@@ -55,28 +60,54 @@ def wrong_times(data: st.DataObject, records: Sequence[Raw]) -> list[RawBytes]:
     return rows
 
 
+class Answer(NamedTuple):
+    """A prober's answer, with its place in the topic, and when the broker appended it."""
+
+    offset: int
+    appended_ms: int
+    message: GroupAnswer
+
+
+def answer_rows(answers: Sequence[Answer]) -> list[pa.RecordBatch]:
+    """The topic of probes; a batch for each answer."""
+    return [
+        probes_batch([one.message], append_ms=one.appended_ms, first_offset=one.offset) for one in answers
+    ]
+
+
+def packed_answers(answers: Sequence[Answer]) -> list[bytes]:
+    """The answers as the query gets them."""
+    probe_filter = ProbeFilter(topic=PROBES, cluster_id=CLUSTER_ID)
+    rows = (row for batch in pack_probes(answer_rows(answers), probe_filter) for row in batch.to_pylist())
+    return [row["packed"] for row in rows if row["packed"] is not None]
+
+
 @dataclass
 class Job:
     """The state and the events of the job after some batches, with a restart after each."""
 
     caught_up_ms: int
+    context: Context = CONTEXT
     blob: bytes | None = None
     bad: bytes | None = None
     deadline_ms: int | None = None
     removable: bool = False
     rows: list[OutputRow] = field(default_factory=list)
 
-    def batch(self, rows: Sequence[RawBytes]) -> None:
+    def batch(self, rows: Sequence[RawBytes], answers: Sequence[Answer] = (), now_ms: int = 0) -> None:
         """One batch."""
         packed = packed_by_key(rows, caught_up_ms=self.caught_up_ms)
-        if KEY in packed:
-            self.call(packed[KEY], 0)
+        mine = [*packed.get(KEY, ()), *packed_answers(answers)]
+        if mine:
+            self.call(mine, now_ms)
         if BAD in packed:
-            self.bad = advance(BAD, self.bad, packed[BAD], now_ms=0, recorded_ms=None, context=CONTEXT).blob
+            self.bad = advance(
+                BAD, self.bad, packed[BAD], now_ms=0, recorded_ms=None, context=self.context
+            ).blob
 
     def call(self, packed: Sequence[bytes], now_ms: int) -> None:
         """One call for the group."""
-        result = advance(KEY, self.blob, packed, now_ms=now_ms, recorded_ms=None, context=CONTEXT)
+        result = advance(KEY, self.blob, packed, now_ms=now_ms, recorded_ms=None, context=self.context)
         self.blob, self.deadline_ms, self.removable = result.blob, result.deadline_ms, result.removable
         self.rows += result.rows
 
@@ -86,7 +117,7 @@ class Job:
             self.call([], now_ms)
         events = [json.loads(one.value or b"") for one in self.rows if one.output is Output.EVENTS]
         assert self.blob is not None
-        return events, Group.from_snapshot(GROUP, CONTEXT, self.blob).describe()
+        return events, Group.from_snapshot(GROUP, self.context, self.blob).describe()
 
 
 every_log = pytest.mark.parametrize(
@@ -141,4 +172,51 @@ def test_a_replay_gives_what_the_job_gives(
         one for one in map(json.loads, filter(None, written)) if "record.malformed" not in one["type"]
     ]
     assert of_group == events
+    assert [one.describe() for one in replay.groups()] == ([] if job.removable else [group])
+
+
+def late_answers(data: st.DataObject, records: Sequence[Raw]) -> list[Answer]:
+    """Answers that were appended some time after their question, in the order of the topic."""
+    begin, end = records[0].at, records[-1].at + 60_000
+    asked_at = sorted(data.draw(st.lists(st.integers(begin, end), min_size=1, max_size=8)))
+    names = sorted(
+        {one.member_id for raw in records for one in getattr(raw.value, "members", ())} | {"stranger"}
+    )
+    found, appended_ms = list[Answer](), 0
+    for offset, taken_ms in enumerate(asked_at):
+        lag_ms = data.draw(st.sampled_from((0, 5, 700, 15_000, 120_000)))
+        appended_ms = max(appended_ms, taken_ms + lag_ms)
+        state = data.draw(st.sampled_from(("PreparingRebalance", "CompletingRebalance", "Stable", "Empty")))
+        members = data.draw(st.lists(st.sampled_from(names), unique=True, max_size=3))
+        message = asked(GROUP, state, at=taken_ms, members=members)
+        ids = tuple(msgspec.structs.replace(one, member_id=one.client_id) for one in message.members)
+        found.append(Answer(offset, appended_ms, msgspec.structs.replace(message, members=ids)))
+    return found
+
+
+@given(log=logs(), data=st.data())
+def test_answers_that_come_late(log: WrittenLog, data: st.DataObject) -> None:
+    """A replay applies an answer where a job that was up to date applied it: behind what was written before its append.
+
+    A batch reads the log first and then the answers; everything up to the batch before it is known to be complete.
+    """
+    records = log.records
+    answers = late_answers(data, records)
+    end_ms = max(records[-1].at, answers[-1].appended_ms) + 1
+    rows = [RawBytes(PARTITION, one.offset, one.at, *in_bytes(one)) for one in records]
+    job, before_ms = Job(end_ms, PROBED), 0
+    moments = data.draw(st.sets(st.integers(records[0].at, end_ms), max_size=8)) | {end_ms}
+    for moment_ms in sorted(moments):
+        new_rows = [one for one in rows if before_ms < one.timestamp_ms <= moment_ms]
+        new_answers = [one for one in answers if before_ms < one.appended_ms <= moment_ms]
+        job.batch(new_rows, new_answers, before_ms)
+        if not new_rows and not new_answers and job.deadline_ms is not None and job.deadline_ms <= before_ms:
+            job.call([], before_ms)
+        before_ms = moment_ms
+    events, group = job.end(end_ms)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_capture(Path(folder) / "a.parquet", rows, probes=pa.concat_batches(answer_rows(answers)))
+        replay = Replay(PROBED, now_ms=end_ms - 1)
+        written = [one.value for one in replay.feed(read_captures([path])) if one.output is Output.EVENTS]
+    assert [json.loads(one or b"") for one in written] == events
     assert [one.describe() for one in replay.groups()] == ([] if job.removable else [group])

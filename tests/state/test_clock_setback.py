@@ -44,6 +44,7 @@ DAY = 24 * 60 * MINUTE
 #: Fields that end in ``_ms`` and stay: lengths of time, times of the prober's clock, and what is done before.
 STAYING = {
     "probes.waiting.taken_ms": "the prober's clock",
+    "probes.waiting.appended_ms": "the clock of the topic of probes",
     "probes.waiting.interval_ms": "a length",
     "probes.waiting.unseen_ms": "a length",
     "probes.applied_ms": "the prober's clock",
