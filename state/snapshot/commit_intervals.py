@@ -74,8 +74,8 @@ def counted(
     known = np.arange(int(place.max()) + 1) if place.max() < _DENSE else None
     if known is None:
         known, place = np.unique(place, return_inverse=True)
-    gaps = np.bincount(place * BUCKETS + bucket_of(lengths_ms), minlength=len(known) * BUCKETS)
-    gaps = gaps.reshape(-1, BUCKETS)
+    counts = np.bincount(place * BUCKETS + bucket_of(lengths_ms), minlength=len(known) * BUCKETS)
+    gaps = counts.reshape(-1, BUCKETS)
     used = np.flatnonzero(gaps.any(axis=1))
     rows = np.zeros(len(used), RHYTHM)
     rows["span"] = first + known[used] % width

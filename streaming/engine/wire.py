@@ -150,7 +150,7 @@ DOCUMENT_REQUESTS: Final = frozenset(
 
 
 def unpack_group(packed: Iterable[bytes]) -> Observations:
-    """The input of one call for a group: records in the order of the log, probes by the time at which they were known."""
+    """The input of one call for a group: records in the order of the log, probes by when they were known."""
     decoded = [_group_decoder.decode(one) for one in packed]
     groups = [one for one in decoded if isinstance(one, PackedGroup)]
     probes = [one.probe for one in decoded if isinstance(one, PackedProbe)]
