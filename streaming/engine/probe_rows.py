@@ -156,7 +156,13 @@ def _rows(
     if isinstance(message, ClockReading):
         return []
     if isinstance(message, GroupAnswer):
-        return [(GROUP_TAG + message.group_id.encode(), to_wire(PackedProbe(_probe(message, place, append_ms))), None)]
+        return [
+            (
+                GROUP_TAG + message.group_id.encode(),
+                to_wire(PackedProbe(_probe(message, place, append_ms))),
+                None,
+            )
+        ]
     if isinstance(message, DocumentRequest | JobDocumentsRequest):
         return _request_rows(message) if message.run_id == probe_filter.run_id else []
     seen = _of_job(message, place, append_ms, probe_filter)
