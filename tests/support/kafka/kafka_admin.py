@@ -28,6 +28,7 @@ import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.AdminClient;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.common.KafkaFuture;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.GroupIdNotFoundException;
 
 public class AdminOracle {
@@ -82,6 +83,11 @@ public class AdminOracle {
             specs.put(i.next(), new ListConsumerGroupOffsetsSpec());
         return mapper.writeValueAsString(admin.listConsumerGroupOffsets(specs).all().get());
     }
+
+    public void deleteOffset(String group, String topic, int partition) throws Exception {
+        admin.deleteConsumerGroupOffsets(group, Collections.singleton(new TopicPartition(topic, partition)))
+            .all().get();
+    }
 }
 """
 
@@ -115,6 +121,10 @@ class KafkaAdmin:
             for name, committed in json.loads(self._oracle.offsets(names)).items():
                 found[name]["offsets"] = {place: at["offset"] for place, at in committed.items() if at}
         return found
+
+    def delete_offset(self, group: str, topic: str, partition: int) -> None:
+        """Deletes a committed offset of a group without members."""
+        self._oracle.deleteOffset(group, topic, partition)
 
 
 def _described(group: dict[str, Any], kind: str) -> dict[str, Any]:
