@@ -25,6 +25,7 @@ from groupreplay.streaming.spark.internals.releases import checkpoint_manager, h
 from groupreplay.streaming.spark.session_checks import (
     need_classic,
     need_connector,
+    need_file_manager,
     need_no_connect,
     need_pyspark,
     need_same_release,
@@ -128,6 +129,7 @@ def spark_session(settings: RunSettings) -> SparkSession:
             spark.conf.set(name, value)
     spark.sparkContext.setLogLevel(settings.log_level)
     need_connector(spark)
+    need_file_manager(spark)
     return spark
 
 

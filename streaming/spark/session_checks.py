@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: The class that writes the files of checkpoints, where it is not Spark's default.
+_FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
 _CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 #: The name of the connector's jar as Maven has it; platforms that ship their own name it otherwise.
 _CONNECTOR_JAR: Final = re.compile(r"spark-sql-kafka-0-10_(\d\.\d+)-(\d+\.\d+\.\d+[^/]*)\.jar")
@@ -131,6 +133,31 @@ def need_connector(spark: SparkSession) -> None:
     wrong = _wrong_connector(str(found.getProtectionDomain().getCodeSource()), spark.version, scala)
     if wrong is not None:
         raise unusable(wrong, None, fix)
+
+
+def need_file_manager(spark: SparkSession) -> None:
+    """Checks that Spark can load the class that it is told to write checkpoint files with.
+
+    The one for object stores comes from a jar beside Spark, and loads classes of its own release of Spark.
+
+    Raises:
+        GroupReplayError: it cannot.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    name = spark.conf.get(_FILE_MANAGER, None)
+    if not name:
+        return
+    jvm = jvm_of(spark)
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+    except Py4JJavaError as error:
+        package = f"org.apache.spark:spark-hadoop-cloud_{_scala_of(jvm)}:{spark.version}"
+        raise unusable(
+            f"Spark cannot load {name} ({error.java_exception.toString()})",
+            _FILE_MANAGER,
+            f"it has to be of this Spark's release: for S3 add {package} to --packages; or leave out the setting",
+        ) from None
 
 
 def _wrong_connector(source: str, release: str, scala: str) -> str | None:

@@ -134,6 +134,28 @@ def test_the_jobs_own_session_passes_every_check() -> None:
     checks.need_connector(spark)
 
 
+@pytest.mark.spark
+def test_a_manager_of_checkpoint_files_that_cannot_be_loaded() -> None:
+    """A class of Spark itself can be; one from a jar that is missing, or of another release, is named."""
+    spark, setting = small_session(), "spark.sql.streaming.checkpointFileManagerClass"
+    package, manager = "org.apache.spark.internal.io.cloud", "AbortableStreamBasedCheckpointFileManager"
+    try:
+        checks.need_file_manager(spark)
+        spark.conf.set(setting, "org.apache.spark.sql.SparkSession")
+        checks.need_file_manager(spark)
+        spark.conf.set(setting, f"{package}.{manager}")
+        with pytest.raises(GroupReplayError) as refused:
+            checks.need_file_manager(spark)
+    finally:
+        spark.conf.unset(setting)
+    scala = find_line(pyspark.__version__).scala  # type: ignore[union-attr]
+    assert str(refused.value) == (
+        f"Spark cannot load {package}.{manager} (java.lang.ClassNotFoundException: {package}.{manager}) ({setting}): "
+        f"it has to be of this Spark's release: for S3 add org.apache.spark:spark-hadoop-cloud_{scala}:"
+        f"{pyspark.__version__} to --packages; or leave out the setting"
+    )
+
+
 #: Starts a JVM with these jars, and asks for the connector.
 _OTHER_JARS = """
 import sys

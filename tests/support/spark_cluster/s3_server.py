@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -22,18 +23,16 @@ from groupreplay.streaming.local.ivy import Coordinate, retrieve
 from groupreplay.streaming.local.ports import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.kafka.waiting import wait_until
+from support.spark_cluster.standalone import SPARK_HOME
 
 #: A gateway from S3 to a folder, as it is used in production; built with Go.
 _GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 #: A server in memory, in Python; it is no package that groupreplay needs, and has an environment of its own.
 _IN_MEMORY = "moto[server,s3]==5.2.5"
-#: Hadoop's client of the release in pyspark 4.0, Spark's manager of checkpoint files for it, and the SDK of both.
-#: The SDK as a whole has 558 MB; one of its parts that Hadoop needs is not published alone in that version.
-_JARS = (
-    "org.apache.hadoop:hadoop-aws:3.4.1",
-    "org.apache.spark:spark-hadoop-cloud_2.13:4.0.0",
-    "software.amazon.awssdk:bundle:2.24.6",
-)
+#: Release of Hadoop -> that of Amazon's SDK in its parent POM. The SDK as a whole has 558 MB; one of its parts that
+#: Hadoop needs is not published alone in that version.
+_SDK = {"3.4.1": "2.24.6", "3.4.2": "2.29.52", "3.5.0": "2.35.4"}
+_JAR = re.compile(r"(?:hadoop-client-api-|spark-core_(?P<scala>[\d.]+)-)(?P<release>[\d.]+)\.jar")
 _BUCKET = "groupreplay"
 _KEY, _SECRET = "groupreplay", "groupreplay-secret"
 _PATIENCE_SECONDS = 120.0
@@ -114,8 +113,9 @@ def _in_memory_command(port: int, _: Path) -> list[str]:
 
 def s3_jars() -> list[Path]:
     """The jars of Hadoop's client, which are fetched once; skips the test if that fails."""
-    folder = _cache("s3-jars", _JARS)
-    wanted = [Coordinate.parse(text) for text in _JARS]
+    coordinates = _coordinates()
+    folder = _cache("s3-jars", coordinates)
+    wanted = [Coordinate.parse(text) for text in coordinates]
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=folder.parent) as staging:
             try:
@@ -124,6 +124,24 @@ def s3_jars() -> list[Path]:
                 pytest.skip(f"Hadoop's client of S3 could not be fetched: {error}")
             _publish(place, folder)
     return [folder / one.place for one in wanted]
+
+
+def _coordinates() -> tuple[str, ...]:
+    """Hadoop's client and Spark's manager of checkpoint files, of the releases in this pyspark, and the SDK of both."""
+    found = [
+        match
+        for jar in sorted((SPARK_HOME / "jars").iterdir())
+        if (match := _JAR.fullmatch(jar.name)) is not None
+    ]
+    (hadoop,) = [one["release"] for one in found if one["scala"] is None]
+    ((scala, spark),) = [(one["scala"], one["release"]) for one in found if one["scala"] is not None]
+    if hadoop not in _SDK:
+        pytest.skip(f"it is not known which of Amazon's SDKs fits Hadoop {hadoop}")
+    return (
+        f"org.apache.hadoop:hadoop-aws:{hadoop}",
+        f"org.apache.spark:spark-hadoop-cloud_{scala}:{spark}",
+        f"software.amazon.awssdk:bundle:{_SDK[hadoop]}",
+    )
 
 
 def _gateway() -> Path:
