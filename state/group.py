@@ -28,7 +28,8 @@ from groupreplay.state.output.document import (
 )
 from groupreplay.state.output.repeats import without_repeats
 from groupreplay.state.policy.context import Context
-from groupreplay.state.replay import classic, group_activity, losses, probing
+from groupreplay.state.replay import classic, group_activity, probing
+from groupreplay.state.replay.offset_changes import losses, sets
 from groupreplay.state.replay.operation import apply_operation
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import learn_probe
@@ -36,7 +37,7 @@ from groupreplay.state.snapshot import storage
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.log_position import LogPosition
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord, Observations
-from groupreplay.state.snapshot.offsets import Offsets
+from groupreplay.state.snapshot.offsets import Applied, Offsets
 
 _MINUTE_MS: Final = 60_000
 #: Evaluations of the conditions for which only time must pass: in one call, and in addition for each of its records. A
@@ -90,6 +91,7 @@ class Group:
             snapshot.group.in_progress,
             snapshot.losses.lost,
             snapshot.losses.changes,
+            snapshot.sets.waiting,
             snapshot.conditions.active,
             snapshot.document_digest,
         )
@@ -133,6 +135,8 @@ class Group:
         events = self._complete_operation()
         if held := self._snapshot.losses.changes:
             events += self._report_offset_changes(held[0].timestamp_ms + 1)
+        if of_sets := self._snapshot.sets.waiting:
+            events += self._report_offset_changes(of_sets[-1].since_ms + sets.OCCASION_MS)
         clock_setback.set_back(self._snapshot, self._offsets, at_ms)
         self.changed = True
         return events
@@ -189,12 +193,16 @@ class Group:
                 return self._evaluate(self._timer_report(at_ms))
 
     def _report_offset_changes(self, at_ms: int) -> list[Event]:
-        """Report commits before this moment that were more than progress; their requests are complete."""
+        """Report commits that were more than progress and whose occasion is over at this moment."""
         snapshot, events = self._snapshot, list[Event]()
         for occasion in losses.take_occasions(snapshot, at_ms):
             first = occasion[0]
             report = self._report(snapshot.log.partition, first.log_offset, first.timestamp_ms)
             losses.report_changes(snapshot, occasion, report)
+            events += report.events
+        for of_sets in sets.take_occasions(snapshot.sets, at_ms):
+            report = self._report(snapshot.log.partition, of_sets.log_offset, of_sets.since_ms)
+            sets.report_sets(snapshot, of_sets, report)
             events += report.events
         self.changed = True
         return events
@@ -235,10 +243,8 @@ class Group:
         if self._snapshot.group.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._snapshot.group, report)
         group_activity.note_record(self._snapshot.activity, report.timestamp_ms)
-        applied = self._offsets.apply(run, self._snapshot.group.epoch)
+        applied = self._apply_offsets(run)
         group_activity.note_commits(self._snapshot.activity, extent.commits, len(self._offsets))
-        if applied.fallen or len(run.decreases) or self._snapshot.losses.lost:
-            losses.hold_changes(self._snapshot, run, applied)
         minute = self._snapshot.log.last_timestamp_ms // _MINUTE_MS
         self._note_position(run.partition, extent.last_offset, extent.last_ms)
         # Work that became due between these commits is done before their effect on conditions.
@@ -250,6 +256,18 @@ class Group:
         if unforeseen or self._snapshot.conditions.next_evaluation_ms is None or self._may_commits_resolve():
             events += self._evaluate(self._report(run.partition, extent.last_offset, extent.last_ms))
         return events
+
+    def _apply_offsets(self, run: CommitRun) -> Applied:
+        """Apply the commits, and hold what is more than progress."""
+        snapshot = self._snapshot
+        from_outside = sets.takes_sets(snapshot, run.first_ms, self._context)
+        steps_since_ms = sets.since_ms(snapshot.group) if from_outside else None
+        applied = self._offsets.apply(run, snapshot.group.epoch, steps_since_ms=steps_since_ms)
+        if from_outside and (len(applied.steps) or len(run.steps) or applied.new_rows):
+            sets.hold_sets(snapshot, run, applied)
+        if snapshot.losses.lost or (not from_outside and (applied.fallen or len(run.steps))):
+            losses.hold_changes(snapshot, run, applied, rewinds=not from_outside)
+        return applied
 
     def _may_commits_resolve(self) -> bool:
         """Whether a commit may resolve an active condition."""

@@ -11,7 +11,7 @@ import msgspec
 from groupreplay.state.snapshot.conditions import Conditions
 from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.log_position import LogPosition, ProbeQueue
-from groupreplay.state.snapshot.losses import Losses
+from groupreplay.state.snapshot.losses import Losses, OffsetSets
 from groupreplay.state.snapshot.offsets import OffsetsSnapshot
 from groupreplay.state.snapshot.slot_history import SlotHistory
 
@@ -60,3 +60,4 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     conditions: Conditions = msgspec.field(default_factory=Conditions)
     document_digest: bytes = b""
     repeats: Repetitions = msgspec.field(default_factory=Repetitions)
+    sets: OffsetSets = msgspec.field(default_factory=OffsetSets)

@@ -1,4 +1,4 @@
-"""Committed offsets that were lost, and commits that were more than progress."""
+"""Committed offsets that were lost or set, and commits that were more than progress."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.state.events.offset_events import LossReason, RewindKind
+from groupreplay.state.events.offset_events import LossReason, RewindKind, SetDirection
 
 #: More changes than this are sorted together with those that wait.
 _FEW: Final = 8
@@ -62,3 +62,48 @@ def add_changes(losses: Losses, changes: Sequence[Change]) -> None:
     for one in changes:
         # No sort of all: there can be thousands in one moment, in as many calls.
         insort(losses.changes, one, key=lambda change: -change.timestamp_ms)
+
+
+class SetRange(msgspec.Struct, frozen=True, array_like=True):
+    """An offset before and after an occasion.
+
+    ``from_offset`` None: none was known. ``recreated``: its topic has another id than before.
+    """
+
+    from_offset: int | None
+    to_offset: int
+    recreated: bool = False
+
+    def up_to(self, to_offset: int, recreated: bool) -> SetRange:
+        """The same after one more set."""
+        return SetRange(self.from_offset, to_offset, self.recreated or recreated)
+
+
+class SetOccasion(msgspec.Struct, array_like=True):
+    """Offsets that were set within a few seconds, by topic and partition; ``log_offset`` is that of the first set."""
+
+    since_ms: int
+    log_offset: int
+    generation: int | None
+    ranges: dict[str, dict[int, SetRange]] = {}
+
+
+class SetPace(msgspec.Struct, frozen=True, array_like=True):
+    """The last occasion, and how long after the one before it was; ``steady``: they come at a known pace."""
+
+    generation: int | None
+    last_ms: int
+    direction: SetDirection | None
+    gap_ms: int | None = None
+    steady: bool = False
+
+    def at_pace(self, gap_ms: int, *, steady: bool) -> SetPace:
+        """The same occasion, as one of several."""
+        return SetPace(self.generation, self.last_ms, self.direction, gap_ms, steady)
+
+
+class OffsetSets(msgspec.Struct, array_like=True):
+    """Occasions that are not over, the earliest first, and the pace of those before."""
+
+    waiting: list[SetOccasion] = []
+    pace: SetPace | None = None

@@ -63,6 +63,7 @@ STAYING = {
     "log.pending.timestamp_ms": "the operation is completed before",
     "losses.changes.timestamp_ms": "the changes are reported before",
     "losses.changes.lost.at_ms": "the changes are reported before",
+    "sets.waiting.since_ms": "the occasions are reported before",
 }
 
 

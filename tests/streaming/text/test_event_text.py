@@ -124,10 +124,58 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             "offset.rewound",
             {
                 "partition_count": 1,
-                "kind": "admin_while_empty",
+                "kind": "topic_recreated",
                 "partitions": [{"topic": "t", "partition": 0, "old_offset": 7, "new_offset": 0}],
             },
-            "1 partition, admin while empty: t-0 at 7 -> 0",
+            "1 partition, topic recreated: t-0 at 7 -> 0",
+        ),
+        (
+            "offsets.set",
+            {
+                "partition_count": 2,
+                "direction": "mixed",
+                "offsets_moved": 9,
+                "interval_ms": None,
+                "partitions": [
+                    {
+                        "topic": "t",
+                        "partition": 0,
+                        "from_offset": 7,
+                        "to_offset": 0,
+                        "topic_recreated": False,
+                    },
+                    {
+                        "topic": "t",
+                        "partition": 1,
+                        "from_offset": 7,
+                        "to_offset": 9,
+                        "topic_recreated": False,
+                    },
+                ],
+            },
+            "2 partitions mixed, at most 9 records skipped or repeated: t-0 at 7 -> 0, t-1 at 7 -> 9",
+        ),
+        (
+            "offsets.set",
+            {
+                "partition_count": 1,
+                "direction": "forward",
+                "offsets_moved": 1,
+                "interval_ms": 60_000,
+                "partitions": [{"topic": "t", "partition": 0, "from_offset": 7, "to_offset": 8}],
+            },
+            "1 partition forward, at most 1 record skipped, repeated every 1 min 0 s and not reported again: "
+            "t-0 at 7 -> 8",
+        ),
+        (
+            "offsets.set",
+            {
+                "partition_count": 1,
+                "direction": None,
+                "offsets_moved": None,
+                "partitions": [{"topic": "t", "partition": 0, "from_offset": None, "to_offset": 8}],
+            },
+            "1 partition: t-0 at unknown -> 8",
         ),
         (
             "offsets.summary",

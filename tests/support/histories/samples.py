@@ -18,6 +18,7 @@ from groupreplay.state.events.offset_events import (
     OffsetsDeleted,
     OffsetsExpired,
     OffsetsReset,
+    OffsetsSet,
     OffsetsSummary,
 )
 from groupreplay.state.output.envelope import cloud_event
@@ -147,10 +148,20 @@ def one_of_each() -> list[Event]:
             commit("t", 0, 50, at=3_000 + DEFAULT_RETENTION_MS),
         ]
     )
+    owner = member("a", [0])
+    _, by_hand = replay(
+        [
+            generation(1, owner, at=1),
+            commit("t", 0, 9, at=2),
+            emptied(2, at=9),
+            *(commit("t", number, 5, at=1_000) for number in range(2)),
+            asked_for(at=60_000),
+        ]
+    )
     of_offsets = [
         event
-        for event in offsets
-        if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetRewound)
+        for event in (*offsets, *by_hand)
+        if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetsSet | OffsetRewound)
     ]
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
     return [*events, *modern, *of_offsets, summary(), gap(), *bad, quarantined(), *condition_events()]

@@ -123,16 +123,17 @@ def forget_before(snapshot: GroupSnapshot, at_ms: int) -> None:
     snapshot.losses.lost = tuple(one for one in snapshot.losses.lost if one.at_ms + MEMORY_MS > at_ms)
 
 
-def hold_changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> None:
+def hold_changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied, *, rewinds: bool = True) -> None:
     """Hold the changes in a run of commits that are more than progress; ``applied`` is the result of applying it.
 
-    Offsets that are committed again are removed from the lost ones.
+    Offsets that are committed again are removed from the lost ones. ``rewinds``: offsets that go back are held, too.
     """
     rows = run.rows
     began = rows[["first_offset", "first_log_offset", "first_timestamp_ms"]][applied.fallen].tolist()
+    steps = run.steps[run.steps["new_offset"] < run.steps["old_offset"]]
     falls = [
         *((row, old, *new) for row, old, new in zip(applied.fallen, applied.old_offsets, began, strict=True)),
-        *run.decreases.tolist(),
+        *steps[["row", "old_offset", "new_offset", "log_offset", "timestamp_ms"]].tolist(),
     ]
     found = [
         Change(
@@ -142,20 +143,18 @@ def hold_changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> N
             partition,
             old,
             new,
-            kind=_kind(snapshot, old - new, topic in applied.recreated),
+            kind=_kind(old - new, topic in applied.recreated),
         )
-        for row, old, new, log_offset, at_ms in falls
+        for row, old, new, log_offset, at_ms in (falls if rewinds else ())
         for topic, partition in [(run.topics[rows["topic"][row]], int(rows["partition"][row]))]
     ]
     again = _recommitted(snapshot, run) if snapshot.losses.lost else ()
     add_changes(snapshot.losses, [*found, *again])
 
 
-def _kind(snapshot: GroupSnapshot, records: int, recreated: bool) -> offset_events.RewindKind:
+def _kind(records: int, recreated: bool) -> offset_events.RewindKind:
     if recreated:
         return "topic_recreated"
-    if snapshot.activity.peopled and not has_members(snapshot.group):
-        return "admin_while_empty"
     return "small" if records <= SMALL_RECORDS else "other"
 
 

@@ -17,7 +17,9 @@ from groupreplay.state.events.offset_events import (
     RewoundOffset,
 )
 from groupreplay.state.policy.rules import GroupRule, Policy
-from groupreplay.state.replay.losses import MEMORY_MS, MOST_REMEMBERED
+from groupreplay.state.replay.offset_changes.losses import MEMORY_MS, MOST_REMEMBERED
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.losses import Change, Losses
 from groupreplay.state.snapshot.observations import CommitRun
 from support.histories.builders import (
     CONTEXT,
@@ -277,14 +279,16 @@ def test_a_rewind_between_two_batches() -> None:
     check(event.fact, NAME="offset.rewound", kind="other", partitions=(rewound,))
 
 
-def test_offsets_of_an_empty_group() -> None:
-    """The group has no members, so an administrator has set the offsets."""
-    (event,) = said([*EMPTY, commit("t", 0, 3, at=2_000)])
+def test_a_change_that_an_earlier_release_held() -> None:
+    """It had a kind of its own for offsets that are set while the group has no members."""
+    held = Change(1, 100, "t", 0, 9, 5, kind="admin_while_empty")
+    group = Group(GROUP, CONTEXT, GroupSnapshot(losses=Losses(changes=[held])))
+    (event,) = Group.from_snapshot(GROUP, CONTEXT, group.snapshot()).expire(10)
     check(event.fact, NAME="offset.rewound", kind="admin_while_empty")
 
 
-def test_a_group_without_members_rewinds_by_itself() -> None:
-    """The group never had members: its own program commits."""
+def test_a_group_of_which_nothing_but_commits_is_known() -> None:
+    """It may have members, whose record comes later in a compacted log: nobody says that it has none."""
     (event,) = said([commit("t", 0, 9_000, at=1), commit("t", 0, 5, at=2)])
     check(event.fact, NAME="offset.rewound", kind="other")
 
