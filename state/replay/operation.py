@@ -34,7 +34,7 @@ def apply_operation(
     ]
     if group_records:
         events += _apply_group_records(snapshot, offsets, group_records, report_of)
-        group_activity.note_members(snapshot)
+        group_activity.note_members(snapshot, group_records[-1].timestamp_ms)
     return events
 
 

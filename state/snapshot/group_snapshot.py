@@ -21,7 +21,8 @@ class GroupActivity(msgspec.Struct, array_like=True):
 
     ``born_ms``: first record read, -1 for none. ``peopled``: the group has had members; ``empty``: it has none
     since. ``returns`` counts how often members came back to the empty group, ``commits`` all commits; ``widest``
-    is the largest number of partitions with an offset.
+    is the largest number of partitions with an offset. ``staffed_ms`` is when members came to the group that had none,
+    -1 for never.
     """
 
     born_ms: int = -1
@@ -30,6 +31,7 @@ class GroupActivity(msgspec.Struct, array_like=True):
     returns: int = 0
     commits: int = 0
     widest: int = 0
+    staffed_ms: int = -1
 
 
 class Repetitions(msgspec.Struct, array_like=True):

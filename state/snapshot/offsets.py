@@ -276,6 +276,10 @@ class Offsets:
         times = self.rows["commit_timestamp_ms"][self.places(owned)]
         return int(times.max()) if len(times) else None
 
+    def newest_commit_ms(self) -> int | None:
+        """Time of the newest commit; None without any."""
+        return int(np.maximum.reduce(self.rows["commit_timestamp_ms"])) if len(self.rows) else None
+
     def row_of(self) -> dict[tuple[str, int], int]:
         """The row of each topic partition."""
         topics, partitions = self.rows["topic"].tolist(), self.rows["partition"].tolist()
@@ -331,11 +335,10 @@ class Offsets:
 
     def summary(self) -> dict[str, Any]:
         """The offsets in the document in ``group-states``."""
-        times = self.rows["commit_timestamp_ms"]
         return {
             "partitions": len(self.rows),
-            "oldest_commit_ms": self.oldest_commit_ms() if len(times) else None,
-            "newest_commit_ms": int(np.maximum.reduce(times)) if len(times) else None,
+            "oldest_commit_ms": self.oldest_commit_ms() if len(self.rows) else None,
+            "newest_commit_ms": self.newest_commit_ms(),
         }
 
     def snapshot(self) -> OffsetsSnapshot:

@@ -117,10 +117,7 @@ def _completed(data: Data) -> str:
         f"{counted(count, 'member')}{_change(data)}",
         f"trigger {safe_text(str(data.get('trigger')))}",
     ]
-    if data.get("duration_ms") is not None:
-        parts.append(f"took {milliseconds(data['duration_ms'])}")
-    if data.get("sync_ms") is not None:
-        parts.append(f"sync {milliseconds(data['sync_ms'])}")
+    parts += _length(data)
     if data.get("partitions_moved"):
         parts.append(f"{counted(data['partitions_moved'], 'partition')} moved")
     if data.get("partitions_unassigned"):
@@ -128,6 +125,17 @@ def _completed(data: Data) -> str:
     if data.get("skipped_generations"):
         parts.append(f"{counted(data['skipped_generations'], 'generation')} never finished")
     return ", ".join(parts)
+
+
+def _length(data: Data) -> list[str]:
+    """How long a rebalance took: exactly, at most, or nothing. The sync phase alone would read like the whole."""
+    if data.get("duration_ms") is not None:
+        return [f"took {milliseconds(data['duration_ms'])}"]
+    bound_ms, silent_ms = data.get("duration_upper_bound_ms"), data.get("silent_ms")
+    if bound_ms is None:
+        return []
+    silent = "" if silent_ms is None else f" (no commits for {milliseconds(silent_ms)} of them)"
+    return [f"took at most {milliseconds(bound_ms)}{silent}"]
 
 
 def _change(data: Data) -> str:

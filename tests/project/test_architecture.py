@@ -38,6 +38,7 @@ COVERED_BY = {
     "state/replay/generation_diff.py": "tests/state/replay/test_classic.py",
     "state/replay/group_summary.py": "tests/state/replay/test_modern_diff.py",
     "state/replay/modern_operation.py": "tests/state/replay/test_modern_diff.py",
+    "state/replay/offset_changes/occasions.py": "tests/state/replay/offset_changes/test_sets.py",
     "state/replay/operation.py": "tests/state/test_group.py",
     "state/replay/probing.py": "tests/state/conditions/rebalance/test_stuck.py",
     "state/replay/report.py": "tests/state/replay/test_classic.py",

@@ -17,7 +17,7 @@ from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.replay.group_activity import has_members, is_significant
 from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
-from groupreplay.state.snapshot.losses import Change, Lost, add_changes
+from groupreplay.state.snapshot.losses import Change, Losses, Lost, add_changes
 
 if TYPE_CHECKING:
     from groupreplay.state.replay.report import Report
@@ -167,6 +167,11 @@ def _recommitted(snapshot: GroupSnapshot, run: CommitRun) -> Iterable[Change]:
         row = run.rows[row_of[one.topic, one.partition]]
         place = (int(row["first_timestamp_ms"]), int(row["first_log_offset"]))
         yield Change(*place, one.topic, one.partition, one.offset, int(row["first_offset"]), lost=one)
+
+
+def due_ms(losses: Losses) -> int | None:
+    """When the first moment with changes is over; None without one."""
+    return losses.changes[-1].timestamp_ms + 1 if losses.changes else None
 
 
 def take_occasions(snapshot: GroupSnapshot, at_ms: int) -> list[list[Change]]:

@@ -38,7 +38,7 @@ _LONGEST_GAP: Final = 4
 _LEAST_GAP_MS: Final = 15 * 60_000
 
 
-class _Step(NamedTuple):
+class _PossibleSet(NamedTuple):
     """A commit that may be a set; ``from_offset`` None: no offset is known before it."""
 
     log_offset: int
@@ -76,20 +76,22 @@ def hold_sets(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> None
             _add(snapshot.sets, step, snapshot.group.epoch, recreated=step.topic in applied.recreated)
 
 
-def _steps(run: CommitRun, applied: Applied, *, by_program: bool) -> Iterator[_Step]:
+def _steps(run: CommitRun, applied: Applied, *, by_program: bool) -> Iterator[_PossibleSet]:
     """``by_program``: the group never had members, and a program of its own commits."""
     topic, partition = run.rows["topic"], run.rows["partition"]
     steps = (*applied.steps.tolist(), *run.steps.tolist())
     for row, old, new, log_offset, at_ms, old_epoch, epoch in steps:
         if not by_program or new < old or (old_epoch >= 0 and epoch < 0):
-            yield _Step(log_offset, at_ms, run.topics[topic[row]], int(partition[row]), old, new)
+            yield _PossibleSet(log_offset, at_ms, run.topics[topic[row]], int(partition[row]), old, new)
     for row in () if by_program else applied.new_rows:
         one = run.rows[row]
         place = (int(one["first_log_offset"]), int(one["first_timestamp_ms"]))
-        yield _Step(*place, run.topics[one["topic"]], int(one["partition"]), None, int(one["first_offset"]))
+        yield _PossibleSet(
+            *place, run.topics[one["topic"]], int(one["partition"]), None, int(one["first_offset"])
+        )
 
 
-def _add(sets: OffsetSets, step: _Step, generation: int | None, *, recreated: bool) -> None:
+def _add(sets: OffsetSets, step: _PossibleSet, generation: int | None, *, recreated: bool) -> None:
     if not sets.waiting or step.at_ms >= sets.waiting[-1].since_ms + OCCASION_MS:
         sets.waiting.append(SetOccasion(step.at_ms, step.log_offset, generation))
     of_topic = sets.waiting[-1].ranges.setdefault(step.topic, {})

@@ -61,7 +61,31 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
         (
             "rebalance.completed",
             {**ROUND, "joined": ["m-1"], "trigger": "member_joined", "sync_ms": 12, "partitions_moved": 2},
-            "generation 3, 2 members (+1), trigger member_joined, sync 12 ms, 2 partitions moved",
+            "generation 3, 2 members (+1), trigger member_joined, 2 partitions moved",
+        ),
+        (
+            "rebalance.completed",
+            {
+                "generation": 2,
+                "member_count": 1,
+                "trigger": "unknown",
+                "sync_ms": 24,
+                "duration_upper_bound_ms": 354_124,
+                "silent_ms": 305_000,
+            },
+            "generation 2, 1 member, trigger unknown, took at most 5 min 54 s (no commits for 5 min 5 s of them)",
+        ),
+        (
+            "commits.paused",
+            {
+                "status": "resolved",
+                "since_ms": 91_000,
+                "until_ms": 396_000,
+                "elapsed_ms": 305_000,
+                "usual_gap_ms": 8_192,
+                "partition_count": 6,
+            },
+            "no commit from 00:01:31.000 to 00:06:36.000 (5 min 5 s) on 6 partitions, usually one every 8.2 s",
         ),
         (
             "rebalance.completed",

@@ -124,20 +124,8 @@ def condition_events() -> Iterator[Event]:
         )
 
 
-def one_of_each() -> list[Event]:
-    """Every fact there is, told by a history, and every condition, firing and resolved, made by hand."""
-    _, events = replay(
-        [
-            asked_for(at=1_000),
-            generation(1, member("i-1", [0], instance_id="i"), member("b", [1]), at=2_000),
-            generation(
-                2, member("i-2", [0], instance_id="i"), member("b", [1], subscribed=["t", "u"]), at=5_000
-            ),
-            emptied(3, at=9_000),
-            gone(at=20_000),
-        ]
-    )
-    _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
+def of_offsets() -> list[Event]:
+    """Every fact about offsets, told by two groups."""
     _, offsets = replay(
         [
             commit("t", 0, 9_000, at=1_000),
@@ -158,13 +146,29 @@ def one_of_each() -> list[Event]:
             asked_for(at=60_000),
         ]
     )
-    of_offsets = [
+    return [
         event
         for event in (*offsets, *by_hand)
         if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetsSet | OffsetRewound)
     ]
+
+
+def one_of_each() -> list[Event]:
+    """Every fact there is, told by a history, and every condition, firing and resolved, made by hand."""
+    _, events = replay(
+        [
+            asked_for(at=1_000),
+            generation(1, member("i-1", [0], instance_id="i"), member("b", [1]), at=2_000),
+            generation(
+                2, member("i-2", [0], instance_id="i"), member("b", [1], subscribed=["t", "u"]), at=5_000
+            ),
+            emptied(3, at=9_000),
+            gone(at=20_000),
+        ]
+    )
+    _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
-    return [*events, *modern, *of_offsets, summary(), gap(), *bad, quarantined(), *condition_events()]
+    return [*events, *modern, *of_offsets(), summary(), gap(), *bad, quarantined(), *condition_events()]
 
 
 def written(event: Event) -> dict[str, Any]:
