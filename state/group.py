@@ -92,6 +92,7 @@ class Group:
             snapshot.losses.lost,
             snapshot.losses.changes,
             snapshot.sets.waiting,
+            snapshot.losses.unclear,
             snapshot.conditions.active,
             snapshot.document_digest,
         )
@@ -215,6 +216,8 @@ class Group:
         snapshot = self._snapshot
         probe = probing.next_probe(snapshot.probes)
         self.changed = True
+        if probe.deleted_topics:
+            return occasions.apply_answer(snapshot, probe, self._report_here)
         report = replace(
             self._report(probe.partition, probe.offset, probe.taken_ms),
             topic=probe.topic,

@@ -10,8 +10,9 @@ from msgspec import Meta
 
 from groupreplay.state.events.event import Fact, Suppressed
 
-#: `retention` is the broker's clean-up; `admin` a deletion of the offsets, or a reason that the log does not show.
-LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin"]
+#: `retention` is the broker's clean-up, `admin` a request to delete offsets; `unknown`: a request or the deletion of
+#: the topic, which look alike in the log.
+LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin", "unknown"]
 #: `admin_while_empty` is that of earlier releases, for which there is `offsets.set` now.
 RewindKind = Literal["topic_recreated", "admin_while_empty", "small", "other"]
 Direction = Literal["forward", "backward", "unchanged", "mixed"]
@@ -62,8 +63,11 @@ class OffsetsDeleted(Fact):
 
     NAME: ClassVar[str] = "offsets.deleted"
     DOC: ClassVar[str] = (
-        "Committed offsets were removed before the end of their retention: with their group, with their "
-        "topic, or by an administrator. A warning for significant groups."
+        "Committed offsets were removed before the end of their retention: with their group (`group_deleted`), with "
+        "their topic (`topic_deleted`), or by a request (`admin`, inferred because offsets of the topic are left). If "
+        "all offsets of a topic are removed, the log does not show which of the last two it was: the event waits for "
+        "three rounds of the prober, and is `unknown` if none of them finds the topic gone. A warning for significant "
+        "groups."
     )
     partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="The lost offsets.")]
     partition_count: int

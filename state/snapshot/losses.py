@@ -8,7 +8,9 @@ from typing import Final
 
 import msgspec
 
+from groupreplay.state.events.event import History
 from groupreplay.state.events.offset_events import LossReason, RewindKind, SetDirection
+from groupreplay.state.kafka_terms import GroupType
 
 #: More changes than this are sorted together with those that wait.
 _FEW: Final = 8
@@ -38,15 +40,41 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     lost: Lost | None = None
 
 
+class DeletedOffset(msgspec.Struct, frozen=True, array_like=True):
+    """A committed offset that a tombstone has removed."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class UnclearDeletion(msgspec.Struct, frozen=True, array_like=True):
+    """Offsets that were removed at one moment, and not reported yet: the prober may know why until ``until_ms``.
+
+    The other fields are those of the event; the group may be deleted meanwhile.
+    """
+
+    at_ms: int
+    log_offset: int
+    until_ms: int
+    offsets: tuple[DeletedOffset, ...]
+    deadline_ms: int | None
+    mattered: bool
+    group_type: GroupType
+    simple: bool
+    history: History
+
+
 class Losses(msgspec.Struct, array_like=True):
     """Offsets that were lost lately, and ``changes`` that are not reported yet, because their moment is not over.
 
     The earliest loss comes first, and the latest change: reports take the earliest change from the end, whatever the
-    number of those that wait.
+    number of those that wait. ``unclear`` are deletions whose reason is not known yet.
     """
 
     lost: tuple[Lost, ...] = ()
     changes: list[Change] = []
+    unclear: tuple[UnclearDeletion, ...] = ()
 
 
 def latest_first(changes: Iterable[Change]) -> list[Change]:

@@ -219,7 +219,8 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
 
     ``taken_ms`` is the time of the answer, ``state`` in Kafka's spelling (``Dead``: the broker has no such group).
     ``topic``, ``partition`` and ``offset`` are the place of the record; the prober asks every ``interval_ms``,
-    and its last complete round was ``unseen_ms`` earlier.
+    and its last complete round was ``unseen_ms`` earlier. ``deleted_topics``: this is no answer about the group, but
+    about topics that are gone, of which the group has lost its offsets.
     """
 
     taken_ms: int
@@ -231,6 +232,7 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[ProbedMember, ...] = ()
     interval_ms: int = 10_000
     unseen_ms: int = 10_000
+    deleted_topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from groupreplay.state.events import offset_events
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.replay.group_activity import has_members, is_significant
+from groupreplay.state.replay.offset_changes.deletions import hold_deletion
 from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
 from groupreplay.state.snapshot.losses import Change, Losses, Lost, add_changes
 
@@ -70,11 +71,15 @@ def report_tombstones(
             check_interval_ms=context.retention_check_interval_ms,
         )
     else:
-        reason, evidence = _deleted_why(snapshot.group, offsets, named, with_group, report)
+        reason, evidence = _deleted_why(snapshot.group, offsets, named, with_group)
         deadline_ms = None if first == NEVER else first
         fact = offset_events.OffsetsDeleted(
             partitions=lost, partition_count=len(lost), reason=reason, deadline_ms=deadline_ms
         )
+    _remember(snapshot, [Lost(o.topic, o.partition, o.offset, at_ms, reason, mattered) for o in lost])
+    if isinstance(fact, offset_events.OffsetsDeleted) and reason == "unknown":
+        hold_deletion(snapshot, fact, mattered, report)
+        return
     report.emit(
         fact,
         group_type=snapshot.group.group_type,
@@ -83,13 +88,12 @@ def report_tombstones(
         evidence=evidence,
         severity=Severity.WARN if mattered else Severity.INFO,
     )
-    _remember(snapshot, [Lost(o.topic, o.partition, o.offset, at_ms, reason, mattered) for o in lost])
 
 
 def _deleted_why(
-    group: GroupState, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool, report: Report
+    group: GroupState, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool
 ) -> tuple[offset_events.LossReason, Evidence]:
-    """Why they were deleted: the log shows the deletion of the group; that of a topic is inferred."""
+    """Why they were deleted, as far as the group's own records show it."""
     if with_group:
         return "group_deleted", Evidence.LOG
     topics = {topic for topic, _ in named}
@@ -98,10 +102,7 @@ def _deleted_why(
         return "admin", Evidence.INFERRED
     if _protected(group, topics):
         return "topic_deleted", Evidence.LOG
-    known = set(report.context.topic_names.values())
-    if known and known.isdisjoint(topics):
-        return "topic_deleted", Evidence.INFERRED
-    return "admin", Evidence.INFERRED
+    return "unknown", Evidence.INFERRED
 
 
 def _protected(group: GroupState, topics: set[str]) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from groupreplay.state.replay.offset_changes import losses, sets
+from groupreplay.state.replay.offset_changes import deletions, losses, sets
 
 if TYPE_CHECKING:
     from groupreplay.state.events.event import Event
     from groupreplay.state.policy.context import Context
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-    from groupreplay.state.snapshot.observations import CommitRun
+    from groupreplay.state.snapshot.observations import CommitRun, Probe
     from groupreplay.state.snapshot.offsets import Applied, Offsets
 
 #: Makes the report whose cause is the record of this offset and time.
@@ -33,13 +33,18 @@ def apply_commits(snapshot: GroupSnapshot, offsets: Offsets, run: CommitRun, con
 
 def due_ms(snapshot: GroupSnapshot) -> int | None:
     """When the next occasion is over; None without one."""
-    due = [one for one in (losses.due_ms(snapshot.losses), sets.due_ms(snapshot.sets)) if one is not None]
-    return min(due, default=None)
+    held = snapshot.losses
+    due = (losses.due_ms(held), deletions.due_ms(held), sets.due_ms(snapshot.sets))
+    return min((one for one in due if one is not None), default=None)
 
 
 def report_over(snapshot: GroupSnapshot, at_ms: int, report_at: ReportAt) -> list[Event]:
     """Report the occasions that are over at this moment."""
     events: list[Event] = []
+    for unclear in deletions.take_over(snapshot.losses, at_ms):
+        report = report_at(unclear.log_offset, unclear.at_ms)
+        deletions.report_deletion(snapshot, unclear, confirmed=False, report=report)
+        events += report.events
     for changes in losses.take_occasions(snapshot, at_ms):
         report = report_at(changes[0].log_offset, changes[0].timestamp_ms)
         losses.report_changes(snapshot, changes, report)
@@ -56,4 +61,14 @@ def report_all(snapshot: GroupSnapshot, report_at: ReportAt) -> list[Event]:
     events: list[Event] = []
     while (at_ms := due_ms(snapshot)) is not None:
         events += report_over(snapshot, at_ms, report_at)
+    return events
+
+
+def apply_answer(snapshot: GroupSnapshot, probe: Probe, report_at: ReportAt) -> list[Event]:
+    """Report the deletions that the prober's answer explains: it has found these topics gone."""
+    events: list[Event] = []
+    for unclear in deletions.take_answered(snapshot.losses, probe.deleted_topics, probe.taken_ms):
+        report = report_at(unclear.log_offset, unclear.at_ms)
+        deletions.report_deletion(snapshot, unclear, confirmed=True, report=report)
+        events += report.events
     return events

@@ -102,7 +102,9 @@ def test_every_way_to_set_offsets(server: str, tmp_path: Path) -> None:
         reset(server, way, *(one.format(plan=plan) for one in options))
     left_by_members(server, "admin-api", "classic")
     place = ConsumerGroupTopicPartitions("admin-api", both(2))
-    AdminClient({"bootstrap.servers": server}).alter_consumer_group_offsets([place])["admin-api"].result(30)
+    # The client must live until it has its answer.
+    admin = AdminClient({"bootstrap.servers": server})
+    admin.alter_consumer_group_offsets([place])["admin-api"].result(30)
 
     ways = {
         **{way: (offset, direction) for way, (_, offset, direction) in WAYS.items()},
@@ -124,14 +126,14 @@ def test_what_is_no_set(server: str) -> None:
         member.commit(offsets=both(READ), asynchronous=False)
         member.commit(offsets=both(READ + 2), asynchronous=False)
     with closing(new_consumer(server, "assigned")) as client:
-        client.assign([TopicPartition(TOPIC, 0, 0)])
-        commit_while_reading(client)
+        commit_while_reading(client, TopicPartition(TOPIC, 0, 0))
     assert events_of(server, ["members", "assigned"]) == {"members": [], "assigned": []}
 
 
-def commit_while_reading(client: Consumer) -> None:
-    """Commits after each record, until the end."""
-    read = 0
+def commit_while_reading(client: Consumer, place: TopicPartition) -> None:
+    """Reads a partition with ``assign()`` to its end, and commits after each record."""
+    client.assign([place])
+    read = place.offset
     while read < RECORDS:
         message = client.poll(1.0)
         if message is not None and message.error() is None:
@@ -143,13 +145,7 @@ def test_assign_under_the_same_group_id(server: str) -> None:
     """It commits into the group that members have left: one event, however often it commits."""
     left_by_members(server, "taken-over", "classic")
     with closing(new_consumer(server, "taken-over")) as client:
-        client.assign([TopicPartition(TOPIC, 1, READ)])
-        read = READ
-        while read < RECORDS:
-            message = client.poll(1.0)
-            if message is not None and message.error() is None:
-                client.commit(message=message, asynchronous=False)
-                read += 1
+        commit_while_reading(client, TopicPartition(TOPIC, 1, READ))
     (event,) = events_of(server, ["taken-over"])["taken-over"]
     (place,) = event["partitions"]
     assert (place["partition"], place["from_offset"], event["direction"]) == (1, READ, "forward")

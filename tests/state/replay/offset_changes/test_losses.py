@@ -96,7 +96,7 @@ def test_one_offset_that_was_not_due_proves_a_deletion() -> None:
             PartitionOffset(topic="t", partition=1, offset=6),
         ),
         partition_count=2,
-        reason="admin",
+        reason="unknown",
         deadline_ms=MINUTE + 1,
     )
 
@@ -129,14 +129,12 @@ def test_a_topic_of_members_that_subscribe_to_nothing() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("known", "reason"), [({}, "admin"), ({"1": "t"}, "admin"), ({"1": "other"}, "topic_deleted")]
-)
-def test_a_topic_that_nobody_is_subscribed_to(known: dict[str, str], reason: str) -> None:
-    """The cluster has no such topic any more: it was deleted; otherwise it may have been a request."""
+@pytest.mark.parametrize("known", [{}, {"1": "t"}, {"1": "other"}])
+def test_a_topic_that_nobody_is_subscribed_to(known: dict[str, str]) -> None:
+    """A request and the deletion of the topic look alike; a login may not see all topics of the cluster."""
     context = replace(SHORT, topic_names=known)
     assert reasons([*EMPTY, no_offset("t", 0, at=9_000)], context) == [
-        ("offsets.deleted", reason, Evidence.INFERRED)
+        ("offsets.deleted", "unknown", Evidence.INFERRED)
     ]
 
 
