@@ -33,7 +33,7 @@ class DeletedTopics:
         self._ends: deque[Mapping[int, int]] = deque(maxlen=2)
         self._warned = False
 
-    def look(self, ends: Mapping[int, tuple[int, int]]) -> dict[str, tuple[str, ...]]:
+    def find(self, ends: Mapping[int, tuple[int, int]]) -> dict[str, tuple[str, ...]]:
         """Groups that have lost their offsets of deleted topics since the last rounds: the topics of each.
 
         ``ends`` are the high watermark and the last stable offset of each partition of the offsets topic.

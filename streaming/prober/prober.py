@@ -90,9 +90,7 @@ class Prober:
         except GroupReplayError as error:
             if not self._brokers:
                 raise
-            # Without any answer the groups stay unchanged, and the summary contains the error.
-            silent = dict.fromkeys(sorted(self._brokers), error.what)
-            return ProbeRound((), self._summary(started_ms, silent, "unknown", {}, None, 0))
+            return self._silent_round(started_ms, error)
         self._brokers = layout.brokers
         listing = self._queries.rebalancing(layout.brokers)
         # The time before the request: a generation that is written during the request must count as newer.
@@ -120,8 +118,13 @@ class Prober:
         )
         return ProbeRound(tuple(answers), summary, self._deletions(ends))
 
+    def _silent_round(self, started_ms: int, error: GroupReplayError) -> ProbeRound:
+        """Without any answer the groups stay unchanged, and the summary contains the error."""
+        silent = dict.fromkeys(sorted(self._brokers), error.what)
+        return ProbeRound((), self._summary(started_ms, silent, "unknown", {}, None, 0))
+
     def _deletions(self, ends: Mapping[int, tuple[int, int]]) -> tuple[DeletedTopicsAnswer, ...]:
-        found = self._deleted_topics.look(ends)
+        found = self._deleted_topics.find(ends)
         # The time after the log was read: the tombstones are older.
         taken_ms = self._clock() if found else 0
         return tuple(

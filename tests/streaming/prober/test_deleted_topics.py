@@ -40,9 +40,9 @@ def rounds(cluster: Topics, *ends: int) -> list[dict[str, tuple[str, ...]]]:
     """The answers of the rounds after two in which nothing had happened."""
     looking = DeletedTopics(cluster)
     topics, cluster.visible = cluster.visible, {"t", "u"}
-    assert [looking.look({0: (10, 10)}), looking.look({0: (20, 20)})] == [{}, {}]
+    assert [looking.find({0: (10, 10)}), looking.find({0: (20, 20)})] == [{}, {}]
     cluster.visible = topics
-    return [looking.look({0: (end, end)}) for end in ends]
+    return [looking.find({0: (end, end)}) for end in ends]
 
 
 def test_each_group_is_told_once() -> None:
@@ -79,5 +79,5 @@ def test_a_topic_that_is_deleted_again() -> None:
     looking, found = DeletedTopics(cluster), []
     for end in range(20, 100, 10):
         cluster.visible = {"u"} if end in (30, 40, 50, 60, 90) else {"t", "u"}
-        found.append(looking.look({0: (end, end)}))
+        found.append(looking.find({0: (end, end)}))
     assert found == [{}, {"g": ("t",)}, {}, {}, {}, {}, {}, {"g": ("t",)}]
