@@ -11,7 +11,7 @@ from groupreplay.state.output.document import DELETED, Deleted
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.observations import (
     COMMITS,
-    DECREASES,
+    STEPS,
     CommitRun,
     Extent,
     GroupRecord,

@@ -36,7 +36,10 @@ def set_back(snapshot: GroupSnapshot, offsets: Offsets, at_ms: int) -> None:
     snapshot.losses.lost = tuple(
         msgspec.structs.replace(one, at_ms=min(one.at_ms, at_ms)) for one in snapshot.losses.lost
     )
+    if snapshot.sets.pace is not None and snapshot.sets.pace.last_ms > at_ms:
+        snapshot.sets.pace = None
     snapshot.activity.born_ms = min(snapshot.activity.born_ms, at_ms)
+    snapshot.activity.staffed_ms = min(snapshot.activity.staffed_ms, at_ms)
     _cut_group(snapshot.group, at_ms)
     offsets.set_back(at_ms)
     if snapshot.slot_history is not None:

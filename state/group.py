@@ -7,7 +7,7 @@ the length of a conversion) never existed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -28,7 +28,8 @@ from groupreplay.state.output.document import (
 )
 from groupreplay.state.output.repeats import without_repeats
 from groupreplay.state.policy.context import Context
-from groupreplay.state.replay import classic, group_activity, losses, probing
+from groupreplay.state.replay import classic, group_activity, probing
+from groupreplay.state.replay.offset_changes import losses, occasions
 from groupreplay.state.replay.operation import apply_operation
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import learn_probe
@@ -90,6 +91,8 @@ class Group:
             snapshot.group.in_progress,
             snapshot.losses.lost,
             snapshot.losses.changes,
+            snapshot.sets.waiting,
+            snapshot.losses.unclear,
             snapshot.conditions.active,
             snapshot.document_digest,
         )
@@ -131,8 +134,7 @@ class Group:
     def _set_clock_back(self, at_ms: int) -> list[Event]:
         """Complete what is open at the time before, then forget that time."""
         events = self._complete_operation()
-        if held := self._snapshot.losses.changes:
-            events += self._report_offset_changes(held[0].timestamp_ms + 1)
+        events += occasions.report_all(self._snapshot, self._report_here)
         clock_setback.set_back(self._snapshot, self._offsets, at_ms)
         self.changed = True
         return events
@@ -189,15 +191,11 @@ class Group:
                 return self._evaluate(self._timer_report(at_ms))
 
     def _report_offset_changes(self, at_ms: int) -> list[Event]:
-        """Report commits before this moment that were more than progress; their requests are complete."""
-        snapshot, events = self._snapshot, list[Event]()
-        for occasion in losses.take_occasions(snapshot, at_ms):
-            first = occasion[0]
-            report = self._report(snapshot.log.partition, first.log_offset, first.timestamp_ms)
-            losses.report_changes(snapshot, occasion, report)
-            events += report.events
         self.changed = True
-        return events
+        return occasions.report_over(self._snapshot, at_ms, self._report_here)
+
+    def _report_here(self, offset: int, timestamp_ms: int) -> Report:
+        return self._report(self._snapshot.log.partition, offset, timestamp_ms)
 
     def _delete_without_tombstone(self, at_ms: int) -> list[Event]:
         log = self._snapshot.log
@@ -218,6 +216,8 @@ class Group:
         snapshot = self._snapshot
         probe = probing.next_probe(snapshot.probes)
         self.changed = True
+        if probe.deleted_topics:
+            return occasions.apply_answer(snapshot, probe, self._report_here)
         report = replace(
             self._report(probe.partition, probe.offset, probe.taken_ms),
             topic=probe.topic,
@@ -235,14 +235,13 @@ class Group:
         if self._snapshot.group.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._snapshot.group, report)
         group_activity.note_record(self._snapshot.activity, report.timestamp_ms)
-        applied = self._offsets.apply(run, self._snapshot.group.epoch)
+        applied = occasions.apply_commits(self._snapshot, self._offsets, run, self._context)
         group_activity.note_commits(self._snapshot.activity, extent.commits, len(self._offsets))
-        if applied.fallen or len(run.decreases) or self._snapshot.losses.lost:
-            losses.hold_changes(self._snapshot, run, applied)
+        events += report.events + self._resume(run)
         minute = self._snapshot.log.last_timestamp_ms // _MINUTE_MS
         self._note_position(run.partition, extent.last_offset, extent.last_ms)
         # Work that became due between these commits is done before their effect on conditions.
-        events += report.events + self._do_due(extent.last_ms)
+        events += self._do_due(extent.last_ms)
         # Detectors use commit intervals, and are not asked after every commit.
         unforeseen = (
             minute != self._snapshot.log.last_timestamp_ms // _MINUTE_MS or applied.grown or extent.expires
@@ -250,6 +249,15 @@ class Group:
         if unforeseen or self._snapshot.conditions.next_evaluation_ms is None or self._may_commits_resolve():
             events += self._evaluate(self._report(run.partition, extent.last_offset, extent.last_ms))
         return events
+
+    def _resume(self, run: CommitRun) -> list[Event]:
+        """Resolve the conditions that any commit ends: at the first one, wherever the run ends."""
+        ended = {key.kind for key in self._snapshot.conditions.active} & self._detectors.on_any_commit
+        return (
+            self._evaluate(self._report(run.partition, run.first_offset, run.first_ms), ended)
+            if ended
+            else []
+        )
 
     def _may_commits_resolve(self) -> bool:
         """Whether a commit may resolve an active condition."""
@@ -298,8 +306,8 @@ class Group:
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)
         return events + self._evaluate(self._report_of(records[-1]))
 
-    def _evaluate(self, report: Report) -> list[Event]:
-        """Evaluate all detectors at the time of the report, and emit what changed."""
+    def _evaluate(self, report: Report, only: Collection[str] | None = None) -> list[Event]:
+        """Evaluate all detectors, or those with these names, at the time of the report, and emit what changed."""
         conditions, now_ms = self._snapshot.conditions, report.timestamp_ms
         if now_ms < self._context.emit_since_ms:
             # Nothing is emitted before that time; conditions that hold then are emitted then.
@@ -312,13 +320,16 @@ class Group:
             context=self._context,
             now_ms=now_ms,
         )
-        evaluations = [one.evaluate(view) for one in self._detectors.detectors]
+        names = self._detectors.names if only is None else only
+        evaluations = [one.evaluate(view) for one in self._detectors.detectors if one.name in names]
         times = [one.next_ms for one in evaluations if one.next_ms is not None]
+        if only is not None and conditions.next_evaluation_ms is not None:
+            times.append(conditions.next_evaluation_ms)
         conditions.next_evaluation_ms = max(min(times), now_ms + 1) if times else None
         found = [one for evaluation in evaluations for one in evaluation.detections]
         if not found and not conditions.active:
             return []
-        updates = self._tracker().update(found, self._detectors.names, now_ms)
+        updates = self._tracker().update(found, names, now_ms)
         return self._emit_updates(updates, report)
 
     def _tracker(self) -> ConditionTracker:

@@ -1,16 +1,20 @@
 """How often a group commits, for conditions about groups and members that have stopped committing.
 
-Such a condition is an inference: the log shows commits, not the reason why there are none. A group that commits only
-when offsets change has no usual gap. Commits are read in runs, so a silence that ended before its run was read is not
-detected.
+The log shows commits, not the reason why there are none. A group that commits only when offsets change has no usual
+gap. Commits are read in runs, which end at each silence of ``SILENCE_MS``.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.commit_intervals import usual
+
+#: Commits at random moments have a ratio of 4.3 between these two gaps, which are powers of two.
+_REGULAR: Final = 2
 
 
 def commits_expected(view: GroupView) -> bool:
@@ -34,3 +38,18 @@ def usual_gap_ms(view: GroupView, commits: int, repeats: float) -> int | None:
     if found is None or found.gaps + 1 < commits or found.repeated < repeats:
         return None
     return found.gap_ms
+
+
+def regular_gap_ms(view: GroupView, commits: int) -> int | None:
+    """95 % of the gaps between commits are shorter; None without ``commits`` commits or where the gaps differ much."""
+    if is_young(view, commits):
+        return None
+    most, half = usual(view.offsets.rhythm), usual(view.offsets.rhythm, 0.5)
+    regular = most is not None and half is not None and most.gap_ms <= _REGULAR * half.gap_ms
+    return most.gap_ms if most is not None and regular else None
+
+
+def is_young(view: GroupView, commits: int) -> bool:
+    """Whether fewer than so many commits were counted lately."""
+    found = usual(view.offsets.rhythm)
+    return found is None or found.gaps + 1 < commits

@@ -177,8 +177,10 @@ class GroupDetector(Detector):
     """Detects a condition of a group.
 
     It is evaluated after every change but commits, and at ``Evaluation.next_ms``; after commits only when it depends
-    on them and a condition of its kind is active.
+    on them and a condition of its kind is active: after a run of them, or after the first if any commit ends it.
     """
+
+    ENDED_BY_ANY_COMMIT: ClassVar[bool] = False
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """The conditions that hold at ``view.now_ms``."""

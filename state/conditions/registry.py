@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from groupreplay.state.conditions.commits.paused import CommitsPausedDetector
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.detection import Dependency, Detector, GroupDetector, JobDetector
 from groupreplay.state.conditions.job.behind import JobBehindDetector
@@ -38,6 +39,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     StaticCrashLoopDetector(),
     OwnerSilentDetector(),
     PartitionPoisonDetector(),
+    CommitsPausedDetector(),
     OffsetsExpiringDetector(),
     JobBlindDetector(),
     JobBehindDetector(),
@@ -61,12 +63,13 @@ _AnyDetector = TypeVar("_AnyDetector", bound=Detector)
 class GroupDetectors:
     """The detectors of a group with the thresholds of its rules.
 
-    ``on_commits``: names of conditions that commits can end.
+    ``on_commits``: names of conditions that commits can end, ``on_any_commit`` of those that each commit ends.
     """
 
     detectors: tuple[GroupDetector, ...]
     names: tuple[str, ...]
     on_commits: frozenset[str]
+    on_any_commit: frozenset[str]
 
 
 @lru_cache(maxsize=1_000)
@@ -74,7 +77,8 @@ def group_detectors(rules: Rules) -> GroupDetectors:
     """The detectors of the groups that have these rules."""
     detectors = with_numbers(_GROUP_DETECTORS, rules.numbers)
     on_commits = frozenset(one.name for one in detectors if Dependency.COMMITS in one.DEPENDS_ON)
-    return GroupDetectors(detectors, tuple(one.name for one in detectors), on_commits)
+    on_any_commit = frozenset(one.name for one in detectors if one.ENDED_BY_ANY_COMMIT)
+    return GroupDetectors(detectors, tuple(one.name for one in detectors), on_commits, on_any_commit)
 
 
 def job_detectors(numbers: Numbers) -> tuple[JobDetector, ...]:

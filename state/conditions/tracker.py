@@ -136,6 +136,8 @@ def _resolved(key: ConditionKey, active: ActiveCondition, now_ms: int) -> Condit
     changes: dict[str, Any] = {"status": "resolved"}
     if hasattr(condition, "elapsed_ms"):
         changes["elapsed_ms"] = max(0, now_ms - condition.since_ms)
+    if hasattr(condition, "until_ms"):
+        changes["until_ms"] = now_ms
     return replace(condition, **changes)
 
 

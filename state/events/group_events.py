@@ -132,6 +132,13 @@ class RebalanceCompleted(Fact):
     duration_upper_bound_ms: Annotated[
         int | None, Meta(description="From the group's previous record to the end of the join phase.")
     ]
+    silent_ms: Annotated[
+        int | None,
+        Meta(
+            description="How much of that was without a commit: from the group's last commit to the end of the join "
+            "phase. Null without a bound or a commit."
+        ),
+    ]
     partitions_moved: Annotated[
         int | None, Meta(description="Partitions whose owner differs from their last known owner.")
     ]

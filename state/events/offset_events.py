@@ -10,10 +10,13 @@ from msgspec import Meta
 
 from groupreplay.state.events.event import Fact, Suppressed
 
-#: `retention` is the broker's clean-up; `admin` a deletion of the offsets, or a reason that the log does not show.
-LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin"]
+#: `retention` is the broker's clean-up, `admin` a request to delete offsets; `unknown`: a request or the deletion of
+#: the topic, which look alike in the log.
+LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin", "unknown"]
+#: `admin_while_empty` is that of earlier releases, for which there is `offsets.set` now.
 RewindKind = Literal["topic_recreated", "admin_while_empty", "small", "other"]
 Direction = Literal["forward", "backward", "unchanged", "mixed"]
+SetDirection = Literal["forward", "backward", "mixed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +63,11 @@ class OffsetsDeleted(Fact):
 
     NAME: ClassVar[str] = "offsets.deleted"
     DOC: ClassVar[str] = (
-        "Committed offsets were removed before the end of their retention: with their group, with their "
-        "topic, or by an administrator. A warning for significant groups."
+        "Committed offsets were removed before the end of their retention: with their group (`group_deleted`), with "
+        "their topic (`topic_deleted`), or by a request (`admin`, inferred because offsets of the topic are left). If "
+        "all offsets of a topic are removed, the log does not show which of the last two it was: the event waits for "
+        "three rounds of the prober, and is `unknown` if none of them finds the topic gone. A warning for significant "
+        "groups."
     )
     partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="The lost offsets.")]
     partition_count: int
@@ -123,8 +129,9 @@ class OffsetRewound(Fact):
 
     NAME: ClassVar[str] = "offset.rewound"
     DOC: ClassVar[str] = (
-        "Offsets went back: their topic has another id (`topic_recreated`), the group had no members "
-        "(`admin_while_empty`), by at most one poll (`small`), or `other`."
+        "A member committed offsets below the ones before: their topic has another id (`topic_recreated`), they went "
+        "back by at most one poll (`small`), or `other`. Without members it is `offsets.set`; earlier releases wrote "
+        "`admin_while_empty` here."
     )
     kind: RewindKind
     partitions: tuple[RewoundOffset, ...]
@@ -134,6 +141,52 @@ class OffsetRewound(Fact):
     def sameness(self) -> tuple[object, ...]:
         """The same partitions, however often they are wound back."""
         return (self.kind, *_places(self.partitions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPartition:
+    """A partition whose offset was set."""
+
+    topic: str
+    partition: int
+    from_offset: Annotated[
+        int | None, Meta(description="Null: no offset is known before, or compaction has removed it.")
+    ]
+    to_offset: int
+    topic_recreated: Annotated[
+        bool, Meta(description="The topic has another id than before: the two offsets cannot be compared.")
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsSet(Fact):
+    """Offsets were set while the group had no members."""
+
+    NAME: ClassVar[str] = "offsets.set"
+    DOC: ClassVar[str] = (
+        "Offsets were committed into a group without members: by `kafka-consumer-groups.sh --reset-offsets`, through "
+        "the Admin API, or by a consumer with `assign()`. Sets within 10 s of the first one are one event, with the "
+        "offsets before and after all of them. A warning if the group had members before and is significant. For a "
+        "group that never had members, it is an inference from a commit that its own program does not make: one that "
+        "goes back, or one without a leader epoch after commits with one. Sets at a steady pace are reported once "
+        "more, from the third one on, with `interval_ms`, and then not until the pace or the direction changes or "
+        "the group has had members. The log does not show who set them: docs/reading.md."
+    )
+    partitions: tuple[SetPartition, ...]
+    partition_count: int
+    direction: Annotated[
+        SetDirection | None, Meta(description="Null: no partition has an offset before that can be compared.")
+    ]
+    offsets_moved: Annotated[
+        int | None,
+        Meta(
+            description="Sum over the partitions of the distance: at most so many records are skipped or repeated. "
+            "Null like `direction`."
+        ),
+    ]
+    interval_ms: Annotated[
+        int | None, Meta(description="The pace of sets that are repeated, after which they are not reported.")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

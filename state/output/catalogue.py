@@ -24,6 +24,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     offset_events.OffsetsExpired,
     offset_events.OffsetsDeleted,
     offset_events.OffsetsReset,
+    offset_events.OffsetsSet,
     offset_events.OffsetRewound,
     offset_events.OffsetsSummary,
     JobGap,

@@ -179,6 +179,7 @@ class _Record:
             join_ms=_elapsed_ms(in_progress.since_ms if in_progress else None, written_ms),
             duration_ms=None,
             duration_upper_bound_ms=self._upper_bound_ms(),
+            silent_ms=self._silent_ms(),
             partitions_moved=moved.moved if moved and pairing else None,
             partitions_unassigned=moved.unassigned if moved and pairing else None,
         )
@@ -187,6 +188,11 @@ class _Record:
         if not self.step.comparable or self.step.previous is None:
             return None
         return _elapsed_ms(self.snapshot.group.record_timestamp_ms, self.written_ms)
+
+    def _silent_ms(self) -> int | None:
+        bound_ms, last_ms = self._upper_bound_ms(), self.offsets.newest_commit_ms()
+        silent_ms = _elapsed_ms(last_ms, self.written_ms)
+        return None if bound_ms is None or silent_ms is None else min(bound_ms, silent_ms)
 
     def empty_group(self) -> MembershipChange:
         """The record has no members, the one before had."""

@@ -28,9 +28,11 @@ def note_record(activity: GroupActivity, at_ms: int) -> None:
         activity.born_ms = at_ms
 
 
-def note_members(snapshot: GroupSnapshot) -> None:
-    """Call this whenever records may have changed the members."""
+def note_members(snapshot: GroupSnapshot, at_ms: int) -> None:
+    """Call this whenever records may have changed the members, with the time of the last one."""
     activity, peopled = snapshot.activity, has_members(snapshot.group)
+    if peopled and (activity.empty or not activity.peopled):
+        activity.staffed_ms = at_ms
     activity.returns += peopled and activity.empty
     activity.empty = activity.peopled and not peopled
     activity.peopled = activity.peopled or peopled

@@ -212,6 +212,7 @@ class ModernDiff:
                 kept=tuple(new.member_id for _, new in old.kept),
                 trigger=open_rebalance.trigger,
                 sync_ms=None,
+                silent_ms=None,
                 join_ms=None,
                 duration_ms=max(0, self.report.timestamp_ms - open_rebalance.started_ms),
                 duration_upper_bound_ms=None,

@@ -7,8 +7,9 @@ from typing import Final
 
 from groupreplay.codecs import GroupMetadataValue, LegacyOffsetCommitKey, OffsetCommitKey
 from groupreplay.state.events.event import Event
-from groupreplay.state.replay import classic, group_activity, losses, modern_operation
+from groupreplay.state.replay import classic, group_activity, modern_operation
 from groupreplay.state.replay.membership_change import MembershipChange
+from groupreplay.state.replay.offset_changes import losses
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import learn
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
@@ -33,7 +34,7 @@ def apply_operation(
     ]
     if group_records:
         events += _apply_group_records(snapshot, offsets, group_records, report_of)
-        group_activity.note_members(snapshot)
+        group_activity.note_members(snapshot, group_records[-1].timestamp_ms)
     return events
 
 

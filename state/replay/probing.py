@@ -60,7 +60,7 @@ def _characters(probe: Probe) -> int:
 
 def _without_repeats(probes: Sequence[Probe]) -> list[Probe]:
     """The first and the last probe of every series with one answer; a replay is given all probes at once."""
-    answers = [(probe.state, probe.members) for probe in probes]
+    answers = [(probe.state, probe.members, probe.deleted_topics) for probe in probes]
     return [
         probe
         for place, probe in enumerate(probes)

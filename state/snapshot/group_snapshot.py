@@ -11,7 +11,7 @@ import msgspec
 from groupreplay.state.snapshot.conditions import Conditions
 from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.log_position import LogPosition, ProbeQueue
-from groupreplay.state.snapshot.losses import Losses
+from groupreplay.state.snapshot.losses import Losses, OffsetSets
 from groupreplay.state.snapshot.offsets import OffsetsSnapshot
 from groupreplay.state.snapshot.slot_history import SlotHistory
 
@@ -21,7 +21,8 @@ class GroupActivity(msgspec.Struct, array_like=True):
 
     ``born_ms``: first record read, -1 for none. ``peopled``: the group has had members; ``empty``: it has none
     since. ``returns`` counts how often members came back to the empty group, ``commits`` all commits; ``widest``
-    is the largest number of partitions with an offset.
+    is the largest number of partitions with an offset. ``staffed_ms`` is when members came to the group that had none,
+    -1 for never.
     """
 
     born_ms: int = -1
@@ -30,6 +31,7 @@ class GroupActivity(msgspec.Struct, array_like=True):
     returns: int = 0
     commits: int = 0
     widest: int = 0
+    staffed_ms: int = -1
 
 
 class Repetitions(msgspec.Struct, array_like=True):
@@ -60,3 +62,4 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     conditions: Conditions = msgspec.field(default_factory=Conditions)
     document_digest: bytes = b""
     repeats: Repetitions = msgspec.field(default_factory=Repetitions)
+    sets: OffsetSets = msgspec.field(default_factory=OffsetSets)

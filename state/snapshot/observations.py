@@ -1,13 +1,15 @@
 """The input of a group's state: records of the log in log order, runs of folded offset commits, and probes.
 
 A run keeps what the state needs: the first and the last value of each topic partition, the number of commits, every
-decrease, and the gaps between commits. A run ends before every other record of its group, so that the order is kept.
+step (``STEPS``), and the gaps between commits. A run ends before every other record of its group, so that the order is
+kept, and before a commit that comes ``SILENCE_MS`` after the one before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -36,19 +38,45 @@ COMMITS = np.dtype(
         ("first_timestamp_ms", "<i8"),
         ("first_commit_timestamp_ms", "<i8"),
         ("changed_ms", "<i8"),
+        ("first_leader_epoch", "<i4"),
     ]
 )
 
-#: One row = one commit that went back inside a run: ``row`` indexes the run's commits.
-DECREASES = np.dtype(
+#: One row = one commit that may be more than progress (``is_step``): ``row`` indexes the run's commits; ``old_*`` are
+#: those of the commit before it.
+STEPS = np.dtype(
     [
         ("row", "<i4"),
         ("old_offset", "<i8"),
         ("new_offset", "<i8"),
         ("log_offset", "<i8"),
         ("timestamp_ms", "<i8"),
+        ("old_leader_epoch", "<i4"),
+        ("leader_epoch", "<i4"),
     ]
 )
+#: The commits of a group before and after so long a silence are two runs.
+SILENCE_MS: Final = 100_000
+#: A change of the offset so long after the commit before it is a step.
+_SLOW_STEP_MS: Final = 10_000
+#: The same for a commit without a leader epoch. Tools write such commits, and seldom two of them within a second.
+_STEP_MS: Final = 1_000
+
+
+def is_step(
+    offsets: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    epochs: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    gap_ms: npt.NDArray[Any],
+) -> npt.NDArray[np.bool_]:
+    """Which commits may be more than progress: (before, after) of each, and the time between the two.
+
+    Every decrease, and every increase that is too slow, or looks too different, for a consumer at work. Consumers
+    write the leader epoch of what they have read; Kafka's tools and the Admin API write none.
+    """
+    (old, new), (old_epoch, epoch) = offsets, epochs
+    by_tool = (epoch < 0) & ((old_epoch >= 0) | (gap_ms >= _STEP_MS))
+    steps: npt.NDArray[np.bool_] = (new < old) | ((new > old) & (by_tool | (gap_ms >= _SLOW_STEP_MS)))
+    return steps
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -139,7 +167,7 @@ class CommitRun:
     topics: tuple[str, ...]
     rows: npt.NDArray[np.void]
     extent: Extent
-    decreases: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, DECREASES))
+    steps: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, STEPS))
     metadata: Mapping[int, str] = field(default_factory=dict)
     topic_ids: Mapping[int, bytes] = field(default_factory=dict)
     rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
@@ -166,15 +194,15 @@ class CommitRun:
 
     def dated(self, at_ms: int) -> CommitRun:
         """The same with a time, for a run without one; commits that have a time of their own keep it."""
-        rows, decreases, rhythm = self.rows.copy(), self.decreases.copy(), self.rhythm.copy()
+        rows, steps, rhythm = self.rows.copy(), self.steps.copy(), self.rhythm.copy()
         for name in ("timestamp_ms", "first_timestamp_ms"):
             rows[name] = at_ms
         for name in ("commit_timestamp_ms", "first_commit_timestamp_ms", "changed_ms"):
             rows[name][rows[name] == UNDATED_COMMIT_MS] = at_ms
-        decreases["timestamp_ms"] = at_ms
+        steps["timestamp_ms"] = at_ms
         rhythm["span"] = at_ms // SPAN_MS
         extent = msgspec.structs.replace(self.extent, first_ms=at_ms, last_ms=at_ms)
-        return replace(self, rows=rows, decreases=decreases, rhythm=rhythm, extent=extent)
+        return replace(self, rows=rows, steps=steps, rhythm=rhythm, extent=extent)
 
 
 class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
@@ -192,7 +220,8 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     ``taken_ms`` is the time of the question, ``state`` in Kafka's spelling (``Dead``: the broker has no such group).
     ``topic``, ``partition`` and ``offset`` are the place of the record; the prober asks every ``interval_ms``,
     and its last complete round was ``unseen_ms`` earlier. ``appended_ms`` is when the broker appended the record; None
-    where the broker does not say so.
+    where the broker does not say so. ``deleted_topics``: this is no answer about the group, but about topics that are
+    gone, of which the group has lost its offsets.
     """
 
     taken_ms: int
@@ -205,6 +234,7 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     interval_ms: int = 10_000
     unseen_ms: int = 10_000
     appended_ms: int | None = None
+    deleted_topics: tuple[str, ...] = ()
 
     @property
     def heard_ms(self) -> int:

@@ -22,7 +22,7 @@ from groupreplay.state.snapshot.commit_intervals import (
     gaps_ms,
     nothing,
 )
-from groupreplay.state.snapshot.observations import CommitRun
+from groupreplay.state.snapshot.observations import STEPS, CommitRun, is_step
 from groupreplay.state.stored_form import SnapshotError
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
@@ -59,13 +59,20 @@ class Applied:
     """What a run of commits changed, beside progress.
 
     ``fallen`` are rows of the run whose first commit was below the known offset (``old_offsets``), ``recreated``
-    topics with another id than before; ``grown``: a partition had no offset before.
+    topics with another id than before; ``new_rows`` are rows of partitions that had no offset before. ``steps`` are
+    the first commits of the run that are steps from the known offset, if they were asked for.
     """
 
     fallen: list[int]
     old_offsets: list[int]
     recreated: frozenset[str]
-    grown: bool
+    new_rows: list[int]
+    steps: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, STEPS))
+
+    @property
+    def grown(self) -> bool:
+        """Whether a partition had no offset before."""
+        return bool(self.new_rows)
 
 
 def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -92,10 +99,13 @@ class Offsets:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def apply(self, run: CommitRun, generation: int | None = None) -> Applied:
+    def apply(
+        self, run: CommitRun, generation: int | None = None, *, steps_since_ms: int | None = None
+    ) -> Applied:
         """Apply the last commit of each topic partition of the run, unless a later one is known.
 
-        ``generation`` is that of the group at the time of these commits.
+        ``generation`` is that of the group at the time of these commits. With ``steps_since_ms`` there are
+        ``Applied.steps``: every change of an offset that was committed by this time is one.
         """
         recreated = self._recreated(run)
         self._oldest_ms = None
@@ -108,19 +118,41 @@ class Offsets:
         if not len(self.rows):
             self._insert(keys, run, order, number)
             self._take_sparse(run, keys, order)
-            return Applied([], [], recreated, True)
+            return Applied([], [], recreated, order.tolist())
         at, found, newer = self._find(keys, run.rows["log_offset"][order])
         fallen: list[int] = []
         old_offsets: list[int] = []
+        steps = np.zeros(0, STEPS)
+        if steps_since_ms is not None:
+            steps = self._steps(run, at[newer], order[newer], steps_since_ms)
         if newer.any():
             fallen, old_offsets = self._move_on(run, at[newer], order[newer], number)
         missing = ~found
-        grown = bool(missing.any())
-        if grown:
+        new_rows: list[int] = order[missing].tolist()
+        if new_rows:
             self._insert(keys[missing], run, order[missing], number)
         taken = newer | missing
         self._take_sparse(run, keys[taken], order[taken])
-        return Applied(fallen, old_offsets, recreated, grown)
+        return Applied(fallen, old_offsets, recreated, new_rows, steps)
+
+    def _steps(
+        self, run: CommitRun, at: npt.NDArray[np.intp], source: npt.NDArray[np.intp], since_ms: int
+    ) -> npt.NDArray[np.void]:
+        """The rows of the run whose first commit is a step from the row of the table ``at`` the same place."""
+        known, rows = self.rows[at], run.rows[source]
+        found = is_step(
+            (known["offset"], rows["first_offset"]),
+            (known["leader_epoch"], rows["first_leader_epoch"]),
+            gaps_ms(known["commit_timestamp_ms"], rows["first_commit_timestamp_ms"]),
+        )
+        found |= (known["offset"] != rows["first_offset"]) & (known["commit_timestamp_ms"] <= since_ms)
+        known, rows = known[found], rows[found]
+        steps = np.zeros(len(rows), STEPS)
+        steps["row"] = source[found]
+        steps["old_offset"], steps["new_offset"] = known["offset"], rows["first_offset"]
+        steps["old_leader_epoch"], steps["leader_epoch"] = known["leader_epoch"], rows["first_leader_epoch"]
+        steps["log_offset"], steps["timestamp_ms"] = rows["first_log_offset"], rows["first_timestamp_ms"]
+        return steps
 
     def _find(
         self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
@@ -244,6 +276,10 @@ class Offsets:
         times = self.rows["commit_timestamp_ms"][self.places(owned)]
         return int(times.max()) if len(times) else None
 
+    def newest_commit_ms(self) -> int | None:
+        """Time of the newest commit; None without any."""
+        return int(np.maximum.reduce(self.rows["commit_timestamp_ms"])) if len(self.rows) else None
+
     def row_of(self) -> dict[tuple[str, int], int]:
         """The row of each topic partition."""
         topics, partitions = self.rows["topic"].tolist(), self.rows["partition"].tolist()
@@ -299,11 +335,10 @@ class Offsets:
 
     def summary(self) -> dict[str, Any]:
         """The offsets in the document in ``group-states``."""
-        times = self.rows["commit_timestamp_ms"]
         return {
             "partitions": len(self.rows),
-            "oldest_commit_ms": self.oldest_commit_ms() if len(times) else None,
-            "newest_commit_ms": int(np.maximum.reduce(times)) if len(times) else None,
+            "oldest_commit_ms": self.oldest_commit_ms() if len(self.rows) else None,
+            "newest_commit_ms": self.newest_commit_ms(),
         }
 
     def snapshot(self) -> OffsetsSnapshot:

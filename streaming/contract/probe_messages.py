@@ -60,6 +60,20 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     unseen_ms: Span | None = None
 
 
+class DeletedTopicsAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="deleted_topics"):
+    """Topics that no broker knows any more, and of which the log has removed the offsets of one group.
+
+    ``taken_ms`` is a time after the last of these tombstones was read, by the prober's clock. Rounds are
+    ``interval_ms`` apart.
+    """
+
+    cluster_id: str
+    group_id: str
+    taken_ms: Moment
+    topics: tuple[str, ...]
+    interval_ms: Span = 10_000
+
+
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="round"):
     """One round of the prober, written after the answers about its groups.
 
@@ -144,8 +158,16 @@ class ClockReading(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
 
 
 ProbeMessage: TypeAlias = (
-    GroupAnswer | RoundSummary | HeartbeatMessage | ClockReading | DocumentRequest | JobDocumentsRequest
+    GroupAnswer
+    | DeletedTopicsAnswer
+    | RoundSummary
+    | HeartbeatMessage
+    | ClockReading
+    | DocumentRequest
+    | JobDocumentsRequest
 )
+#: Messages whose key is the group that they are about; the key of all others is reserved.
+_ABOUT_GROUP: Final = (GroupAnswer, DeletedTopicsAnswer, DocumentRequest)
 
 _decoder: Final = MessageDecoder[ProbeMessage](ProbeMessage)
 
@@ -155,7 +177,7 @@ def encode_message(message: ProbeMessage, limit: int | None = None) -> tuple[byt
 
     With a smaller ``limit``, which a topic demands, an answer keeps fewer, and a heartbeat has no high watermarks.
     """
-    key = message.group_id.encode() if isinstance(message, GroupAnswer | DocumentRequest) else RESERVED
+    key = message.group_id.encode() if isinstance(message, _ABOUT_GROUP) else RESERVED
     value = msgspec.json.encode(message)
     if limit is not None and isinstance(message, HeartbeatMessage) and len(value) > limit:
         return key, msgspec.json.encode(msgspec.structs.replace(message, high_watermarks={}))
@@ -172,6 +194,6 @@ def decode_message(key: bytes | None, value: bytes | None) -> ProbeMessage | Non
     message = None if key is None else _decoder.decode(value)
     if message is None:
         return None
-    if isinstance(message, GroupAnswer | DocumentRequest):
+    if isinstance(message, _ABOUT_GROUP):
         return message if key == message.group_id.encode("utf-8", "replace") else None
     return message if key == RESERVED else None

@@ -23,6 +23,7 @@ from groupreplay.state.job.observations import (
 from groupreplay.state.snapshot.observations import Probe, ProbedMember
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
+    DeletedTopicsAnswer,
     DocumentRequest,
     GroupAnswer,
     HeartbeatMessage,
@@ -156,13 +157,11 @@ def _rows(
     if isinstance(message, ClockReading):
         return []
     if isinstance(message, GroupAnswer):
-        return [
-            (
-                GROUP_TAG + message.group_id.encode(),
-                to_wire(PackedProbe(_probe(message, place, append_ms))),
-                None,
-            )
-        ]
+        packed = to_wire(PackedProbe(_probe(message, place, append_ms)))
+        return [(GROUP_TAG + message.group_id.encode(), packed, None)]
+    if isinstance(message, DeletedTopicsAnswer):
+        packed = to_wire(PackedProbe(_deletion(message, place, append_ms)))
+        return [(GROUP_TAG + message.group_id.encode(), packed, None)]
     if isinstance(message, DocumentRequest | JobDocumentsRequest):
         return _request_rows(message) if message.run_id == probe_filter.run_id else []
     seen = _of_job(message, place, append_ms, probe_filter)
@@ -259,6 +258,19 @@ def _probe(message: GroupAnswer, place: ObservationPlace, append_ms: int | None)
         interval_ms=message.interval_ms,
         unseen_ms=message.interval_ms if message.unseen_ms is None else message.unseen_ms,
         appended_ms=append_ms,
+    )
+
+
+def _deletion(message: DeletedTopicsAnswer, place: ObservationPlace, append_ms: int | None) -> Probe:
+    return Probe(
+        taken_ms=message.taken_ms,
+        state="",
+        topic=place.topic,
+        partition=place.partition,
+        offset=place.offset,
+        interval_ms=message.interval_ms,
+        appended_ms=append_ms,
+        deleted_topics=message.topics,
     )
 
 

@@ -19,7 +19,7 @@ from groupreplay.state.job.observations import JobObservation, LogObservation
 from groupreplay.state.snapshot.commit_intervals import RHYTHM
 from groupreplay.state.snapshot.observations import (
     COMMITS,
-    DECREASES,
+    STEPS,
     CommitRun,
     Extent,
     GroupRecord,
@@ -37,12 +37,12 @@ DOCUMENT_WANTED: Final = b""
 
 
 class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
-    """A ``CommitRun``: ``rows``, ``decreases`` and ``rhythm`` are the bytes of their arrays."""
+    """A ``CommitRun``: ``rows``, ``steps`` and ``rhythm`` are the bytes of their arrays."""
 
     topics: list[str]
     rows: bytes
     extent: Extent
-    decreases: bytes
+    steps: bytes
     metadata: dict[int, str]
     topic_ids: dict[int, bytes]
     rhythm: bytes = b""
@@ -198,7 +198,7 @@ def _observation(item: PackedItem, partition: int) -> GroupRecord | CommitRun:
             topics=tuple(item.topics),
             rows=np.frombuffer(item.rows, COMMITS),
             extent=item.extent,
-            decreases=np.frombuffer(item.decreases, DECREASES),
+            steps=np.frombuffer(item.steps, STEPS),
             metadata=item.metadata,
             topic_ids=item.topic_ids,
             rhythm=np.frombuffer(item.rhythm, RHYTHM),

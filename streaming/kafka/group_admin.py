@@ -1,4 +1,4 @@
-"""The prober's requests to a cluster: list groups, describe groups, end offsets; each for all groups at once.
+"""The prober's requests to a cluster: groups, end offsets, and deleted topics; each for all of them at once.
 
 librdkafka's Admin client lists only groups with the protocol type consumer: rebalances of Kafka Connect workers
 are not visible to it.
@@ -12,14 +12,25 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
-from confluent_kafka import ConsumerGroupState, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupState,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import ConfigResource, OffsetSpec
 
+from groupreplay.codecs import LegacyOffsetCommitKey, OffsetCommitKey, decode_key
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.topic_reader import keys_and_values, read_messages
 
 log = logging.getLogger(__name__)
 
@@ -150,6 +161,46 @@ class GroupAdmin:
             # For this call librdkafka caches partition leaders even after they have changed.
             self._connection.forget_admin()
         return {number: (high[number], stable[number]) for number in sorted(high.keys() & stable.keys())}
+
+    def topics(self) -> frozenset[str] | None:
+        """The topics of the cluster that this login may see; None if no broker answers."""
+        try:
+            return frozenset(self._connection.metadata("cluster", seconds=self._seconds).topics)
+        except GroupReplayError:
+            return None
+
+    def unknown_topics(self, topics: Collection[str]) -> frozenset[str]:
+        """Those of the topics of which a broker says that they do not exist. Creates none of them."""
+        asked = TopicCollection(sorted(topics))
+        answers = self._connection.admin().describe_topics(asked, request_timeout=self._seconds)
+        found = {topic: self._answer(answer) for topic, answer in answers.items()}
+        return frozenset(
+            topic
+            for topic, one in found.items()
+            if isinstance(one, KafkaException) and one.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        )
+
+    def removed_offsets(
+        self, spans: Mapping[int, tuple[int, int]], topics: Collection[str]
+    ) -> set[tuple[str, str]]:
+        """(group, topic) of the tombstones of offsets of these topics, in these spans of the offsets topic.
+
+        Raises:
+            GroupReplayError: this login may not read the topic, or a partition does not answer.
+        """
+        starts = {number: start for number, (start, _) in spans.items()}
+        ends = {number: end for number, (_, end) in spans.items()}
+        batches = read_messages(self._connection, OFFSETS_TOPIC, starts, ends)
+        tombstones = (
+            decode_key(key)
+            for key, value in chain.from_iterable(map(keys_and_values, batches))
+            if key is not None and value is None
+        )
+        return {
+            (key.group, key.topic)
+            for key in tombstones
+            if isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey) and key.topic in topics
+        }
 
     def _ends(self, partitions: int, level: IsolationLevel) -> dict[int, int]:
         if not partitions:

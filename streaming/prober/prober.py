@@ -2,6 +2,7 @@
 
 The offsets topic does not show that. A round lists the groups in the two rebalancing states, and describes those
 and the ones of the previous round, so that the end of a rebalance is also seen. Other groups are never described.
+It also lists the topics, so that groups learn why their offsets of a topic were removed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.contract.probe_messages import GroupAnswer, ProbeMessage, Rights, RoundSummary
+from groupreplay.streaming.contract.probe_messages import (
+    DeletedTopicsAnswer,
+    GroupAnswer,
+    ProbeMessage,
+    Rights,
+    RoundSummary,
+)
 from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
+from groupreplay.streaming.prober.deleted_topics import DeletedTopics
 
 log = logging.getLogger(__name__)
 
@@ -28,15 +36,16 @@ _LONGEST_PAUSE_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ProbeRound:
-    """The result of one round: the answers about groups, and a summary."""
+    """The result of one round: the answers about groups and about deleted topics, and a summary."""
 
     answers: tuple[GroupAnswer, ...]
     summary: RoundSummary
+    deletions: tuple[DeletedTopicsAnswer, ...] = ()
 
     @property
     def messages(self) -> list[ProbeMessage]:
         """The messages to write; the summary follows the answers that it covers."""
-        return [*self.answers, self.summary]
+        return [*self.answers, *self.deletions, self.summary]
 
 
 class Prober:
@@ -63,6 +72,7 @@ class Prober:
         self._interval_ms = interval_ms
         self._job_id = job_id
         self._in_progress = frozenset(in_progress)
+        self._deleted_topics = DeletedTopics(queries)
         self._brokers: frozenset[int] = frozenset()
         self._listed: float | None = None
         # No right can exist for this random group alone, so a refusal means that the right to all groups is missing.
@@ -80,9 +90,7 @@ class Prober:
         except GroupReplayError as error:
             if not self._brokers:
                 raise
-            # Without any answer the groups stay unchanged, and the summary contains the error.
-            silent = dict.fromkeys(sorted(self._brokers), error.what)
-            return ProbeRound((), self._summary(started_ms, silent, "unknown", {}, None, 0))
+            return self._silent_round(started_ms, error)
         self._brokers = layout.brokers
         listing = self._queries.rebalancing(layout.brokers)
         # The time before the request: a generation that is written during the request must count as newer.
@@ -97,17 +105,38 @@ class Prober:
             for group in asked
             if isinstance(one := descriptions[group], GroupDescription)
         ]
+        ends = self._queries.ends(layout.partitions)
         summary = self._summary(
             started_ms,
             listing.brokers,
             _rights(descriptions[self._unknown_group]),
-            self._queries.ends(layout.partitions),
+            ends,
             # The topic does not exist before the first commit in the cluster.
             layout.partitions or None,
             len(listing.groups),
             layout.leaders,
         )
-        return ProbeRound(tuple(answers), summary)
+        return ProbeRound(tuple(answers), summary, self._deletions(ends))
+
+    def _silent_round(self, started_ms: int, error: GroupReplayError) -> ProbeRound:
+        """Without any answer the groups stay unchanged, and the summary contains the error."""
+        silent = dict.fromkeys(sorted(self._brokers), error.what)
+        return ProbeRound((), self._summary(started_ms, silent, "unknown", {}, None, 0))
+
+    def _deletions(self, ends: Mapping[int, tuple[int, int]]) -> tuple[DeletedTopicsAnswer, ...]:
+        found = self._deleted_topics.find(ends)
+        # The time after the log was read: the tombstones are older.
+        taken_ms = self._clock() if found else 0
+        return tuple(
+            DeletedTopicsAnswer(
+                cluster_id=self._cluster_id,
+                group_id=group,
+                taken_ms=taken_ms,
+                topics=topics,
+                interval_ms=self._interval_ms,
+            )
+            for group, topics in found.items()
+        )
 
     def _unseen_ms(self) -> int:
         """The time since the last round in which all brokers answered; at least the interval."""

@@ -17,6 +17,13 @@ from groupreplay.state.display.safe_text import is_safe, safe_text
 _TYPE_PREFIX: Final = "groupreplay."
 #: Characters of a text: more than any event of the job needs.
 _LIMIT: Final = 4_000
+#: The fields of a partition with its offsets, in the order of the text.
+_OFFSETS: Final = (
+    *("offset", "lost_offset", "old_offset", "new_offset"),
+    *("from_offset", "to_offset"),
+)
+#: What a consumer does that goes on from offsets that were set.
+_SET_EFFECTS: Final = {"forward": "skipped", "backward": "repeated"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +117,7 @@ def _completed(data: Data) -> str:
         f"{counted(count, 'member')}{_change(data)}",
         f"trigger {safe_text(str(data.get('trigger')))}",
     ]
-    if data.get("duration_ms") is not None:
-        parts.append(f"took {milliseconds(data['duration_ms'])}")
-    if data.get("sync_ms") is not None:
-        parts.append(f"sync {milliseconds(data['sync_ms'])}")
+    parts += _length(data)
     if data.get("partitions_moved"):
         parts.append(f"{counted(data['partitions_moved'], 'partition')} moved")
     if data.get("partitions_unassigned"):
@@ -121,6 +125,17 @@ def _completed(data: Data) -> str:
     if data.get("skipped_generations"):
         parts.append(f"{counted(data['skipped_generations'], 'generation')} never finished")
     return ", ".join(parts)
+
+
+def _length(data: Data) -> list[str]:
+    """How long a rebalance took: exactly, at most, or nothing. The sync phase alone would read like the whole."""
+    if data.get("duration_ms") is not None:
+        return [f"took {milliseconds(data['duration_ms'])}"]
+    bound_ms, silent_ms = data.get("duration_upper_bound_ms"), data.get("silent_ms")
+    if bound_ms is None:
+        return []
+    silent = "" if silent_ms is None else f" (no commits for {milliseconds(silent_ms)} of them)"
+    return [f"took at most {milliseconds(bound_ms)}{silent}"]
 
 
 def _change(data: Data) -> str:
@@ -159,8 +174,22 @@ def _offsets(field: str) -> Callable[[Data], str]:
 
 
 def _place(one: Data) -> str:
-    offsets = [one[name] for name in ("offset", "lost_offset", "old_offset", "new_offset") if name in one]
-    return f"{safe_text(str(one.get('topic')))}-{one.get('partition')} at {' -> '.join(map(str, offsets))}"
+    offsets = ["unknown" if one[name] is None else str(one[name]) for name in _OFFSETS if name in one]
+    return f"{safe_text(str(one.get('topic')))}-{one.get('partition')} at {' -> '.join(offsets)}"
+
+
+def _set(data: Data) -> str:
+    """``2 partitions forward, at most 40 records skipped: orders-3 at 2 -> 42, …``."""
+    direction = data.get("direction")
+    parts = [counted(data.get("partition_count", 0), "partition")]
+    if direction is not None:
+        parts[0] += f" {safe_text(str(direction))}"
+        done = _SET_EFFECTS.get(str(direction), "skipped or repeated")
+        parts.append(f"at most {counted(data.get('offsets_moved', 0), 'record')} {done}")
+    if data.get("interval_ms") is not None:
+        parts.append(f"repeated every {milliseconds(data['interval_ms'])} and not reported again")
+    places = ", ".join(_place(one) for one in (data.get("partitions") or ())[:NAMES_SHOWN])
+    return f"{', '.join(parts)}: {places}" if places else ", ".join(parts)
 
 
 def _summary(data: Data) -> str:
@@ -213,6 +242,7 @@ TEXTS: Final[Mapping[str, Callable[[Data], str]]] = {
     "offsets.expired": _offsets("reason"),
     "offsets.deleted": _offsets("reason"),
     "offsets.reset": _offsets("direction"),
+    "offsets.set": _set,
     "offset.rewound": _offsets("kind"),
     "offsets.summary": _summary,
     "job.gap": _gap,

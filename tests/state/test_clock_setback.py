@@ -64,6 +64,10 @@ STAYING = {
     "log.pending.timestamp_ms": "the operation is completed before",
     "losses.changes.timestamp_ms": "the changes are reported before",
     "losses.changes.lost.at_ms": "the changes are reported before",
+    "losses.unclear.at_ms": "the deletions are reported before",
+    "losses.unclear.until_ms": "the deletions are reported before",
+    "losses.unclear.deadline_ms": "the deletions are reported before",
+    "sets.waiting.since_ms": "the occasions are reported before",
 }
 
 

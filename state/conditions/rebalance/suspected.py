@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -44,6 +44,7 @@ class RebalanceSuspectedDetector(GroupDetector):
     """
 
     CONDITION = RebalanceSuspected
+    ENDED_BY_ANY_COMMIT: ClassVar[bool] = True
     DEPENDS_ON = frozenset(
         {
             Dependency.MEMBERS,

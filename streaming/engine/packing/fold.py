@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupreplay.state.snapshot.commit_intervals import counted, gaps_ms
-from groupreplay.state.snapshot.observations import COMMITS, DECREASES, Extent
+from groupreplay.state.snapshot.observations import COMMITS, STEPS, Extent, is_step
 from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints
 from groupreplay.streaming.engine.packing.commit_columns import CommitColumns
 from groupreplay.streaming.engine.packing.key_columns import KeyColumns
@@ -93,7 +93,7 @@ def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]
         _parts(names, topics.begins),
         _packed(_folded_rows(commits, rows, keys, ordered, topics), ordered.run_begins),
         _extents(commits, rows, ordered),
-        _decreases(rows, ordered),
+        _steps(commits, rows, ordered),
         _metadata(commits, ordered),
         _topic_ids(commits, ordered, topics),
         _rhythm(rows, ordered),
@@ -157,6 +157,7 @@ def _folded_rows(
         "offset": commits.offset[last],
         "first_offset": commits.offset[first],
         "leader_epoch": commits.leader_epoch[last],
+        "first_leader_epoch": commits.leader_epoch[first],
         "expire_timestamp_ms": commits.expire_timestamp_ms[last],
         "commit_timestamp_ms": commits.commit_timestamp_ms[last],
         "first_commit_timestamp_ms": commits.commit_timestamp_ms[first],
@@ -211,17 +212,22 @@ def _rhythm(rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
     return _packed(rhythm, np.searchsorted(run, np.arange(len(ordered.run_begins))))
 
 
-def _decreases(rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
-    """Rows of DECREASES by run: every commit with a lower offset than the one before it."""
-    offset = ordered.offset
-    lower = np.flatnonzero(ordered.is_later[1:] & (offset[1:] < offset[:-1])) + 1
-    stretch = ordered.stretch[lower]
-    decreases = np.zeros(len(lower), DECREASES)
-    decreases["old_offset"], decreases["new_offset"] = offset[lower - 1], offset[lower]
-    decreases["log_offset"] = rows.offset[ordered.row[lower]]
-    decreases["timestamp_ms"] = rows.timestamp_ms[ordered.row[lower]]
-    decreases["row"] = stretch - ordered.run_begins[ordered.run[stretch]]
-    return _packed(decreases, np.searchsorted(stretch, ordered.run_begins))
+def _steps(commits: CommitColumns, rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
+    """Rows of STEPS by run."""
+    offset, committed_ms = ordered.offset, ordered.committed_ms
+    epoch = commits.leader_epoch[ordered.row]
+    found = is_step(
+        (offset[:-1], offset[1:]), (epoch[:-1], epoch[1:]), gaps_ms(committed_ms[:-1], committed_ms[1:])
+    )
+    at = np.flatnonzero(ordered.is_later[1:] & found) + 1
+    stretch = ordered.stretch[at]
+    steps = np.zeros(len(at), STEPS)
+    steps["old_offset"], steps["new_offset"] = offset[at - 1], offset[at]
+    steps["old_leader_epoch"], steps["leader_epoch"] = epoch[at - 1], epoch[at]
+    steps["log_offset"] = rows.offset[ordered.row[at]]
+    steps["timestamp_ms"] = rows.timestamp_ms[ordered.row[at]]
+    steps["row"] = stretch - ordered.run_begins[ordered.run[stretch]]
+    return _packed(steps, np.searchsorted(stretch, ordered.run_begins))
 
 
 def _topic_ids(commits: CommitColumns, ordered: _SortedCommits, topics: _RunTopics) -> list[dict[int, bytes]]:

@@ -31,6 +31,7 @@ from groupreplay.streaming.engine.packing.horizons import Horizons
 from groupreplay.streaming.engine.packing.key_columns import KeyColumns, decode_keys
 from groupreplay.streaming.engine.packing.record_counts import count_types
 from groupreplay.streaming.engine.packing.record_times import RecordTimes, Stretches
+from groupreplay.streaming.engine.packing.silences import silence_cuts
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     GROUP_TAG,
@@ -182,6 +183,8 @@ def _packed_rows(chunk: _Chunk, horizons: Horizons) -> PackedRows:
     if times.cuts is not None:
         cuts |= times.cuts
         commits = replace(commits, commit_timestamp_ms=times.inside_ms)
+    if (silences := silence_cuts(times.record_ms, applied, stream)) is not None:
+        cuts |= silences
     items: defaultdict[int, list[tuple[int, PackedItem]]] = defaultdict(list)
     for row, (raw_key, raw_value) in records.items():
         offset = int(chunk.offset[row])

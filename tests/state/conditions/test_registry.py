@@ -38,6 +38,7 @@ def test_dependencies() -> None:
         "rebalance.suspected",
         "owner.silent",
         "partition.poison",
+        "commits.paused",
         "offsets.expiring",
     }
 

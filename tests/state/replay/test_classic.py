@@ -90,6 +90,7 @@ def test_a_completed_rebalance_in_full() -> None:
         kept=("a",),
         trigger="member_joined",
         sync_ms=40,
+        silent_ms=None,
         join_ms=None,
         duration_ms=None,
         duration_upper_bound_ms=2_960,

@@ -81,10 +81,12 @@ def commits(draw: st.DrawFn) -> list[Raw]:
 def test_the_cut_into_runs_does_not_matter(history: list[Raw], data: st.DataObject) -> None:
     """Rhythm, and since when each offset is the same, are those of one commit after the other."""
     whole, cut, slow = Offsets(), Offsets(), Offsets()
-    whole.apply(observed(history).items[0], 7)
+    for item in observed(history).items:
+        whole.apply(item, 7)
     places = sorted(data.draw(st.sets(st.integers(0, len(history)))) | {0, len(history)})
     for low, high in pairwise(places):
-        cut.apply(observed(history[low:high]).items[0], 7)
+        for item in observed(history[low:high]).items:
+            cut.apply(item, 7)
         cut = Offsets.from_snapshot(cut.snapshot())
     for raw in history:
         slow.apply(observed([raw]).items[0], 7)

@@ -17,6 +17,7 @@ from groupreplay.state.job.observations import ObservationPlace, RoundObservatio
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.policy.rules import GroupRule, Policy
+from groupreplay.state.replay.offset_changes.sets import OCCASION_MS
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output
@@ -171,7 +172,7 @@ def test_a_deadline_waits_for_the_caught_up_time(open_operation: tuple[bytes, in
 def test_a_due_deadline_is_served_and_its_timer_gone(open_operation: tuple[bytes, int]) -> None:
     """Once the log is known past the open operation it is applied; only what was lost is remembered for a while."""
     blob, deadline_ms = open_operation
-    state = group_state(blob, timed_out=True, caught_up_ms=deadline_ms)
+    state = group_state(blob, timed_out=True, caught_up_ms=deadline_ms + OCCASION_MS)
     call(b"g:g", [], state)
     # What is left is the memory of the lost offset, which lasts for weeks.
     assert changes(state)["wakes_in_ms"] > 20 * 86_400_000

@@ -7,7 +7,7 @@ import pytest
 
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey, decode_value
 from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, Extent, GroupRecord
+from groupreplay.state.snapshot.observations import COMMITS, STEPS, CommitRun, Extent, GroupRecord
 from groupreplay.streaming.engine.wire import (
     BadRecordBytes,
     PackedGroup,
@@ -24,9 +24,9 @@ def run_of(*log_offsets: int) -> PackedRun:
     """A run with one row for each offset."""
     rows = np.zeros(len(log_offsets), COMMITS)
     rows["log_offset"] = rows["first_log_offset"] = log_offsets
-    falls = np.array([(0, 9, 3, log_offsets[0], 1)], DECREASES)
+    steps = np.array([(0, 9, 3, log_offsets[0], 1, -1, 4)], STEPS)
     extent = Extent.of(rows)
-    return PackedRun(["t"], rows.tobytes(), extent, falls.tobytes(), {0: "note"}, {0: b"\1" * 16})
+    return PackedRun(["t"], rows.tobytes(), extent, steps.tobytes(), {0: "note"}, {0: b"\1" * 16})
 
 
 def test_a_group_comes_back_as_observations() -> None:
@@ -46,7 +46,7 @@ def test_a_group_comes_back_as_observations() -> None:
     )
     assert first.rows.dtype == COMMITS
     assert first.extent == Extent(5, 0, 5, 0, 0, True)
-    assert first.decreases.tolist() == [(0, 9, 3, 5, 1)]
+    assert first.steps.tolist() == [(0, 9, 3, 5, 1, -1, 4)]
     group_key = GroupMetadataKey(group="g")
     assert second == GroupRecord(
         partition=3, offset=7, timestamp_ms=70, key=group_key, value=decode_value(group_key, value)

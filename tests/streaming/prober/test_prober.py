@@ -6,14 +6,14 @@ to happen at the right moment. The real one is asked in ``integration/test_probe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 from msgspec.structs import replace
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.contract.probe_messages import ProbeMessage
+from groupreplay.streaming.contract.probe_messages import DeletedTopicsAnswer, ProbeMessage
 from groupreplay.streaming.kafka.group_admin import (
     ClusterLayout,
     GroupAdmin,
@@ -44,6 +44,7 @@ class Cluster(GroupAdmin):
     now_ms: int = 1_000
     set_by_ms: int = 0
     described: list[list[str]] = field(default_factory=list)
+    existing: set[str] = field(default_factory=set)
 
     def clock(self) -> int:
         self.now_ms += 1
@@ -75,6 +76,17 @@ class Cluster(GroupAdmin):
 
     def ends(self, partitions: int) -> dict[int, tuple[int, int]]:
         return {0: (5, 5), 1: (7, 6)}
+
+    def topics(self) -> frozenset[str]:
+        return frozenset(self.existing)
+
+    def unknown_topics(self, topics: Collection[str]) -> frozenset[str]:
+        return frozenset(topics)
+
+    def removed_offsets(
+        self, spans: Mapping[int, tuple[int, int]], topics: Collection[str]
+    ) -> set[tuple[str, str]]:
+        return {("g", topic) for topic in topics} if spans == {0: (5, 5), 1: (6, 6)} else set()
 
 
 def prober(cluster: Cluster, *in_progress: str) -> Prober:
@@ -210,3 +222,17 @@ def test_the_thread_survives_outages(caplog: pytest.LogCaptureFixture) -> None:
     thread.close()
     assert written == [message for one in told for message in one.messages]
     assert [record.getMessage() for record in caplog.records] == ["the prober failed: first"]
+
+
+def test_a_topic_that_is_gone() -> None:
+    """Each group that has lost offsets of it gets one answer, dated after the log was read; before the summary."""
+    cluster = Cluster({}, existing={"t", "u"})
+    asking = prober(cluster)
+    assert asking.take().deletions == ()
+    cluster.existing = {"u"}
+    taken = asking.take()
+    expected = DeletedTopicsAnswer(
+        cluster_id=CLUSTER_ID, group_id="g", taken_ms=cluster.now_ms, topics=("t",), interval_ms=10_000
+    )
+    assert taken.messages == [expected, taken.summary]
+    assert asking.take().deletions == ()

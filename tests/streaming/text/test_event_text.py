@@ -61,7 +61,31 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
         (
             "rebalance.completed",
             {**ROUND, "joined": ["m-1"], "trigger": "member_joined", "sync_ms": 12, "partitions_moved": 2},
-            "generation 3, 2 members (+1), trigger member_joined, sync 12 ms, 2 partitions moved",
+            "generation 3, 2 members (+1), trigger member_joined, 2 partitions moved",
+        ),
+        (
+            "rebalance.completed",
+            {
+                "generation": 2,
+                "member_count": 1,
+                "trigger": "unknown",
+                "sync_ms": 24,
+                "duration_upper_bound_ms": 354_124,
+                "silent_ms": 305_000,
+            },
+            "generation 2, 1 member, trigger unknown, took at most 5 min 54 s (no commits for 5 min 5 s of them)",
+        ),
+        (
+            "commits.paused",
+            {
+                "status": "resolved",
+                "since_ms": 91_000,
+                "until_ms": 396_000,
+                "elapsed_ms": 305_000,
+                "usual_gap_ms": 8_192,
+                "partition_count": 6,
+            },
+            "no commit from 00:01:31.000 to 00:06:36.000 (5 min 5 s) on 6 partitions, usually one every 8.2 s",
         ),
         (
             "rebalance.completed",
@@ -124,10 +148,58 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             "offset.rewound",
             {
                 "partition_count": 1,
-                "kind": "admin_while_empty",
+                "kind": "topic_recreated",
                 "partitions": [{"topic": "t", "partition": 0, "old_offset": 7, "new_offset": 0}],
             },
-            "1 partition, admin while empty: t-0 at 7 -> 0",
+            "1 partition, topic recreated: t-0 at 7 -> 0",
+        ),
+        (
+            "offsets.set",
+            {
+                "partition_count": 2,
+                "direction": "mixed",
+                "offsets_moved": 9,
+                "interval_ms": None,
+                "partitions": [
+                    {
+                        "topic": "t",
+                        "partition": 0,
+                        "from_offset": 7,
+                        "to_offset": 0,
+                        "topic_recreated": False,
+                    },
+                    {
+                        "topic": "t",
+                        "partition": 1,
+                        "from_offset": 7,
+                        "to_offset": 9,
+                        "topic_recreated": False,
+                    },
+                ],
+            },
+            "2 partitions mixed, at most 9 records skipped or repeated: t-0 at 7 -> 0, t-1 at 7 -> 9",
+        ),
+        (
+            "offsets.set",
+            {
+                "partition_count": 1,
+                "direction": "forward",
+                "offsets_moved": 1,
+                "interval_ms": 60_000,
+                "partitions": [{"topic": "t", "partition": 0, "from_offset": 7, "to_offset": 8}],
+            },
+            "1 partition forward, at most 1 record skipped, repeated every 1 min 0 s and not reported again: "
+            "t-0 at 7 -> 8",
+        ),
+        (
+            "offsets.set",
+            {
+                "partition_count": 1,
+                "direction": None,
+                "offsets_moved": None,
+                "partitions": [{"topic": "t", "partition": 0, "from_offset": None, "to_offset": 8}],
+            },
+            "1 partition: t-0 at unknown -> 8",
         ),
         (
             "offsets.summary",

@@ -25,7 +25,7 @@ from groupreplay.codecs import (
 )
 from groupreplay.state import (
     COMMITS,
-    DECREASES,
+    STEPS,
     CommitRun,
     Context,
     Event,
@@ -35,6 +35,7 @@ from groupreplay.state import (
     Observations,
 )
 from groupreplay.state.snapshot.commit_intervals import BUCKETS, RHYTHM, SPAN_MS
+from groupreplay.state.snapshot.observations import SILENCE_MS
 
 GROUP = "g"
 PARTITION = 3
@@ -151,13 +152,14 @@ def observed(records: Sequence[Raw], *, seen_to: int | None = None) -> Observati
     items: list[GroupRecord | CommitRun] = []
     run: list[Raw] = []
     for raw in records:
-        if isinstance(raw.value, OffsetCommitValue):
-            run.append(raw)
-            continue
-        if run:
+        is_commit = isinstance(raw.value, OffsetCommitValue)
+        if run and (not is_commit or raw.at - run[-1].at >= SILENCE_MS):
             items.append(_run(run))
             run = []
-        items.append(group_record(raw))
+        if is_commit:
+            run.append(raw)
+        else:
+            items.append(group_record(raw))
     if run:
         items.append(_run(run))
     last = records[-1].offset if records else -1
@@ -174,7 +176,7 @@ def group_record(raw: Raw) -> GroupRecord:
 def _run(commits: Sequence[Raw]) -> CommitRun:
     topics = sorted({raw.key.topic for raw in commits})
     rows: dict[tuple[str, int], dict[str, int]] = {}
-    decreases = []
+    steps = []
     metadata: dict[tuple[str, int], str] = {}
     gaps: list[tuple[int, int]] = []
     repeats: list[bool] = []
@@ -191,6 +193,7 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
                 "first_timestamp_ms": raw.at,
                 "first_commit_timestamp_ms": raw.value.commit_timestamp_ms,
                 "changed_ms": -1,
+                "first_leader_epoch": raw.value.leader_epoch,
             }
         else:
             before_ms, after_ms = row["commit_timestamp_ms"], raw.value.commit_timestamp_ms
@@ -198,9 +201,10 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
             repeats.append(raw.value.offset == row["offset"])
             if raw.value.offset != row["offset"]:
                 row["changed_ms"] = raw.value.commit_timestamp_ms
-            if raw.value.offset < row["offset"]:
+            epochs = row["leader_epoch"], raw.value.leader_epoch
+            if is_step(row["offset"], raw.value.offset, *epochs, gaps[-1][1]):
                 index = list(rows).index(place)
-                decreases.append((index, row["offset"], raw.value.offset, raw.offset, raw.at))
+                steps.append((index, row["offset"], raw.value.offset, raw.offset, raw.at, *epochs))
         row.update(
             offset=raw.value.offset,
             leader_epoch=raw.value.leader_epoch,
@@ -217,10 +221,19 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
         topics=tuple(topics),
         rows=table,
         extent=Extent.of(table),
-        decreases=np.array(decreases, DECREASES),
+        steps=np.array(steps, STEPS),
         metadata={index: metadata[place] for index, place in enumerate(rows) if metadata[place]},
         rhythm=rhythm_of(gaps, repeats),
     )
+
+
+def is_step(old: int, new: int, old_epoch: int, epoch: int, gap_ms: int) -> bool:
+    """Whether the second of two commits may be more than progress."""
+    if new <= old:
+        return new < old
+    if gap_ms >= 10_000:
+        return True
+    return epoch < 0 and (old_epoch >= 0 or gap_ms >= 1_000)
 
 
 def rhythm_of(gaps: Sequence[tuple[int, int]], repeats: Sequence[bool]) -> np.ndarray[Any, Any]:

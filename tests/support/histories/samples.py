@@ -18,6 +18,7 @@ from groupreplay.state.events.offset_events import (
     OffsetsDeleted,
     OffsetsExpired,
     OffsetsReset,
+    OffsetsSet,
     OffsetsSummary,
 )
 from groupreplay.state.output.envelope import cloud_event
@@ -123,6 +124,35 @@ def condition_events() -> Iterator[Event]:
         )
 
 
+def of_offsets() -> list[Event]:
+    """Every fact about offsets, told by two groups."""
+    _, offsets = replay(
+        [
+            commit("t", 0, 9_000, at=1_000),
+            commit("t", 0, 100, at=2_000),
+            commit("u", 0, 7, at=2_000),
+            no_offset("u", 0, at=3_000),
+            no_offset("t", 0, at=2_000 + DEFAULT_RETENTION_MS),
+            commit("t", 0, 50, at=3_000 + DEFAULT_RETENTION_MS),
+        ]
+    )
+    owner = member("a", [0])
+    _, by_hand = replay(
+        [
+            generation(1, owner, at=1),
+            commit("t", 0, 9, at=2),
+            emptied(2, at=9),
+            *(commit("t", number, 5, at=1_000) for number in range(2)),
+            asked_for(at=60_000),
+        ]
+    )
+    return [
+        event
+        for event in (*offsets, *by_hand)
+        if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetsSet | OffsetRewound)
+    ]
+
+
 def one_of_each() -> list[Event]:
     """Every fact there is, told by a history, and every condition, firing and resolved, made by hand."""
     _, events = replay(
@@ -137,23 +167,8 @@ def one_of_each() -> list[Event]:
         ]
     )
     _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
-    _, offsets = replay(
-        [
-            commit("t", 0, 9_000, at=1_000),
-            commit("t", 0, 100, at=2_000),
-            commit("u", 0, 7, at=2_000),
-            no_offset("u", 0, at=3_000),
-            no_offset("t", 0, at=2_000 + DEFAULT_RETENTION_MS),
-            commit("t", 0, 50, at=3_000 + DEFAULT_RETENTION_MS),
-        ]
-    )
-    of_offsets = [
-        event
-        for event in offsets
-        if isinstance(event.fact, OffsetsExpired | OffsetsDeleted | OffsetsReset | OffsetRewound)
-    ]
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
-    return [*events, *modern, *of_offsets, summary(), gap(), *bad, quarantined(), *condition_events()]
+    return [*events, *modern, *of_offsets(), summary(), gap(), *bad, quarantined(), *condition_events()]
 
 
 def written(event: Event) -> dict[str, Any]:

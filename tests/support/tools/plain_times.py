@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.job.bad_records import BadRecord
+from groupreplay.state.snapshot.observations import SILENCE_MS
 from groupreplay.streaming.engine.packing.key_columns import usable_key
 from support.histories.raw_records import Raw
 
@@ -56,7 +57,11 @@ def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Date
             at_ms = -1 if before_ms is None else before_ms
         if isinstance(value, OffsetCommitValue) and (bad_record or bad_inside or inside == -1):
             value = replace(value, commit_timestamp_ms=-2 if at_ms == -1 else at_ms)
-        cut = before_ms is not None and (at_ms < before_ms - 60_000 or (before_ms == -1 and at_ms != -1))
+        cut = before_ms is not None and (
+            at_ms < before_ms - 60_000
+            or (before_ms == -1 and at_ms != -1)
+            or (before_ms >= 0 and at_ms - before_ms >= SILENCE_MS)
+        )
         last_ms[key.group] = at_ms
         one = Dated(raw._replace(timestamp_ms=at_ms), key, value, cut)
         dated.append(one)

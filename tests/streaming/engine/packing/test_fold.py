@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from groupreplay.state.snapshot.observations import COMMITS, DECREASES, Extent
+from groupreplay.state.snapshot.observations import COMMITS, STEPS, Extent
 from groupreplay.streaming.engine.packing.binary_columns import BinaryColumn
 from groupreplay.streaming.engine.packing.commit_columns import decode_regular
 from groupreplay.streaming.engine.packing.fold import ChunkRows, Run, fold
@@ -81,10 +81,13 @@ def test_the_extent_is_that_of_the_rows() -> None:
     ]
 
 
-def test_every_decrease_is_kept() -> None:
-    """Old and new offset of each step back, and where in the log it happened; steps between rows are none."""
+def test_every_step_back_is_kept() -> None:
+    """Old and new offset and epoch, and where in the log it happened; steps between rows are none."""
     (run,) = folded([(A1, 9, ""), (A0, 5, ""), (A0, 3, ""), (A0, 8, ""), (A0, 7, ""), (A1, 10, "")])
-    assert np.frombuffer(run.packed.decreases, DECREASES).tolist() == [(1, 5, 3, 102, 20), (1, 8, 7, 104, 40)]
+    assert np.frombuffer(run.packed.steps, STEPS).tolist() == [
+        (1, 5, 3, 102, 20, -1, -1),
+        (1, 8, 7, 104, 40, -1, -1),
+    ]
 
 
 def test_a_cut_ends_the_run_of_its_stream_only() -> None:
@@ -100,10 +103,10 @@ def test_a_cut_ends_the_run_of_its_stream_only() -> None:
     ]
 
 
-def test_decreases_are_not_seen_across_a_cut() -> None:
+def test_steps_are_not_seen_across_a_cut() -> None:
     """Inside a run only: the group's state knows the offset before it."""
     runs = folded([(A0, 5, ""), (A0, 0, ""), (A0, 1, "")], cuts=[1])
-    assert [len(run.packed.decreases) for run in runs] == [0, 0]
+    assert [len(run.packed.steps) for run in runs] == [0, 0]
 
 
 def test_nothing_to_fold() -> None:

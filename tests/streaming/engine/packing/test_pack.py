@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -22,12 +23,12 @@ from groupreplay.codecs import (
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.job.left_out import left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
-from groupreplay.state.snapshot.observations import COMMITS, DECREASES, CommitRun, GroupRecord
+from groupreplay.state.snapshot.observations import COMMITS, SILENCE_MS, STEPS, CommitRun, GroupRecord
 from groupreplay.state.stored_form import bounded_text
 from groupreplay.streaming.engine.packing import pack as pack_module
 from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.wire import unpack_bad_records, unpack_group, unpack_job
-from support.histories.builders import rhythm_of
+from support.histories.builders import is_step, rhythm_of
 from support.histories.raw_records import Raw, batches, commit, commit_key, generation, log, random_log
 from support.job.packed import packed_by_key
 from support.tools.plain_times import dated_records, limit_of
@@ -41,14 +42,14 @@ def plain(item: GroupRecord | CommitRun) -> Any:
     for place, row in enumerate(rows):
         row["topic"] = item.topics[row["topic"]]
         row["metadata"] = item.metadata.get(place, "")
-    falls = [dict(zip(DECREASES.names, row, strict=True)) for row in item.decreases.tolist()]
-    for fall in falls:
-        row = rows[fall["row"]]
-        fall["row"] = (row["topic"], row["partition"])
+    steps = [dict(zip(STEPS.names, row, strict=True)) for row in item.steps.tolist()]
+    for step in steps:
+        row = rows[step["row"]]
+        step["row"] = (row["topic"], row["partition"])
     return {
         "partition": item.partition,
         "rows": sorted(rows, key=lambda row: row["first_log_offset"]),
-        "decreases": sorted(falls, key=lambda fall: fall["log_offset"]),
+        "steps": sorted(steps, key=lambda step: step["log_offset"]),
         "topic_ids": {item.topics[place]: topic_id for place, topic_id in item.topic_ids.items()},
         "rhythm": item.rhythm.tobytes(),
     }
@@ -106,7 +107,7 @@ def folded_slowly(rows: list[Raw], caught_up_ms: int = 0) -> tuple[dict[str, lis
             )
             continue
         if not items or isinstance(items[-1], GroupRecord) or cut:
-            parts: dict[str, Any] = {"rows": {}, "decreases": [], "topic_ids": {}, "gaps": [], "repeats": []}
+            parts: dict[str, Any] = {"rows": {}, "steps": [], "topic_ids": {}, "gaps": [], "repeats": []}
             items.append({"partition": raw.partition, **parts})
         add_commit(items[-1], raw, key, value)
     for items in groups.values():
@@ -131,22 +132,26 @@ def add_commit(run: dict[str, Any], raw: Raw, key: OffsetCommitKey, value: Offse
             "first_timestamp_ms": raw.timestamp_ms,
             "first_commit_timestamp_ms": value.commit_timestamp_ms,
             "changed_ms": -1,
+            "first_leader_epoch": value.leader_epoch,
         },
     )
+    gap_ms = 0
     if row["count"]:
         gap_ms = max(0, value.commit_timestamp_ms) - max(0, row["commit_timestamp_ms"])
         run["gaps"].append((raw.timestamp_ms, gap_ms))
         run["repeats"].append(value.offset == row["offset"])
         if value.offset != row["offset"]:
             row["changed_ms"] = value.commit_timestamp_ms
-    if row["count"] and value.offset < row["offset"]:
-        run["decreases"].append(
+    if row["count"] and is_step(row["offset"], value.offset, row["leader_epoch"], value.leader_epoch, gap_ms):
+        run["steps"].append(
             {
                 "row": place,
                 "old_offset": row["offset"],
                 "new_offset": value.offset,
                 "log_offset": raw.offset,
                 "timestamp_ms": raw.timestamp_ms,
+                "old_leader_epoch": row["leader_epoch"],
+                "leader_epoch": value.leader_epoch,
             }
         )
     row["count"] += 1
@@ -197,6 +202,15 @@ def test_pack_equals_the_scalar_fold_whatever_the_times(seed: int, caught_up_ms:
     agree(rows, caught_up_ms)
 
 
+@pytest.mark.parametrize("seed", range(25))
+def test_pack_equals_the_scalar_fold_of_groups_that_were_silent(seed: int) -> None:
+    """Runs end where a group was silent, also beside groups that were not."""
+    random = Random(seed)
+    jumps = accumulate(random.choice((0, 0, 0, 0, SILENCE_MS - 1_000, SILENCE_MS)) for _ in range(400))
+    rows = random_log(seed, 400, partition=seed % 3)
+    agree([one._replace(timestamp_ms=one.timestamp_ms + jump) for one, jump in zip(rows, jumps, strict=True)])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1_000, 1_040))
 def test_pack_equals_the_scalar_fold_of_a_million_records(seed: int) -> None:
@@ -218,7 +232,7 @@ def test_random_records_reach_every_path() -> None:
     items = [item for group in groups.values() for item in group]
     runs = [item for item in items if isinstance(item, dict)]
     assert any(len(run["rows"]) > 1 for run in runs)
-    assert any(run["decreases"] for run in runs)
+    assert any(run["steps"] for run in runs)
     assert any(run["topic_ids"] for run in runs)
     assert any(isinstance(item, GroupRecord) and item.value is None for item in items)
     assert any(isinstance(item, GroupRecord) and item.value is not None for item in items)

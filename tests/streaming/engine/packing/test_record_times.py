@@ -53,7 +53,10 @@ def reported(rows: list[Raw], **known: Any) -> list[BadRecordBytes]:
 def test_the_limit(caught_up_ms: int, limit_ms: int) -> None:
     """A time at the limit moves the group's clock; a later one has the time of the record before it."""
     rows = raws((NOW, NOW), (limit_ms, limit_ms), (limit_ms + 1, limit_ms + 1))
-    assert runs(rows, caught_up_ms=caught_up_ms) == [(NOW, limit_ms, [limit_ms], [limit_ms])]
+    assert runs(rows, caught_up_ms=caught_up_ms) == [
+        (NOW, NOW, [NOW], [-1]),
+        (limit_ms, limit_ms, [limit_ms], [limit_ms]),
+    ]
     (bad,) = reported(rows, caught_up_ms=caught_up_ms)
     assert (bad.record.offset, bad.record.field, bad.record.read_ms) == (2, "timestamp", caught_up_ms)
 
@@ -103,7 +106,7 @@ def test_a_run_ends_where_the_clock_went_back() -> None:
         (NOW, NOW), (NOW + DAY, NOW + DAY), (NOW + 5, NOW + 5), (NOW - 59_995, NOW), (NOW + 9, NOW + 9)
     )
     found = [(first_ms, last_ms) for first_ms, last_ms, _, _ in runs(rows, caught_up_ms=NOW)]
-    assert found == [(NOW, NOW + DAY), (NOW + 5, NOW + 9)]
+    assert found == [(NOW, NOW), (NOW + DAY, NOW + DAY), (NOW + 5, NOW + 9)]
 
 
 def test_the_time_inside_a_group_record_is_reported() -> None:

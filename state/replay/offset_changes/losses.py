@@ -16,8 +16,9 @@ from groupreplay.state.events import offset_events
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.replay.group_activity import has_members, is_significant
+from groupreplay.state.replay.offset_changes.deletions import hold_deletion
 from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
-from groupreplay.state.snapshot.losses import Change, Lost, add_changes
+from groupreplay.state.snapshot.losses import Change, Losses, Lost, add_changes
 
 if TYPE_CHECKING:
     from groupreplay.state.replay.report import Report
@@ -70,11 +71,15 @@ def report_tombstones(
             check_interval_ms=context.retention_check_interval_ms,
         )
     else:
-        reason, evidence = _deleted_why(snapshot.group, offsets, named, with_group, report)
+        reason, evidence = _deleted_why(snapshot.group, offsets, named, with_group)
         deadline_ms = None if first == NEVER else first
         fact = offset_events.OffsetsDeleted(
             partitions=lost, partition_count=len(lost), reason=reason, deadline_ms=deadline_ms
         )
+    _remember(snapshot, [Lost(o.topic, o.partition, o.offset, at_ms, reason, mattered) for o in lost])
+    if isinstance(fact, offset_events.OffsetsDeleted) and reason == "unknown":
+        hold_deletion(snapshot, fact, mattered, report)
+        return
     report.emit(
         fact,
         group_type=snapshot.group.group_type,
@@ -83,13 +88,12 @@ def report_tombstones(
         evidence=evidence,
         severity=Severity.WARN if mattered else Severity.INFO,
     )
-    _remember(snapshot, [Lost(o.topic, o.partition, o.offset, at_ms, reason, mattered) for o in lost])
 
 
 def _deleted_why(
-    group: GroupState, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool, report: Report
+    group: GroupState, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool
 ) -> tuple[offset_events.LossReason, Evidence]:
-    """Why they were deleted: the log shows the deletion of the group; that of a topic is inferred."""
+    """Why they were deleted, as far as the group's own records show it."""
     if with_group:
         return "group_deleted", Evidence.LOG
     topics = {topic for topic, _ in named}
@@ -98,10 +102,7 @@ def _deleted_why(
         return "admin", Evidence.INFERRED
     if _protected(group, topics):
         return "topic_deleted", Evidence.LOG
-    known = set(report.context.topic_names.values())
-    if known and known.isdisjoint(topics):
-        return "topic_deleted", Evidence.INFERRED
-    return "admin", Evidence.INFERRED
+    return "unknown", Evidence.INFERRED
 
 
 def _protected(group: GroupState, topics: set[str]) -> bool:
@@ -123,16 +124,17 @@ def forget_before(snapshot: GroupSnapshot, at_ms: int) -> None:
     snapshot.losses.lost = tuple(one for one in snapshot.losses.lost if one.at_ms + MEMORY_MS > at_ms)
 
 
-def hold_changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> None:
+def hold_changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied, *, rewinds: bool = True) -> None:
     """Hold the changes in a run of commits that are more than progress; ``applied`` is the result of applying it.
 
-    Offsets that are committed again are removed from the lost ones.
+    Offsets that are committed again are removed from the lost ones. ``rewinds``: offsets that go back are held, too.
     """
     rows = run.rows
     began = rows[["first_offset", "first_log_offset", "first_timestamp_ms"]][applied.fallen].tolist()
+    steps = run.steps[run.steps["new_offset"] < run.steps["old_offset"]]
     falls = [
         *((row, old, *new) for row, old, new in zip(applied.fallen, applied.old_offsets, began, strict=True)),
-        *run.decreases.tolist(),
+        *steps[["row", "old_offset", "new_offset", "log_offset", "timestamp_ms"]].tolist(),
     ]
     found = [
         Change(
@@ -142,20 +144,18 @@ def hold_changes(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> N
             partition,
             old,
             new,
-            kind=_kind(snapshot, old - new, topic in applied.recreated),
+            kind=_kind(old - new, topic in applied.recreated),
         )
-        for row, old, new, log_offset, at_ms in falls
+        for row, old, new, log_offset, at_ms in (falls if rewinds else ())
         for topic, partition in [(run.topics[rows["topic"][row]], int(rows["partition"][row]))]
     ]
     again = _recommitted(snapshot, run) if snapshot.losses.lost else ()
     add_changes(snapshot.losses, [*found, *again])
 
 
-def _kind(snapshot: GroupSnapshot, records: int, recreated: bool) -> offset_events.RewindKind:
+def _kind(records: int, recreated: bool) -> offset_events.RewindKind:
     if recreated:
         return "topic_recreated"
-    if snapshot.activity.peopled and not has_members(snapshot.group):
-        return "admin_while_empty"
     return "small" if records <= SMALL_RECORDS else "other"
 
 
@@ -168,6 +168,11 @@ def _recommitted(snapshot: GroupSnapshot, run: CommitRun) -> Iterable[Change]:
         row = run.rows[row_of[one.topic, one.partition]]
         place = (int(row["first_timestamp_ms"]), int(row["first_log_offset"]))
         yield Change(*place, one.topic, one.partition, one.offset, int(row["first_offset"]), lost=one)
+
+
+def due_ms(losses: Losses) -> int | None:
+    """When the first moment with changes is over; None without one."""
+    return losses.changes[-1].timestamp_ms + 1 if losses.changes else None
 
 
 def take_occasions(snapshot: GroupSnapshot, at_ms: int) -> list[list[Change]]:

@@ -1,0 +1,1 @@
+"""Conditions of the commits of a whole group."""
