@@ -27,7 +27,7 @@ from groupreplay.state.replay.generation_diff import (
 )
 from groupreplay.state.replay.membership_change import Departure, MembershipChange
 from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
-from groupreplay.state.replay.probing import probed_leave_reason, rebalance_id
+from groupreplay.state.replay.probing import join_bounds_ms, probed_leave_reason, rebalance_id
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
@@ -145,7 +145,10 @@ class _Record:
         # A first record with a static member in it may be its replacement, long after the rebalance.
         doubtful = not step.comparable and any(member.instance_id for member in members)
         evidence = Evidence.INFERRED if doubtful else Evidence.LOG
-        self.emit(self._completed(diff, moved, doubtful), evidence)
+        completed = self._completed(diff, moved, doubtful)
+        if completed.join_ms_max is not None:
+            evidence = Evidence.PROBE
+        self.emit(completed, evidence)
         change = MembershipChange(completed=members)
         if step.comparable:
             change = MembershipChange(
@@ -160,7 +163,7 @@ class _Record:
     def _completed(self, diff: GenerationDiff, moved: Moves | None, doubtful: bool) -> RebalanceCompleted:
         value, step, written_ms = self.value, self.step, self.written_ms
         pairing = diff.pairing if step.comparable else None
-        in_progress = self.snapshot.group.in_progress
+        join_ms_min, join_ms_max = self._join_bounds_ms() or (None, None)
         return RebalanceCompleted(
             rebalance_id=rebalance_id(self.snapshot, self.report),
             generation=value.generation,
@@ -176,12 +179,20 @@ class _Record:
             kept=tuple(new.member_id for _, new in pairing.kept) if pairing else None,
             trigger=trigger(diff) if pairing else "unknown",
             sync_ms=None if doubtful else _elapsed_ms(written_ms, self.report.timestamp_ms),
-            join_ms=_elapsed_ms(in_progress.since_ms if in_progress else None, written_ms),
+            join_ms_min=join_ms_min,
+            join_ms_max=join_ms_max,
             duration_ms=None,
             duration_upper_bound_ms=self._upper_bound_ms(),
             partitions_moved=moved.moved if moved and pairing else None,
             partitions_unassigned=moved.unassigned if moved and pairing else None,
         )
+
+    def _join_bounds_ms(self) -> tuple[int, int] | None:
+        if self.written_ms is None or not self.step.comparable:
+            return None
+        # Without a record before it, the group began with generation 0.
+        generations = self.value.generation - (self.step.previous or 0)
+        return join_bounds_ms(self.snapshot.group, self.written_ms, generations)
 
     def _upper_bound_ms(self) -> int | None:
         if not self.step.comparable or self.step.previous is None:
@@ -246,6 +257,7 @@ def _remember(group: GroupState, record: _Record, phase: Phase) -> None:
     elif group.in_progress is not None:
         # Members came and left; the next probe shows whether others still try to form a generation.
         group.phase = group.in_progress.phase
+        group.in_progress.phases = []
 
 
 def apply_tombstone(snapshot: GroupSnapshot, report: Report) -> None:

@@ -103,6 +103,8 @@ class ModernDiff:
                 rebalance_id=place,
                 generation=self.after.epoch or 0,
                 trigger=self.group.open_rebalance.trigger,
+                since_ms=self.report.timestamp_ms,
+                since_ms_earliest=self.report.timestamp_ms,
             )
         )
 
@@ -212,7 +214,8 @@ class ModernDiff:
                 kept=tuple(new.member_id for _, new in old.kept),
                 trigger=open_rebalance.trigger,
                 sync_ms=None,
-                join_ms=None,
+                join_ms_min=None,
+                join_ms_max=None,
                 duration_ms=max(0, self.report.timestamp_ms - open_rebalance.started_ms),
                 duration_upper_bound_ms=None,
                 partitions_moved=moved.moved if moved else None,

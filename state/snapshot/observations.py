@@ -189,9 +189,11 @@ class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
 class Probe(msgspec.Struct, frozen=True, array_like=True):
     """A broker's answer about one classic group, as the prober recorded it.
 
-    ``taken_ms`` is the time of the answer, ``state`` in Kafka's spelling (``Dead``: the broker has no such group).
-    ``topic``, ``partition`` and ``offset`` are the place of the record; the prober asks every ``interval_ms``,
-    and its last complete round was ``unseen_ms`` earlier.
+    ``taken_ms`` is the time before the question, ``state`` is in Kafka's spelling (``Dead``: the broker has no such
+    group). ``topic``, ``partition`` and ``offset`` are the place of the record; the prober asks every ``interval_ms``,
+    and its last complete round was ``unseen_ms`` earlier (below 0: not known). The answer had come by ``written_ms``,
+    which is the brokers' time where the topic has it (None: not known). The prober's clock was ahead of the brokers' by
+    ``ahead_ms`` at most, as far as it was measured.
     """
 
     taken_ms: int
@@ -203,6 +205,18 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[ProbedMember, ...] = ()
     interval_ms: int = 10_000
     unseen_ms: int = 10_000
+    written_ms: int | None = None
+    ahead_ms: int = 0
+
+    @property
+    def asked_ms(self) -> int:
+        """The question was not asked before this, by the brokers' clock."""
+        return min(self.taken_ms - max(self.ahead_ms, 0), self.answered_ms)
+
+    @property
+    def answered_ms(self) -> int:
+        """The answer had come by this time."""
+        return self.taken_ms if self.written_ms is None else self.written_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,7 +156,13 @@ def _rows(
     if isinstance(message, ClockReading):
         return []
     if isinstance(message, GroupAnswer):
-        return [(GROUP_TAG + message.group_id.encode(), to_wire(PackedProbe(_probe(message, place))), None)]
+        return [
+            (
+                GROUP_TAG + message.group_id.encode(),
+                to_wire(PackedProbe(_probe(message, place, append_ms))),
+                None,
+            )
+        ]
     if isinstance(message, DocumentRequest | JobDocumentsRequest):
         return _request_rows(message) if message.run_id == probe_filter.run_id else []
     seen = _of_job(message, place, append_ms, probe_filter)
@@ -193,7 +199,7 @@ def group_probe(
     """
     if not isinstance(message, GroupAnswer) or message.cluster_id != probe_filter.cluster_id:
         return None
-    return None if _is_ahead(message, append_ms) else _probe(message, place)
+    return None if _is_ahead(message, append_ms) else _probe(message, place, append_ms)
 
 
 def _of_job(
@@ -238,7 +244,8 @@ def _beat(message: HeartbeatMessage, place: ObservationPlace, append_ms: int | N
     )
 
 
-def _probe(message: GroupAnswer, place: ObservationPlace) -> Probe:
+def _probe(message: GroupAnswer, place: ObservationPlace, append_ms: int | None) -> Probe:
+    written_ms = message.answered_ms if append_ms is None else append_ms
     return Probe(
         taken_ms=message.taken_ms,
         state=message.state,
@@ -251,7 +258,9 @@ def _probe(message: GroupAnswer, place: ObservationPlace) -> Probe:
             for one in message.members
         ),
         interval_ms=message.interval_ms,
-        unseen_ms=message.interval_ms if message.unseen_ms is None else message.unseen_ms,
+        unseen_ms=-1 if message.unseen_ms is None else message.unseen_ms,
+        written_ms=written_ms,
+        ahead_ms=message.ahead_ms or 0,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, milliseconds
+from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, interval, milliseconds
 from groupreplay.state.display.safe_text import is_safe, safe_text
 
 _TYPE_PREFIX: Final = "groupreplay."
@@ -112,6 +112,8 @@ def _completed(data: Data) -> str:
     ]
     if data.get("duration_ms") is not None:
         parts.append(f"took {milliseconds(data['duration_ms'])}")
+    if data.get("join_ms_max") is not None:
+        parts.append(f"join {interval(data.get('join_ms_min'), data['join_ms_max'])}")
     if data.get("sync_ms") is not None:
         parts.append(f"sync {milliseconds(data['sync_ms'])}")
     if data.get("partitions_moved"):

@@ -64,6 +64,7 @@ class RebalanceSlowDetector(GroupDetector):
         found = self.detection(
             now.since_ms,
             limit_ms,
+            since=now.since,
             evidence=now.evidence,
             rebalance_id=now.rebalance_id,
             state=now.state,

@@ -198,6 +198,7 @@ class RebalanceStuckDetector(GroupDetector):
         return self.detection(
             since_ms,
             due[0].limit_ms,
+            since=now.since if now and not is_modern else None,
             evidence=now.evidence if now else Evidence.LOG,
             dedup_key=("wedged" if wedged else "", *member_ids),
             # Each reason is reported once: a stuck group may go from joining to syncing and back without end.

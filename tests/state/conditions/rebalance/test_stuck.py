@@ -41,7 +41,12 @@ def stuck(events: list[Event]) -> list[Any]:
 def test_a_probe_begins_a_rebalance_and_the_record_ends_it() -> None:
     """All five states are seen: Preparing and Completing by probes, and the new generation ties them together."""
     began = START + 20_000
-    history = [TWO, generation(6, member("a", [0]), member("b", [1]), member("c"), at=began + 15_000)]
+    history = [
+        TWO,
+        generation(
+            6, member("a", [0]), member("b", [1]), member("c"), at=began + 15_000, since=began + 9_000
+        ),
+    ]
     probes = [probe(began, "PreparingRebalance", "a", "b"), probe(began + 10_000, "CompletingRebalance", "a")]
     group, events = told([TWO], probes, began + 10_001)
     picture = group.describe()
@@ -53,7 +58,9 @@ def test_a_probe_begins_a_rebalance_and_the_record_ends_it() -> None:
     assert started.cause is not None
     assert (started.cause.topic, started.cause.offset) == ("group-probes", began)
     assert started.fact.rebalance_id == completed.fact.rebalance_id == "era-1-3-100"  # type: ignore[attr-defined]
-    assert completed.fact.join_ms == 15_000 - 10  # type: ignore[attr-defined]
+    check(started.fact, since_ms=began, since_ms_earliest=began - 10_000)
+    check(completed.fact, join_ms_min=9_000, join_ms_max=19_000, sync_ms=6_000)
+    assert completed.evidence is Evidence.PROBE
     assert group.describe()["state"] == "Stable"
 
 
@@ -106,11 +113,24 @@ def test_a_probe_waits_until_the_log_is_known_to_its_time() -> None:
     assert group.apply(answer, START + 5_001) == []
 
 
-def test_a_new_group_begins_with_its_generation_0() -> None:
-    """When a probe confirms it within a minute; a record that is older belongs to somebody else's try."""
-    for after, since in ((30_000, START), (MINUTE + 1, START + MINUTE + 1)):
-        group, _ = told([asked_for(at=START)], [probe(START + after, "PreparingRebalance")], START + after)
-        assert group.describe()["since_ms"] == since
+def test_the_bounds_of_the_begin() -> None:
+    """Between the group's last record, or the round before if that is later, and the answer; also of a condition."""
+    for after, unseen_ms, earliest in (
+        (7_000, 10_000, START),
+        (30_000, 10_000, START + 20_000),
+        (30_000, 25_000, START + 5_000),
+        (30_000, -1, START),
+    ):
+        first = structs.replace(probe(START + after, "PreparingRebalance"), unseen_ms=unseen_ms)
+        until = START + after + 75_000
+        group, events = told([asked_for(at=START)], [first], until)
+        document = group.describe()
+        (condition,) = document["conditions"]
+        for one in (document, condition):
+            assert (one["since_ms"], one["since_ms_earliest"]) == (START + after, earliest)
+        check(facts(events)[-1], since_ms=START + after, since_ms_earliest=earliest, elapsed_ms=75_000)
+    group, _ = told([], [structs.replace(first, unseen_ms=-1)], START + MINUTE)
+    assert group.describe()["since_ms_earliest"] is None
 
 
 def test_a_group_that_only_the_prober_knows() -> None:
