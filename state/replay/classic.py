@@ -149,13 +149,15 @@ class _Record:
         if completed.join_ms_max is not None:
             evidence = Evidence.PROBE
         self.emit(completed, evidence)
-        change = MembershipChange(completed=members)
+        lasted_ms = self._lasted_ms()
+        change = MembershipChange(completed=members, lasted_ms=lasted_ms)
         if step.comparable:
             change = MembershipChange(
                 departures=self._departures(diff.pairing.left, emptied=False),
                 joined=diff.pairing.joined,
                 kept=diff.pairing.kept,
                 completed=members,
+                lasted_ms=lasted_ms,
             )
         self.emit_members(change, step.history)
         return change, moved.orphans if moved else {}
@@ -193,6 +195,15 @@ class _Record:
         # Without a record before it, the group began with generation 0.
         generations = self.value.generation - (self.step.previous or 0)
         return join_bounds_ms(self.snapshot.group, self.written_ms, generations)
+
+    def _lasted_ms(self) -> int | None:
+        """How long the rebalance took at most: the prober finds each one that is longer than its interval."""
+        group, probes = self.snapshot.group, self.snapshot.probes
+        if group.in_progress is not None:
+            return _elapsed_ms(group.in_progress.earliest_ms, self.report.timestamp_ms)
+        before_ms = group.record_timestamp_ms if self.report.context.probing else None
+        lasted_ms = _elapsed_ms(before_ms, self.report.timestamp_ms)
+        return None if lasted_ms is None else min(lasted_ms, max(0, probes.interval_ms))
 
     def _upper_bound_ms(self) -> int | None:
         if not self.step.comparable or self.step.previous is None:

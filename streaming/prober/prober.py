@@ -104,19 +104,11 @@ class Prober:
         listing = self._queries.rebalancing(layout.brokers)
         # The time before the request: a generation that is written during the request must count as newer.
         taken_ms = self._clock()
-        asked = sorted(listing.groups | self._in_progress)
-        unseen_ms = {group: self._unseen_ms(group) for group in asked}
-        descriptions = self._queries.describe([*asked, self._unknown_group])
-        answered_ms = max(taken_ms, self._clock())
-        answers = [
-            self._answer(group, (taken_ms, answered_ms), one, unseen_ms[group])
-            for group in asked
-            if isinstance(one := descriptions[group], GroupDescription)
-        ]
+        answers, rights = self._describe(sorted(listing.groups | self._in_progress), taken_ms)
         summary = self._summary(
             started_ms,
             listing.brokers,
-            _rights(descriptions[self._unknown_group]),
+            rights,
             self._queries.ends(layout.partitions),
             # The topic does not exist before the first commit in the cluster.
             layout.partitions or None,
@@ -130,6 +122,17 @@ class Prober:
             complete=not any(listing.brokers.values()),
             missed=listing.groups - {one.group_id for one in answers},
         )
+
+    def _describe(self, asked: Sequence[str], taken_ms: int) -> tuple[list[GroupAnswer], Rights]:
+        unseen_ms = {group: self._unseen_ms(group) for group in asked}
+        descriptions = self._queries.describe([*asked, self._unknown_group])
+        answered_ms = max(taken_ms, self._clock())
+        answers = [
+            self._answer(group, (taken_ms, answered_ms), one, unseen_ms[group])
+            for group in asked
+            if isinstance(one := descriptions[group], GroupDescription)
+        ]
+        return answers, _rights(descriptions[self._unknown_group])
 
     def _unseen_ms(self, group: str) -> int | None:
         """The time since the last round that would have found the group; at least the interval. None: not known."""

@@ -17,7 +17,6 @@ from support.histories.builders import (
     CONTEXT,
     GROUP,
     Raw,
-    asked_for,
     check,
     commit,
     emptied,
@@ -111,26 +110,6 @@ def test_a_probe_waits_until_the_log_is_known_to_its_time() -> None:
     group = Group.from_snapshot(GROUP, PROBING, group.snapshot())
     assert names(group.expire(START + 5_000)) == ["rebalance.started"]
     assert group.apply(answer, START + 5_001) == []
-
-
-def test_the_bounds_of_the_begin() -> None:
-    """Between the group's last record, or the round before if that is later, and the answer; also of a condition."""
-    for after, unseen_ms, earliest in (
-        (7_000, 10_000, START),
-        (30_000, 10_000, START + 20_000),
-        (30_000, 25_000, START + 5_000),
-        (30_000, -1, START),
-    ):
-        first = structs.replace(probe(START + after, "PreparingRebalance"), unseen_ms=unseen_ms)
-        until = START + after + 75_000
-        group, events = told([asked_for(at=START)], [first], until)
-        document = group.describe()
-        (condition,) = document["conditions"]
-        for one in (document, condition):
-            assert (one["since_ms"], one["since_ms_earliest"]) == (START + after, earliest)
-        check(facts(events)[-1], since_ms=START + after, since_ms_earliest=earliest, elapsed_ms=75_000)
-    group, _ = told([], [structs.replace(first, unseen_ms=-1)], START + MINUTE)
-    assert group.describe()["since_ms_earliest"] is None
 
 
 def test_a_group_that_only_the_prober_knows() -> None:

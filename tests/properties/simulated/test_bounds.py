@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import pytest
 from msgspec import structs
 
-from groupreplay.state import Context, Event, Group, Observations
+from groupreplay.state import Event
 from groupreplay.state.conditions.rebalance.slow import RebalanceSlow
 from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
 from groupreplay.state.events.group_events import RebalanceCompleted, RebalanceStarted
 from groupreplay.state.kafka_terms import GroupType
-from groupreplay.state.simulation.simulation import (
-    GroupProbe,
-    GroupTransition,
-    SimulationPlan,
-    WrittenRecord,
-    simulate,
-)
-from groupreplay.state.snapshot.observations import Probe, ProbedMember
-from groupreplay.streaming.simulate.scenario_files import load_scenario
-from support.histories.builders import Raw, observed
+from groupreplay.state.snapshot.observations import Probe
+from support.model.probed_lives import Life, events_of, lives
 
 PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
-HOUR_MS = 3_600_000
 ROUND_MS = 10_000
 #: Scenario: simulated hours. Together they have far more than 500 rebalances that the prober sees.
 SCENARIOS = {
@@ -45,52 +34,6 @@ SCENARIOS = {
 CLOCKS = ((0, 0), (700, 900), (-800, 0))
 
 
-@dataclass
-class Life:
-    """One simulated group."""
-
-    records: list[Raw] = field(default_factory=list)
-    probes: list[Probe] = field(default_factory=list)
-    #: Time, state before and state after, of a classic group.
-    changes: list[tuple[int, str, str]] = field(default_factory=list)
-
-
-@lru_cache
-def lives(scenario: str, hours: int) -> dict[str, Life]:
-    """Groups of one partition, by id."""
-    plan = SimulationPlan(
-        scenario=load_scenario(scenario), groups=3, duration_ms=hours * HOUR_MS, seed=11, partitions=1
-    )
-    found: dict[str, Life] = defaultdict(Life)
-    for item in simulate(plan, plan.group_ids()[0]):
-        if isinstance(item, WrittenRecord):
-            raw = Raw(item.key, item.value, item.offset, item.timestamp_ms)
-            found[item.key.group].records.append(raw)  # type: ignore[union-attr]
-        elif isinstance(item, GroupProbe):
-            found[item.group_id].probes.append(_probe(item, plan, len(found[item.group_id].probes)))
-        elif isinstance(item, GroupTransition) and item.change.group_type == "classic":
-            change = item.change
-            found[item.group_id].changes.append((change.at_ms, change.before.value, change.after.value))
-    return found
-
-
-def _probe(item: GroupProbe, plan: SimulationPlan, offset: int) -> Probe:
-    members = item.summary.members
-    return Probe(
-        taken_ms=item.taken_ms,
-        state=item.summary.state.value,
-        topic="group-probes",
-        partition=0,
-        offset=offset,
-        broker=plan.coordinator(0, item.taken_ms),
-        members=tuple(
-            ProbedMember(one.member_id, one.instance_id, one.client_id, one.client_host) for one in members
-        ),
-        unseen_ms=plan.probe_interval_ms,
-        written_ms=item.taken_ms,
-    )
-
-
 def by_clock(probe: Probe, ahead_ms: int, most_ms: int, delay_ms: int) -> Probe:
     """The probe by a prober whose clock is ahead, and whose message is appended a moment after the answer."""
     return structs.replace(
@@ -100,14 +43,6 @@ def by_clock(probe: Probe, ahead_ms: int, most_ms: int, delay_ms: int) -> Probe:
         ahead_ms=most_ms,
         unseen_ms=ROUND_MS,
     )
-
-
-def events_of(group_id: str, records: list[Raw], probes: list[Probe]) -> list[Event]:
-    """Everything in one call, and a minute more."""
-    context = Context(cluster_id="c", era="era", probing=True, complete_since_ms=0)
-    group, seen = Group(group_id, context), observed(records)
-    found = group.apply(Observations(items=seen.items, seen_to=seen.seen_to, probes=probes), 0)
-    return found + group.expire(max([records[-1].at, *(one.taken_ms for one in probes)]) + 60_000)
 
 
 @dataclass
