@@ -140,6 +140,9 @@ class _Record:
             last_owners=owners(known, group.orphans),
             owners_known=group.history is History.FULL or step.previous is None,
             first=not group.classic.members,
+            orphans=group.orphans,
+            shown="unknown" if group.in_progress is None else group.in_progress.trigger,
+            is_whole=step.skipped(self.value.generation) == 0,
         )
         moved = moves(diff, pair(known, members), group_topics(members, self.value.protocol_type))
         # A first record with a static member in it may be its replacement, long after the rebalance.
@@ -269,6 +272,7 @@ def _remember(group: GroupState, record: _Record, phase: Phase) -> None:
         # Members came and left; the next probe shows whether others still try to form a generation.
         group.phase = group.in_progress.phase
         group.in_progress.phases = []
+        group.in_progress.trigger = "unknown"
 
 
 def apply_tombstone(snapshot: GroupSnapshot, report: Report) -> None:

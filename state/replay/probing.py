@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from groupreplay.state.events.event import Evidence, LeaveReason
+from groupreplay.state.events.event import Evidence, LeaveReason, Trigger
 from groupreplay.state.events.group_events import RebalanceStarted
 from groupreplay.state.kafka_terms import REBALANCING, GroupType, Phase
 from groupreplay.state.replay.phases import NEXT, PROBED
@@ -109,13 +109,14 @@ def _continue_rebalance(snapshot: GroupSnapshot, probe: Probe, phase: Phase, rep
             probe.answered_ms,
             phase,
             unseen_ms=_USUAL_UNSEEN_MS if probe.unseen_ms < 0 else probe.unseen_ms,
+            trigger=_shown_trigger(snapshot.group, probe),
             earliest_ms=None if began.earliest_ms is None else min(began.earliest_ms, probe.answered_ms),
         )
         report.emit(
             RebalanceStarted(
                 rebalance_id=known.rebalance_id,
                 generation=None,
-                trigger="unknown",
+                trigger=known.trigger,
                 since_ms=known.since_ms,
                 since_ms_earliest=known.earliest_ms,
             ),
@@ -128,6 +129,22 @@ def _continue_rebalance(snapshot: GroupSnapshot, probe: Probe, phase: Phase, rep
     known.phase = phase
     _note_phase(known, probe, phase)
     snapshot.group.in_progress = known
+
+
+def _shown_trigger(group: GroupState, probe: Probe) -> Trigger:
+    """What the members in the first answer show: who had come before anybody of the last generation went, or gone."""
+    if not probe.members or group.record_offset < 0:
+        return "unknown"
+    old = {one.instance_id or one.member_id for one in group.classic.members}
+    now = {one.instance_id or one.member_id for one in probe.members}
+    if not old:
+        return "first_join"
+    if group.orphans:
+        # Then a second rebalance follows at once, into which others may come.
+        return "cooperative_followup" if now == old else "unknown"
+    if now > old:
+        return "member_joined"
+    return "member_left" if now < old else "unknown"
 
 
 def _unseen_ms(probe: Probe) -> int | None:

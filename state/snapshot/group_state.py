@@ -69,7 +69,7 @@ class RebalanceInProgress(msgspec.Struct, array_like=True):
 
     The rebalance began at ``since_ms`` at the latest and at ``earliest_ms`` at the earliest (None: not known).
     ``unseen_ms`` is the time between the first question and the round before. ``phases`` are what was seen since the
-    group's last record.
+    group's last record, and ``trigger`` what the members in the first answer since then show.
     """
 
     rebalance_id: str
@@ -79,6 +79,7 @@ class RebalanceInProgress(msgspec.Struct, array_like=True):
     unseen_ms: int = 10_000
     earliest_ms: int | None = None
     phases: list[SeenPhase] = []
+    trigger: Trigger = "unknown"
 
 
 class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from groupreplay.codecs import MemberMetadata
 from groupreplay.state.events.group_events import RebalanceCompleted
 from groupreplay.state.snapshot.observations import Probe
 from support.histories.builders import Raw, asked_for, check, emptied, facts, generation, member
@@ -82,3 +83,28 @@ def test_the_join_phase(history: list[Raw], answers: list[Probe], expected: tupl
     last = [fact for fact in facts(events) if isinstance(fact, RebalanceCompleted)][-1]
     found = None if last.join_ms_max is None else (last.join_ms_min, last.join_ms_max)
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "new", "expected"),
+    [
+        (("a", "b", "c"), (member("a", [0]), member("c", [1])), "member_joined"),
+        (("a",), (member("a", [0]), member("c", [1])), "member_left"),
+        # Both had happened by then.
+        (("a", "c"), (member("a", [0]), member("c", [1])), "members_changed"),
+        # It had gone again before the generation.
+        (("a", "b", "c"), (member("a", [0, 1]),), "member_joined"),
+        (("a", "b"), (member("a", [0, 1]),), "member_left"),
+    ],
+)
+def test_the_members_in_the_first_answer(
+    seen: tuple[str, ...], new: tuple[MemberMetadata, ...], expected: str
+) -> None:
+    """They show what was first, of the events of the rebalance and of its begin."""
+    record = generation(6, *new, at=BEGAN + 15_000)
+    answers = [probe(BEGAN, "PreparingRebalance", *seen), probe(BEGAN + 10_000, "PreparingRebalance", "x")]
+    _, events = told([TWO, record], answers, BEGAN + 10 * MINUTE)
+    triggers = {fact.NAME: fact.trigger for fact in facts(events) if hasattr(fact, "trigger")}
+    known = {"members_changed": "unknown"}.get(expected, expected)
+    assert triggers["rebalance.completed"] == expected
+    assert triggers["rebalance.started"] == ("unknown" if seen == ("a", "b") else known)

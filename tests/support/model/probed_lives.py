@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from groupreplay.state import Context, Event, Group, Observations
+from groupreplay.state.model.trace_entries import AnyEntry, TraceEntry
 from groupreplay.state.policy.rules import Policy
 from groupreplay.state.simulation.simulation import (
     GroupProbe,
@@ -30,10 +31,12 @@ class Life:
     probes: list[Probe] = field(default_factory=list)
     #: Time, state before and state after, of a classic group.
     changes: list[tuple[int, str, str]] = field(default_factory=list)
+    #: The steps of the coordinator, if they are wanted.
+    trace: list[AnyEntry] = field(default_factory=list)
 
 
 @lru_cache
-def lives(scenario: str, hours: float, groups: int = 3) -> dict[str, Life]:
+def lives(scenario: str, hours: float, groups: int = 3, traced: bool = False) -> dict[str, Life]:
     """Groups of one partition, by id; ``scenario`` is a name, or the path of a file."""
     plan = SimulationPlan(
         scenario=load_scenario(scenario),
@@ -41,6 +44,7 @@ def lives(scenario: str, hours: float, groups: int = 3) -> dict[str, Life]:
         duration_ms=int(hours * HOUR_MS),
         seed=11,
         partitions=1,
+        traced=traced,
     )
     found: dict[str, Life] = defaultdict(Life)
     for item in simulate(plan, plan.group_ids()[0]):
@@ -52,6 +56,8 @@ def lives(scenario: str, hours: float, groups: int = 3) -> dict[str, Life]:
         elif isinstance(item, GroupTransition) and item.change.group_type == "classic":
             change = item.change
             found[item.group_id].changes.append((change.at_ms, change.before.value, change.after.value))
+        elif isinstance(item, TraceEntry):
+            found[item.group_id].trace.append(item)
     return found
 
 
