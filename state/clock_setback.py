@@ -60,6 +60,9 @@ def _cut_group(group: GroupState, at_ms: int) -> None:
     group.classic = msgspec.structs.replace(
         group.classic, emptied_ms=_earlier(group.classic.emptied_ms, at_ms)
     )
+    if group.in_progress is not None and (group.in_progress.earliest_ms or 0) > at_ms:
+        # A time of the log, where that was later than the round before.
+        group.in_progress.earliest_ms = None
     if group.open_rebalance is not None:
         started_ms = min(group.open_rebalance.started_ms, at_ms)
         group.open_rebalance = msgspec.structs.replace(group.open_rebalance, started_ms=started_ms)
@@ -92,6 +95,5 @@ def _until(times_ms: Iterable[int], at_ms: int) -> tuple[int, ...]:
 def _begun(condition: bytes, at_ms: int) -> bytes:
     """A reported condition that began by this moment; its id, which has the time of its report, stays."""
     fields: dict[str, Any] = msgspec.json.decode(condition)
-    if fields["since_ms"] <= at_ms:
-        return condition
-    return msgspec.json.encode({**fields, "since_ms": at_ms})
+    begun = {name: at_ms for name in ("since_ms", "since_ms_earliest") if (fields.get(name) or 0) > at_ms}
+    return msgspec.json.encode({**fields, **begun}) if begun else condition

@@ -44,7 +44,16 @@ class Condition(Fact):
 
     status: Annotated[Status, Meta(description="Sent again as `firing` when it gets worse.")]
     condition_id: Annotated[str, Meta(description="The same from the first event to `resolved`.")]
-    since_ms: Annotated[int, Meta(description="When it began, which is before it was detected.")]
+    since_ms: Annotated[
+        int,
+        Meta(
+            description="When it began, which is before it was detected. Of what a prober saw: at the latest."
+        ),
+    ]
+    since_ms_earliest: Annotated[
+        int | None,
+        Meta(description="When it began, at the earliest: `since_ms` where that is exact; null: not known."),
+    ] = None
     threshold_ms: Annotated[int | None, Meta(description="How long it had to last before it was reported.")]
     runbook: Annotated[str, Meta(description="What it means, what to do first, how to confirm.")]
 

@@ -13,14 +13,16 @@ from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.events.event import Evidence
 from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.group_state import BeginBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentRebalance:
-    """A rebalance in progress, of any kind of group."""
+    """A rebalance in progress, of any kind of group; ``since_ms`` is when it began, ``since`` the bounds of that."""
 
     rebalance_id: str | None
     since_ms: int
+    since: BeginBounds
     state: str
     evidence: Evidence
 
@@ -33,6 +35,7 @@ def current(view: GroupView) -> CurrentRebalance | None:
         return CurrentRebalance(
             rebalance_id=one.rebalance_id,
             since_ms=one.since_ms,
+            since=BeginBounds(one.earliest_ms, one.since_ms),
             state=one.phase.value,
             evidence=Evidence.PROBE,
         )
@@ -40,6 +43,7 @@ def current(view: GroupView) -> CurrentRebalance | None:
         return CurrentRebalance(
             rebalance_id=group.open_rebalance.rebalance_id,
             since_ms=group.open_rebalance.started_ms,
+            since=BeginBounds(group.open_rebalance.started_ms, group.open_rebalance.started_ms),
             state=modern.state_of(group.group_type, group.modern),
             evidence=Evidence.LOG,
         )

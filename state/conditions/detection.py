@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from groupreplay.state.policy.context import Context
     from groupreplay.state.snapshot.conditions import ActiveCondition
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-    from groupreplay.state.snapshot.group_state import GroupState
+    from groupreplay.state.snapshot.group_state import BeginBounds, GroupState
     from groupreplay.state.snapshot.offsets import Offsets
 
 
@@ -51,12 +51,14 @@ class Detection:
     """A condition that holds now.
 
     ``subject`` distinguishes several conditions of one kind: a slot, a topic partition; empty for the whole group.
+    It began at ``since_ms`` at the latest, and at ``earliest_ms`` at the earliest (None: not known).
     A condition is reported again when its severity rises, when ``dedup_key`` changes, or for a value of ``news`` that
     was not reported since it began. ``details`` are its own fields.
     """
 
     kind: type[Condition]
     since_ms: int
+    earliest_ms: int | None
     threshold_ms: int | None
     details: dict[str, Any]
     subject: str = ""
@@ -151,6 +153,7 @@ class Detector:
         since_ms: int,
         threshold_ms: int | None,
         *,
+        since: BeginBounds | None = None,
         subject: str = "",
         severity: Severity | None = None,
         evidence: Evidence = Evidence.LOG,
@@ -158,10 +161,14 @@ class Detector:
         news: tuple[str, ...] = (),
         **details: Any,
     ) -> Detection:
-        """Its condition, which holds now; ``details`` are the condition's own fields."""
+        """Its condition, which holds now; ``details`` are the condition's own fields.
+
+        ``since``: the bounds of ``since_ms``, where it is not exact.
+        """
         return Detection(
             kind=self.CONDITION,
             since_ms=since_ms,
+            earliest_ms=since_ms if since is None else since.earliest_ms,
             threshold_ms=threshold_ms,
             details=details,
             subject=subject,

@@ -115,6 +115,7 @@ class ConditionTracker:
             status="firing",
             condition_id=condition_id(self.group_id, found, self.redaction),
             since_ms=found.since_ms,
+            since_ms_earliest=found.earliest_ms,
             threshold_ms=found.threshold_ms,
             runbook=self.own_runbook or f"{self.runbook}#{runbook_section(found.kind.NAME)}",
             **found.details,
@@ -122,7 +123,12 @@ class ConditionTracker:
         if known is None:
             return condition
         first = _last_form(found.key, known)
-        return replace(condition, condition_id=first.condition_id, since_ms=first.since_ms)
+        return replace(
+            condition,
+            condition_id=first.condition_id,
+            since_ms=first.since_ms,
+            since_ms_earliest=first.since_ms_earliest,
+        )
 
 
 def _update(key: ConditionKey, active: ActiveCondition, condition: Condition) -> ConditionUpdate:

@@ -33,6 +33,17 @@ def milliseconds(value: int | None) -> str:
     return f"{hours} h {minutes} min"
 
 
+def interval(least_ms: int | None, most_ms: int) -> str:
+    """A duration of which the bounds are known: ``2.0 s .. 12.0 s``, ``at most 3.0 s``."""
+    if least_ms == most_ms:
+        return milliseconds(most_ms)
+    return (
+        f"{milliseconds(least_ms)} .. {milliseconds(most_ms)}"
+        if least_ms
+        else f"at most {milliseconds(most_ms)}"
+    )
+
+
 def counted(count: int, noun: str) -> str:
     """``1 member``, ``2 members``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

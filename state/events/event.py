@@ -40,15 +40,25 @@ Partitions = Annotated[
 ]
 
 
-Trigger = Literal[
-    "first_join",
-    "member_joined",
-    "member_left",
-    "static_member_replaced",
-    "subscription_changed",
-    "metadata_changed",
-    "leader_rejoined",
-    "unknown",
+Trigger = Annotated[
+    Literal[
+        "first_join",
+        "member_joined",
+        "member_left",
+        "members_changed",
+        "cooperative_followup",
+        "static_member_replaced",
+        "subscription_changed",
+        "metadata_changed",
+        "leader_rejoined",
+        "unknown",
+    ],
+    Meta(
+        description="What began it. `members_changed`: members came and went, or one was started again, and neither "
+        "the log nor an answer shows what was first. `cooperative_followup`: the generation before had left partitions "
+        "without an owner, as cooperative assignors do. `leader_rejoined`: only that explains a generation with the "
+        "same members, subscriptions and partitions."
+    ),
 ]
 
 

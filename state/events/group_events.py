@@ -91,6 +91,13 @@ class RebalanceStarted(Fact):
     ]
     generation: Annotated[int | None, Meta(description="The new group epoch; null for classic groups.")]
     trigger: Trigger
+    since_ms: Annotated[
+        int, Meta(description="When it began, at the latest: the time of the record or of the answer.")
+    ]
+    since_ms_earliest: Annotated[
+        int | None,
+        Meta(description="When it began, at the earliest: `since_ms` where that is exact; null: not known."),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +134,19 @@ class RebalanceCompleted(Fact):
     sync_ms: Annotated[
         int | None, Meta(description="From the end of the join phase to the leader's assignment.")
     ]
-    join_ms: Annotated[int | None, Meta(description="Length of the join phase; only the prober can see it.")]
+    join_ms_min: Annotated[
+        int | None,
+        Meta(
+            description="Length of the join phase, at least. Only the prober's answers show it; null where it did not "
+            "see this join phase, or cannot tell it from another one."
+        ),
+    ]
+    join_ms_max: Annotated[
+        int | None,
+        Meta(
+            description="Length of the join phase, at most: by the round before the first answer that shows it."
+        ),
+    ]
     duration_ms: Annotated[int | None, Meta(description="Exact length; null for classic groups.")]
     duration_upper_bound_ms: Annotated[
         int | None, Meta(description="From the group's previous record to the end of the join phase.")

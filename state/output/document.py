@@ -65,6 +65,7 @@ def _head(group_id: str, group: GroupState, seen: GroupSummary) -> dict[str, Any
         "group_epoch": modern.group_epoch(known) if known else None,
         "target_epoch": modern.target_epoch(known) if known else None,
         "since_ms": group.in_progress.since_ms if group.in_progress else group.since_ms,
+        "since_ms_earliest": group.in_progress.earliest_ms if group.in_progress else group.since_ms,
         "history": group.history.value,
         "topology_epoch": known.topology_epoch if known else None,
     }

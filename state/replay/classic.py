@@ -27,7 +27,7 @@ from groupreplay.state.replay.generation_diff import (
 )
 from groupreplay.state.replay.membership_change import Departure, MembershipChange
 from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
-from groupreplay.state.replay.probing import probed_leave_reason, rebalance_id
+from groupreplay.state.replay.probing import join_bounds_ms, probed_leave_reason, rebalance_id
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
@@ -140,19 +140,27 @@ class _Record:
             last_owners=owners(known, group.orphans),
             owners_known=group.history is History.FULL or step.previous is None,
             first=not group.classic.members,
+            orphans=group.orphans,
+            shown="unknown" if group.in_progress is None else group.in_progress.trigger,
+            is_whole=step.skipped(self.value.generation) == 0,
         )
         moved = moves(diff, pair(known, members), group_topics(members, self.value.protocol_type))
         # A first record with a static member in it may be its replacement, long after the rebalance.
         doubtful = not step.comparable and any(member.instance_id for member in members)
         evidence = Evidence.INFERRED if doubtful else Evidence.LOG
-        self.emit(self._completed(diff, moved, doubtful), evidence)
-        change = MembershipChange(completed=members)
+        completed = self._completed(diff, moved, doubtful)
+        if completed.join_ms_max is not None:
+            evidence = Evidence.PROBE
+        self.emit(completed, evidence)
+        lasted_ms = self._lasted_ms()
+        change = MembershipChange(completed=members, lasted_ms=lasted_ms)
         if step.comparable:
             change = MembershipChange(
                 departures=self._departures(diff.pairing.left, emptied=False),
                 joined=diff.pairing.joined,
                 kept=diff.pairing.kept,
                 completed=members,
+                lasted_ms=lasted_ms,
             )
         self.emit_members(change, step.history)
         return change, moved.orphans if moved else {}
@@ -160,7 +168,7 @@ class _Record:
     def _completed(self, diff: GenerationDiff, moved: Moves | None, doubtful: bool) -> RebalanceCompleted:
         value, step, written_ms = self.value, self.step, self.written_ms
         pairing = diff.pairing if step.comparable else None
-        in_progress = self.snapshot.group.in_progress
+        join_ms_min, join_ms_max = self._join_bounds_ms() or (None, None)
         return RebalanceCompleted(
             rebalance_id=rebalance_id(self.snapshot, self.report),
             generation=value.generation,
@@ -176,13 +184,30 @@ class _Record:
             kept=tuple(new.member_id for _, new in pairing.kept) if pairing else None,
             trigger=trigger(diff) if pairing else "unknown",
             sync_ms=None if doubtful else _elapsed_ms(written_ms, self.report.timestamp_ms),
-            join_ms=_elapsed_ms(in_progress.since_ms if in_progress else None, written_ms),
+            join_ms_min=join_ms_min,
+            join_ms_max=join_ms_max,
             duration_ms=None,
             duration_upper_bound_ms=self._upper_bound_ms(),
             silent_ms=self._silent_ms(),
             partitions_moved=moved.moved if moved and pairing else None,
             partitions_unassigned=moved.unassigned if moved and pairing else None,
         )
+
+    def _join_bounds_ms(self) -> tuple[int, int] | None:
+        if self.written_ms is None or not self.step.comparable:
+            return None
+        # Without a record before it, the group began with generation 0.
+        generations = self.value.generation - (self.step.previous or 0)
+        return join_bounds_ms(self.snapshot.group, self.written_ms, generations)
+
+    def _lasted_ms(self) -> int | None:
+        """How long the rebalance took at most: the prober finds each one that is longer than its interval."""
+        group, probes = self.snapshot.group, self.snapshot.probes
+        if group.in_progress is not None:
+            return _elapsed_ms(group.in_progress.earliest_ms, self.report.timestamp_ms)
+        before_ms = group.record_timestamp_ms if self.report.context.probing else None
+        lasted_ms = _elapsed_ms(before_ms, self.report.timestamp_ms)
+        return None if lasted_ms is None else min(lasted_ms, max(0, probes.interval_ms))
 
     def _upper_bound_ms(self) -> int | None:
         if not self.step.comparable or self.step.previous is None:
@@ -252,6 +277,8 @@ def _remember(group: GroupState, record: _Record, phase: Phase) -> None:
     elif group.in_progress is not None:
         # Members came and left; the next probe shows whether others still try to form a generation.
         group.phase = group.in_progress.phase
+        group.in_progress.phases = []
+        group.in_progress.trigger = "unknown"
 
 
 def apply_tombstone(snapshot: GroupSnapshot, report: Report) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from groupreplay.state.events.event import LeaveReason, MemberPicture, Trigger
@@ -27,7 +27,8 @@ class GenerationDiff:
 
     ``last_owners`` is the last known owner (member id) of every partition. ``owners_known``: every former owner is
     known; a partition without an owner where the log begins may have had one earlier. ``first``: no member is known
-    before this generation.
+    before this generation. ``orphans`` had no owner in the generation before. ``shown`` is what the prober's first
+    answer shows; ``is_whole``: no generation lies between the two, and every member's subscription is readable.
     """
 
     old: Sequence[Member]
@@ -37,6 +38,9 @@ class GenerationDiff:
     last_owners: Mapping[tuple[str, int], str]
     owners_known: bool
     first: bool
+    orphans: Orphans = field(default_factory=dict)
+    shown: Trigger = "unknown"
+    is_whole: bool = False
 
 
 def _subscription_changed(diff: GenerationDiff) -> bool:
@@ -45,8 +49,11 @@ def _subscription_changed(diff: GenerationDiff) -> bool:
 
 
 def _metadata_changed(diff: GenerationDiff) -> bool:
-    # A partition that never had an owner; one without an owner now may be revoked in a cooperative rebalance.
-    return diff.owners_known and any(owned not in diff.last_owners for owned in owners(diff.new, {}))
+    # A partition that never had an owner; one without an owner now may be revoked in a cooperative rebalance. Behind a
+    # conversion the former owners may be known by topic id only.
+    subscribed = group_topics(diff.old, diff.protocol_type)
+    named = subscribed is not None and all(topic in subscribed for topic, _ in diff.last_owners)
+    return diff.owners_known and named and any(one not in diff.last_owners for one in owners(diff.new, {}))
 
 
 def _replaced(diff: GenerationDiff, *, static: bool) -> bool:
@@ -54,17 +61,39 @@ def _replaced(diff: GenerationDiff, *, static: bool) -> bool:
     return any((new.instance_id is not None) is static for new in replaced)
 
 
-#: The first that holds is the trigger. A rebalance in which one slot left and another one joined has no single
-#: trigger. The log does not distinguish ``leader_rejoined`` from the second part of a cooperative rebalance.
+def _came_and_went(diff: GenerationDiff) -> bool:
+    return bool(diff.pairing.joined and diff.pairing.left) or _replaced(diff, static=False)
+
+
+def _follows_up(diff: GenerationDiff) -> bool:
+    """Whether partitions that members of the generation before had to give up have an owner now (KIP-429)."""
+    present = {member.member_id for member in diff.old}
+    waiting = {owned for owner, topics in diff.orphans.items() if owner in present for owned in each(topics)}
+    return not waiting.isdisjoint(owners(diff.new, {}))
+
+
+def _nothing_else(diff: GenerationDiff) -> bool:
+    """Whether both generations are the same in everything: of the members, only the leader may rejoin as it was."""
+    readable = group_topics(diff.old, diff.protocol_type) is not None
+    return (
+        diff.is_whole and readable and not diff.orphans and set(owners(diff.new, {})) == set(diff.last_owners)
+    )
+
+
+#: The first that holds is the trigger. Of several changes the records do not show which one was first.
 _TRIGGERS: Final[Sequence[tuple[Trigger, Callable[[GenerationDiff], bool]]]] = (
     ("first_join", lambda diff: diff.first),
-    ("unknown", lambda diff: bool(diff.pairing.joined and diff.pairing.left)),
+    ("cooperative_followup", lambda diff: diff.shown == "cooperative_followup" and _follows_up(diff)),
+    ("member_joined", lambda diff: diff.shown == "member_joined"),
+    ("member_left", lambda diff: diff.shown == "member_left"),
+    ("members_changed", _came_and_went),
     ("member_joined", lambda diff: bool(diff.pairing.joined)),
     ("member_left", lambda diff: bool(diff.pairing.left)),
     ("static_member_replaced", lambda diff: _replaced(diff, static=True)),
-    ("member_joined", lambda diff: _replaced(diff, static=False)),
     ("subscription_changed", _subscription_changed),
+    ("cooperative_followup", _follows_up),
     ("metadata_changed", _metadata_changed),
+    ("leader_rejoined", _nothing_else),
 )
 
 

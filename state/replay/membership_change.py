@@ -36,7 +36,8 @@ class MembershipChange:
     """The members that left, that joined and that kept their slot (before, after).
 
     ``emptied``: the group lost its last member; ``completed``: the members of a generation that this operation
-    completed, None when it completed none. Everything is empty when the members before are not known.
+    completed, None when it completed none. Everything is empty when the members before are not known. ``lasted_ms`` is
+    how long the rebalance of the completed generation took at most, None where that is not known.
     """
 
     departures: tuple[Departure, ...] = ()
@@ -44,6 +45,7 @@ class MembershipChange:
     kept: tuple[tuple[Member, Member], ...] = ()
     emptied: bool = False
     completed: tuple[Member, ...] | None = None
+    lasted_ms: int | None = None
 
     def facts(self) -> Iterator[tuple[Fact, Evidence]]:
         """The facts about members, in the order of their events."""

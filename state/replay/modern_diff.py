@@ -58,7 +58,12 @@ class ModernDiff:
             self._emit(fact)
         if self.before.members and not self.after.members:
             self.group.former = self.before.members
-        return replace(change, completed=self._close_rebalance())
+        open_rebalance = self.group.open_rebalance
+        completed = self._close_rebalance()
+        if completed is None or open_rebalance is None:
+            return change
+        lasted_ms = max(0, self.report.timestamp_ms - open_rebalance.started_ms)
+        return replace(change, completed=completed, lasted_ms=lasted_ms)
 
     def _emit(self, fact: Fact, kind: GroupType | None = None) -> None:
         self.report.emit(fact, group_type=kind or self.after.kind, history=self.group.history)
@@ -103,6 +108,8 @@ class ModernDiff:
                 rebalance_id=place,
                 generation=self.after.epoch or 0,
                 trigger=self.group.open_rebalance.trigger,
+                since_ms=self.report.timestamp_ms,
+                since_ms_earliest=self.report.timestamp_ms,
             )
         )
 
@@ -213,7 +220,8 @@ class ModernDiff:
                 trigger=open_rebalance.trigger,
                 sync_ms=None,
                 silent_ms=None,
-                join_ms=None,
+                join_ms_min=None,
+                join_ms_max=None,
                 duration_ms=max(0, self.report.timestamp_ms - open_rebalance.started_ms),
                 duration_upper_bound_ms=None,
                 partitions_moved=moved.moved if moved else None,

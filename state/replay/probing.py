@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from groupreplay.state.events.event import Evidence, LeaveReason
+from groupreplay.state.events.event import Evidence, LeaveReason, Trigger
 from groupreplay.state.events.group_events import RebalanceStarted
 from groupreplay.state.kafka_terms import REBALANCING, GroupType, Phase
 from groupreplay.state.replay.phases import NEXT, PROBED
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-from groupreplay.state.snapshot.group_state import GroupState, RebalanceInProgress
+from groupreplay.state.snapshot.group_state import BeginBounds, GroupState, RebalanceInProgress, SeenPhase
 from groupreplay.state.snapshot.log_position import ProbeQueue
 from groupreplay.state.snapshot.members import Member, rebalance_timeout_ms
 from groupreplay.state.snapshot.observations import Probe
@@ -24,9 +24,10 @@ from groupreplay.state.snapshot.observations import Probe
 _MOST_WAITING: Final = 400
 #: Characters of ids and hosts in them: an answer has up to 64 KiB of these.
 _MOST_CHARACTERS: Final = 2**20
-#: Generation 0 counts as the beginning of the probed rebalance only for this long: later another member may have
-#: joined.
-_FIRST_JOIN_MS: Final = 60_000
+#: Where the prober does not know when it asked before: its default interval.
+_USUAL_UNSEEN_MS: Final = 10_000
+#: Phases that are remembered of one rebalance; a group that goes from one to the other without end has more.
+_MOST_PHASES: Final = 16
 
 
 def hold(queue: ProbeQueue, probes: Sequence[Probe]) -> bool:
@@ -82,13 +83,13 @@ def next_probe(queue: ProbeQueue) -> Probe:
 def apply_probe(snapshot: GroupSnapshot, probe: Probe, report: Report, *, has_offsets: bool = False) -> None:
     """Apply a probe: a rebalance in progress begins, continues or ends; everything else is read from the log.
 
-    A probe that is not newer than the group's last record is about the time before that record. A group with
+    A probe that may not be newer than the group's last record is about the time before that record. A group with
     committed offsets exists, so that ``Dead`` only means that it has no members.
     """
     observed = PROBED.get(probe.state)
     stale = (
         snapshot.group.record_timestamp_ms is not None
-        and probe.taken_ms <= snapshot.group.record_timestamp_ms
+        and probe.asked_ms <= snapshot.group.record_timestamp_ms
     )
     if observed is None or stale or snapshot.group.group_type is not GroupType.CLASSIC:
         return
@@ -105,12 +106,24 @@ def apply_probe(snapshot: GroupSnapshot, probe: Probe, report: Report, *, has_of
 def _continue_rebalance(snapshot: GroupSnapshot, probe: Probe, phase: Phase, report: Report) -> None:
     known = snapshot.group.in_progress
     if known is None:
-        since_ms = _began_ms(snapshot.group, probe.taken_ms)
+        began = BeginBounds(snapshot.group.record_timestamp_ms)
+        began = began.seen(probe.asked_ms, probe.answered_ms, _unseen_ms(probe))
         known = RebalanceInProgress(
-            rebalance_id(snapshot, report), since_ms, phase, unseen_ms=probe.unseen_ms
+            rebalance_id(snapshot, report),
+            probe.answered_ms,
+            phase,
+            unseen_ms=_USUAL_UNSEEN_MS if probe.unseen_ms < 0 else probe.unseen_ms,
+            trigger=_shown_trigger(snapshot.group, probe),
+            earliest_ms=None if began.earliest_ms is None else min(began.earliest_ms, probe.answered_ms),
         )
         report.emit(
-            RebalanceStarted(rebalance_id=known.rebalance_id, generation=None, trigger="unknown"),
+            RebalanceStarted(
+                rebalance_id=known.rebalance_id,
+                generation=None,
+                trigger=known.trigger,
+                since_ms=known.since_ms,
+                since_ms_earliest=known.earliest_ms,
+            ),
             group_type=GroupType.CLASSIC,
             history=snapshot.group.history,
             evidence=Evidence.PROBE,
@@ -118,15 +131,78 @@ def _continue_rebalance(snapshot: GroupSnapshot, probe: Probe, phase: Phase, rep
     ids = [(one.member_id, one.instance_id) for one in probe.members]
     known.seen = tuple(name for pair in ids for name in pair if name is not None)
     known.phase = phase
+    _note_phase(known, probe, phase)
     snapshot.group.in_progress = known
 
 
-def _began_ms(group: GroupState, taken_ms: int) -> int:
-    """The start of a rebalance that a probe shows first: for a new group that of its generation 0."""
-    first = group.classic.generation == 0 and not group.classic.members and group.since_ms is not None
-    if first and group.since_ms is not None and 0 <= taken_ms - group.since_ms <= _FIRST_JOIN_MS:
-        return group.since_ms
-    return taken_ms
+def _shown_trigger(group: GroupState, probe: Probe) -> Trigger:
+    """What the members in the first answer show: who had come before anybody of the last generation went, or gone."""
+    if not probe.members or group.record_offset < 0:
+        return "unknown"
+    old = {one.instance_id or one.member_id for one in group.classic.members}
+    now = {one.instance_id or one.member_id for one in probe.members}
+    if not old:
+        return "first_join"
+    if group.orphans:
+        # Then a second rebalance follows at once, into which others may come.
+        return "cooperative_followup" if now == old else "unknown"
+    if now > old:
+        return "member_joined"
+    return "member_left" if now < old else "unknown"
+
+
+def _unseen_ms(probe: Probe) -> int | None:
+    return probe.unseen_ms if probe.unseen_ms >= 0 else None
+
+
+def _note_phase(known: RebalanceInProgress, probe: Probe, phase: Phase) -> None:
+    last = known.phases[-1] if known.phases else None
+    if last is not None and (last.phase, last.broker) == (phase, probe.broker):
+        last.last_asked_ms = probe.asked_ms
+        return
+    # The round before a later phase has an answer, too.
+    unseen_ms = _unseen_ms(probe) if last is None and known.earliest_ms is not None else None
+    seen = SeenPhase(phase, probe.asked_ms, probe.answered_ms, probe.asked_ms, unseen_ms, probe.broker)
+    known.phases = [*known.phases, seen][-_MOST_PHASES:]
+
+
+def join_bounds_ms(group: GroupState, ended_ms: int, generations: int | None) -> tuple[int, int] | None:
+    """The least and the greatest length of the join phase that ended then; None: the answers do not show it.
+
+    ``generations`` is the number of join phases that have ended since the group's last record, None where that is not
+    known. Each of them increments the generation (``ClassicGroup.initNextGeneration``).
+    """
+    if group.in_progress is None or not group.in_progress.phases or generations is None:
+        return None
+    began, ended, seen_ms = BeginBounds(group.record_timestamp_ms), 0, ended_ms
+    former: SeenPhase | None = None
+    for one in group.in_progress.phases:
+        if former is not None and former.broker != one.broker:
+            # A coordinator that moves loses the rebalance, and the generations without a record.
+            began, ended = BeginBounds(former.last_asked_ms), 0
+        former = one
+        if one.phase is Phase.PREPARING_REBALANCE:
+            began = began.seen(one.asked_ms, one.answered_ms, one.unseen_ms)
+            seen_ms = one.last_asked_ms
+        elif one.asked_ms >= ended_ms:
+            # It waits for the assignment of this generation.
+            if began.latest_ms is None and not ended:
+                if one.unseen_ms is None:
+                    return None
+                began = began.not_yet(one.asked_ms - one.unseen_ms)
+            break
+        elif one.last_asked_ms >= ended_ms:
+            return None
+        else:
+            began, ended = began.not_yet(one.last_asked_ms), ended + 1
+    # More have ended than were seen; or fewer, and the clocks of prober and coordinator differ.
+    if generations - 1 != ended or began.earliest_ms is None:
+        return None
+    latest_ms = ended_ms if began.latest_ms is None else began.latest_ms
+    # It was asked for in the join phase: if that is after its end, the coordinator's clock is behind by as much.
+    return max(0, ended_ms - latest_ms), max(
+        0, ended_ms - latest_ms, max(ended_ms, seen_ms) - began.earliest_ms
+    )
 
 
 def rebalance_id(snapshot: GroupSnapshot, report: Report) -> str:

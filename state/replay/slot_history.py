@@ -35,6 +35,8 @@ KEPT_MS: Final = 2 * 3_600_000
 MOST_TIMES: Final = 32
 _MOST_SLOTS: Final = 400
 _MOST_MARKS: Final = 300
+#: Rebalances of which the length is remembered.
+_MOST_DURATIONS: Final = 100
 #: A timeout is inferred from the elapsed time, which is never exact.
 _LEAST_SLACK_MS: Final = 10_000
 _MINUTE_MS: Final = 60_000
@@ -56,6 +58,8 @@ def learn(snapshot: GroupSnapshot, change: MembershipChange, report: Report) -> 
     probed &= group.group_type is GroupType.CLASSIC
     lesson = _Lesson(history, at_ms, _shared_places(group, change), rebalance_ms, session_ms, probed)
     changed = lesson.learn(change)
+    if change.lasted_ms is not None:
+        history.durations_ms = (*history.durations_ms, change.lasted_ms)[-_MOST_DURATIONS:]
     slots = tuple(sorted({crc32(name.encode()) for name in changed}))
     generations = _generations(group, history)
     if generations or slots:

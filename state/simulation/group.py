@@ -200,6 +200,13 @@ class SimulatedGroup:
         )
         self._send(client, request, now_ms)
 
+    def _rejoin(self, client: SimulatedClient, now_ms: int) -> None:
+        """Commit, if the client does that by itself, and join again."""
+        if client.owned and self._script.commits_before_joining:
+            client.waiting = True
+            self._commit(client, client.owned, now_ms)
+        self._join(client, now_ms)
+
     def _schedule_tick(self, client: SimulatedClient, now_ms: int) -> None:
         incarnation = client.incarnation
         # Heartbeats are not simulated one by one, but a session must not end between two commits.
@@ -310,7 +317,7 @@ class SimulatedGroup:
                 self._schedule_client(
                     client,
                     now_ms + 1 + self._numbers.randrange(self._script.heartbeat_interval_ms),
-                    self._join,
+                    self._rejoin,
                 )
 
     def _on_join_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:

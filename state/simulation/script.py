@@ -88,6 +88,11 @@ class Script:
     rebalance_timeout_ms: int = 300_000
     close: str = DEFAULT_CLOSE
 
+    @property
+    def commits_before_joining(self) -> bool:
+        """Whether members commit automatically, so before each join (``ConsumerCoordinator.onJoinPrepare``)."""
+        return self.committer is Committer.CONSUMERS and not self.irregular
+
     def instance_id_of(self, client: int, group_id: str) -> str | None:
         """The instance id of a client."""
         number = self.shared_instance_ids.get(client, client)

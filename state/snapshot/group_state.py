@@ -27,11 +27,49 @@ class ClassicGeneration(msgspec.Struct, frozen=True, array_like=True):
     emptied_ms: int | None = None
 
 
+class BeginBounds(msgspec.Struct, frozen=True, array_like=True):
+    """When something began that only a prober's answers show.
+
+    At ``earliest_ms`` at the earliest (None: nothing is known of the time before), and at ``latest_ms`` at the latest
+    (None: no answer has shown it yet).
+    """
+
+    earliest_ms: int | None = None
+    latest_ms: int | None = None
+
+    def not_yet(self, asked_ms: int) -> BeginBounds:
+        """It had not begun, or was over again, when this question was asked."""
+        return BeginBounds(max(asked_ms, self.earliest_ms or asked_ms))
+
+    def seen(self, asked_ms: int, answered_ms: int, unseen_ms: int | None) -> BeginBounds:
+        """An answer shows it; ``unseen_ms`` before the question it had not begun (None: not known)."""
+        if self.latest_ms is not None:
+            return self
+        after = self if unseen_ms is None else self.not_yet(asked_ms - unseen_ms)
+        return BeginBounds(after.earliest_ms, answered_ms)
+
+
+class SeenPhase(msgspec.Struct, array_like=True):
+    """Answers of one broker, one after another, that show the same phase of a rebalance.
+
+    ``asked_ms`` and ``answered_ms`` are those of the first one, ``last_asked_ms`` the question of the last one.
+    ``unseen_ms`` before the first question no rebalance was found (None: not known).
+    """
+
+    phase: Phase
+    asked_ms: int
+    answered_ms: int
+    last_asked_ms: int
+    unseen_ms: int | None = None
+    broker: int | None = None
+
+
 class RebalanceInProgress(msgspec.Struct, array_like=True):
     """A classic rebalance that the prober has seen. ``seen``: member and instance ids of the last answer.
 
-    The rebalance may have begun up to ``unseen_ms`` before ``since_ms``: after the probe before the first one
-    that showed it.
+    The rebalance began at ``since_ms`` at the latest and at ``earliest_ms`` at the earliest (None: not known).
+    ``unseen_ms`` is the time between the first question and the round before. ``phases`` are what was seen since the
+    group's last record, and ``trigger`` what the members in the first answer since then show.
     """
 
     rebalance_id: str
@@ -39,6 +77,9 @@ class RebalanceInProgress(msgspec.Struct, array_like=True):
     phase: Phase
     seen: tuple[str, ...] = ()
     unseen_ms: int = 10_000
+    earliest_ms: int | None = None
+    phases: list[SeenPhase] = []
+    trigger: Trigger = "unknown"
 
 
 class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):

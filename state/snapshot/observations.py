@@ -217,11 +217,12 @@ class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
 class Probe(msgspec.Struct, frozen=True, array_like=True):
     """A broker's answer about one classic group, as the prober recorded it.
 
-    ``taken_ms`` is the time of the question, ``state`` in Kafka's spelling (``Dead``: the broker has no such group).
-    ``topic``, ``partition`` and ``offset`` are the place of the record; the prober asks every ``interval_ms``,
-    and its last complete round was ``unseen_ms`` earlier. ``appended_ms`` is when the broker appended the record; None
-    where the broker does not say so. ``deleted_topics``: this is no answer about the group, but about topics that are
-    gone, of which the group has lost its offsets.
+    ``taken_ms`` is the time before the question, ``state`` is in Kafka's spelling (``Dead``: the broker has no such
+    group). ``topic``, ``partition`` and ``offset`` are the place of the record; the prober asks every ``interval_ms``,
+    and its last complete round was ``unseen_ms`` earlier (below 0: not known). The answer had come by ``written_ms``,
+    which is the brokers' time where the topic has it (None: not known). The prober's clock was ahead of the brokers' by
+    ``ahead_ms`` at most, as far as it was measured. ``deleted_topics``: this is no answer about the group, but about
+    topics that are gone, of which the group has lost its offsets.
     """
 
     taken_ms: int
@@ -233,7 +234,8 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[ProbedMember, ...] = ()
     interval_ms: int = 10_000
     unseen_ms: int = 10_000
-    appended_ms: int | None = None
+    written_ms: int | None = None
+    ahead_ms: int = 0
     deleted_topics: tuple[str, ...] = ()
 
     @property
@@ -243,7 +245,17 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
         A round may take seconds, and its answers are written at its end. A job that is up to date has applied the
         records of these seconds by then, so a replay must do so, too.
         """
-        return max(self.taken_ms, self.appended_ms or 0)
+        return max(self.taken_ms, self.written_ms or 0)
+
+    @property
+    def asked_ms(self) -> int:
+        """The question was not asked before this, by the brokers' clock."""
+        return min(self.taken_ms - max(self.ahead_ms, 0), self.answered_ms)
+
+    @property
+    def answered_ms(self) -> int:
+        """The answer had come by this time."""
+        return self.taken_ms if self.written_ms is None else self.written_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

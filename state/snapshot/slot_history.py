@@ -46,6 +46,7 @@ class SlotHistory(msgspec.Struct, array_like=True):
 
     ``number`` is the last generation or group epoch. ``config_offset`` is that of a Connect group, ``configured``
     whether it changed with the last generation. ``unsettled`` counts probes that did not show Stable, by minute.
+    ``durations_ms`` are upper bounds of the last rebalances, the latest one last.
     """
 
     slots: dict[str, Slot] = {}
@@ -54,3 +55,12 @@ class SlotHistory(msgspec.Struct, array_like=True):
     config_offset: int = -1
     configured: bool = False
     unsettled: dict[int, int] = {}
+    durations_ms: tuple[int, ...] = ()
+
+
+def usual_duration_ms(history: SlotHistory | None, least: int) -> int | None:
+    """95 % of the rebalances took no longer; None before there were so many of them."""
+    durations_ms = sorted(history.durations_ms) if history is not None else []
+    if not durations_ms or len(durations_ms) < least:
+        return None
+    return durations_ms[-(-95 * len(durations_ms) // 100) - 1]

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.group_state import BeginBounds
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.observations import GroupRecord
 
@@ -187,17 +188,17 @@ class _Timeline:
         self, until_ms: int, answers: Sequence[ProbedState] | None = None
     ) -> tuple[int | None, int, str]:
         """When a rebalance began that was in its join phase until then: after another answer, before the first one."""
-        earliest_ms, since_ms, evidence = self.known_ms, until_ms, "inferred"
+        began = BeginBounds(self.known_ms)
         for answer in self._since_known() if answers is None else answers:
             if answer.answered_ms > until_ms:
                 break
             if answer.state != _PREPARING:
-                earliest_ms, since_ms, evidence = max(answer.asked_ms, earliest_ms or 0), until_ms, "inferred"
-            elif evidence == "inferred":
-                since_ms, evidence = answer.answered_ms, "probe"
-                if answer.unseen_ms is not None:
-                    earliest_ms = max(answer.asked_ms - answer.unseen_ms, earliest_ms or 0)
-        return earliest_ms, since_ms, evidence
+                began = began.not_yet(answer.asked_ms)
+            else:
+                began = began.seen(answer.asked_ms, answer.answered_ms, answer.unseen_ms)
+        if began.latest_ms is None:
+            return began.earliest_ms, until_ms, "inferred"
+        return began.earliest_ms, began.latest_ms, "probe"
 
     def _since_known(self) -> Sequence[ProbedState]:
         return self.answers[bisect_left(self.answers, ProbedState(self.known_ms or 0, 0, "")) :]

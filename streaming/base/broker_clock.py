@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from groupreplay.streaming.base.clock import now_ms
@@ -74,6 +75,12 @@ class BrokerClock:
         """By how much this machine's clock is ahead of the brokers' (negative: behind); None: unknown."""
         bounds = self._off_bounds()
         return None if bounds is None else round(sum(bounds) / 2)
+
+    @property
+    def ahead_ms(self) -> int | None:
+        """By how much the corrected clock is ahead of the brokers' at most (0: it is not); None: unknown."""
+        bounds = self._off_bounds()
+        return None if bounds is None else max(0, ceil(bounds[1]) + self.correction_ms)
 
     @property
     def correction_ms(self) -> int:

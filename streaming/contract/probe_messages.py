@@ -44,7 +44,9 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 
     ``taken_ms`` is the time before the request, by the prober's clock; ``state`` is Kafka's name of the state, and
     ``Dead`` means that there is no such group. ``broker`` is the coordinator's id. Rounds are ``interval_ms`` apart;
-    the last round that asked all brokers was ``unseen_ms`` before (None: from a prober without this field).
+    the last round that would have found the group in a rebalance was ``unseen_ms`` before (None: not known).
+    ``answered_ms`` is the time behind the answer (None: not known). The clock was ahead of the brokers' by ``ahead_ms``
+    at most, as far as the prober has measured it (None: it has not).
     """
 
     cluster_id: str
@@ -58,6 +60,8 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     truncated: bool = False
     interval_ms: Span = 10_000
     unseen_ms: Span | None = None
+    answered_ms: Moment | None = None
+    ahead_ms: Span | None = None
 
 
 class DeletedTopicsAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="deleted_topics"):

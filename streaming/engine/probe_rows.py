@@ -244,6 +244,7 @@ def _beat(message: HeartbeatMessage, place: ObservationPlace, append_ms: int | N
 
 
 def _probe(message: GroupAnswer, place: ObservationPlace, append_ms: int | None) -> Probe:
+    written_ms = message.answered_ms if append_ms is None else append_ms
     return Probe(
         taken_ms=message.taken_ms,
         state=message.state,
@@ -256,8 +257,9 @@ def _probe(message: GroupAnswer, place: ObservationPlace, append_ms: int | None)
             for one in message.members
         ),
         interval_ms=message.interval_ms,
-        unseen_ms=message.interval_ms if message.unseen_ms is None else message.unseen_ms,
-        appended_ms=append_ms,
+        unseen_ms=-1 if message.unseen_ms is None else message.unseen_ms,
+        written_ms=written_ms,
+        ahead_ms=message.ahead_ms or 0,
     )
 
 
@@ -269,7 +271,7 @@ def _deletion(message: DeletedTopicsAnswer, place: ObservationPlace, append_ms: 
         partition=place.partition,
         offset=place.offset,
         interval_ms=message.interval_ms,
-        appended_ms=append_ms,
+        written_ms=append_ms,
         deleted_topics=message.topics,
     )
 

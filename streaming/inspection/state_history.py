@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
-from groupreplay.state.display.phrases import milliseconds, timestamp
+from groupreplay.state.display.phrases import interval, milliseconds, timestamp
 from groupreplay.state.job.observations import ObservationPlace
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.timeline.states import ProbedState, StateSpan, state_spans
@@ -109,9 +109,8 @@ def _answers(
                 continue
             assert isinstance(message, GroupAnswer)
             if groups is None or message.group_id in groups:
-                # A clock may be off: an answer is not earlier than its question.
-                answered_ms = max(at_ms, probe.taken_ms)
-                yield message.group_id, ProbedState(probe.taken_ms, answered_ms, probe.state, probe.unseen_ms)
+                answer = ProbedState(probe.asked_ms, probe.answered_ms, probe.state, message.unseen_ms)
+                yield message.group_id, answer
 
 
 def state_table(rows: Iterable[Mapping[str, Any]]) -> Table:
@@ -147,7 +146,4 @@ def _lasted(row: Mapping[str, Any]) -> str:
     least = max((row["until_ms"] if ends[0] is None else ends[0]) - row["since_ms"], 0)
     if row["earliest_ms"] is None:
         return f"at least {milliseconds(least)}"
-    most = row["until_ms"] - row["earliest_ms"]
-    if least == most:
-        return milliseconds(least)
-    return f"at most {milliseconds(most)}" if not least else f"{milliseconds(least)} .. {milliseconds(most)}"
+    return interval(least, row["until_ms"] - row["earliest_ms"])

@@ -36,10 +36,17 @@ _LONGEST_PAUSE_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ProbeRound:
-    """The result of one round: the answers about groups and about deleted topics, and a summary."""
+    """The result of one round: the answers about groups and about deleted topics, and a summary.
+
+    ``began`` is its begin in seconds of the prober's clock for lengths. ``complete``: all brokers have listed their
+    groups. ``missed`` are groups that were listed and not described.
+    """
 
     answers: tuple[GroupAnswer, ...]
     summary: RoundSummary
+    began: float = 0.0
+    complete: bool = False
+    missed: frozenset[str] = frozenset()
     deletions: tuple[DeletedTopicsAnswer, ...] = ()
 
     @property
@@ -52,6 +59,8 @@ class Prober:
     """Probes one cluster. ``in_progress``: groups that were rebalancing in the last round of an earlier process.
 
     ``clock`` is for the times that are written, ``seconds`` for the time between rounds: no one can set it.
+    ``listed_ms`` is when a round of an earlier process has listed all groups (None: not known). ``ahead_ms`` returns by
+    how much the clock is ahead of the brokers' at most (None: not measured).
     """
 
     def __init__(
@@ -63,6 +72,8 @@ class Prober:
         interval_ms: int = 10_000,
         job_id: str | None = None,
         in_progress: Collection[str] = (),
+        listed_ms: int | None = None,
+        ahead_ms: Callable[[], int | None] = lambda: None,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._queries = queries
@@ -74,7 +85,13 @@ class Prober:
         self._in_progress = frozenset(in_progress)
         self._deleted_topics = DeletedTopics(queries)
         self._brokers: frozenset[int] = frozenset()
+        self._ahead_ms = ahead_ms
+        #: When a round was begun that was written and has listed all groups.
         self._listed: float | None = None
+        if listed_ms is not None:
+            self._listed = seconds() - max(0, clock() - listed_ms) / 1_000
+        #: Groups that were listed and not described since: the last such round before.
+        self._missed: dict[str, float | None] = {}
         # No right can exist for this random group alone, so a refusal means that the right to all groups is missing.
         self._unknown_group = f"groupreplay-{uuid.uuid4()}"
 
@@ -95,28 +112,26 @@ class Prober:
         listing = self._queries.rebalancing(layout.brokers)
         # The time before the request: a generation that is written during the request must count as newer.
         taken_ms = self._clock()
-        unseen_ms = self._unseen_ms()
-        if not any(listing.brokers.values()):
-            self._listed = started
-        asked = sorted(listing.groups | self._in_progress)
-        descriptions = self._queries.describe([*asked, self._unknown_group])
-        answers = [
-            self._answer(group, taken_ms, one, unseen_ms)
-            for group in asked
-            if isinstance(one := descriptions[group], GroupDescription)
-        ]
+        answers, rights = self._describe(sorted(listing.groups | self._in_progress), taken_ms)
         ends = self._queries.ends(layout.partitions)
         summary = self._summary(
             started_ms,
             listing.brokers,
-            _rights(descriptions[self._unknown_group]),
+            rights,
             ends,
             # The topic does not exist before the first commit in the cluster.
             layout.partitions or None,
             len(listing.groups),
             layout.leaders,
         )
-        return ProbeRound(tuple(answers), summary, self._deletions(ends))
+        return ProbeRound(
+            tuple(answers),
+            summary,
+            began=started,
+            complete=not any(listing.brokers.values()),
+            missed=listing.groups - {one.group_id for one in answers},
+            deletions=self._deletions(ends),
+        )
 
     def _silent_round(self, started_ms: int, error: GroupReplayError) -> ProbeRound:
         """Without any answer the groups stay unchanged, and the summary contains the error."""
@@ -138,18 +153,37 @@ class Prober:
             for group, topics in found.items()
         )
 
-    def _unseen_ms(self) -> int:
-        """The time since the last round in which all brokers answered; at least the interval."""
-        listed = self._seconds() if self._listed is None else self._listed
-        return max(self._interval_ms, round(1_000 * (self._seconds() - listed)))
+    def _describe(self, asked: Sequence[str], taken_ms: int) -> tuple[list[GroupAnswer], Rights]:
+        unseen_ms = {group: self._unseen_ms(group) for group in asked}
+        descriptions = self._queries.describe([*asked, self._unknown_group])
+        answered_ms = max(taken_ms, self._clock())
+        answers = [
+            self._answer(group, (taken_ms, answered_ms), one, unseen_ms[group])
+            for group in asked
+            if isinstance(one := descriptions[group], GroupDescription)
+        ]
+        return answers, _rights(descriptions[self._unknown_group])
+
+    def _unseen_ms(self, group: str) -> int | None:
+        """The time since the last round that would have found the group; at least the interval. None: not known."""
+        listed = self._missed.get(group, self._listed)
+        return None if listed is None else max(self._interval_ms, round(1_000 * (self._seconds() - listed)))
 
     def remember(self, taken: ProbeRound) -> None:
         """Update the groups to describe in the next round; groups that could not be described stay in the list."""
         ended = {one.group_id for one in taken.answers if one.state not in IN_PROGRESS}
         begun = {one.group_id for one in taken.answers if one.state in IN_PROGRESS}
         self._in_progress = (self._in_progress - ended) | begun
+        for group in ended | begun:
+            self._missed.pop(group, None)
+        self._missed.update({group: self._missed.get(group, self._listed) for group in taken.missed})
+        if taken.complete:
+            self._listed = taken.began
 
-    def _answer(self, group: str, taken_ms: int, found: GroupDescription, unseen_ms: int) -> GroupAnswer:
+    def _answer(
+        self, group: str, times_ms: tuple[int, int], found: GroupDescription, unseen_ms: int | None
+    ) -> GroupAnswer:
+        taken_ms, answered_ms = times_ms
         return GroupAnswer(
             cluster_id=self._cluster_id,
             group_id=group,
@@ -161,6 +195,8 @@ class Prober:
             members=found.members,
             interval_ms=self._interval_ms,
             unseen_ms=unseen_ms,
+            answered_ms=answered_ms,
+            ahead_ms=self._ahead_ms(),
         )
 
     def _summary(

@@ -105,22 +105,41 @@ def shows_rounds(batches: Iterable[pa.RecordBatch]) -> tuple[bool, Iterable[pa.R
     return is_probed, chain(head, rest)
 
 
-def groups_in_progress(connection: Connection, topic: str, cluster_id: str, since_ms: int) -> set[str]:
-    """The groups that were rebalancing in their last answer since then.
+@dataclass(frozen=True, slots=True)
+class LastRounds:
+    """The groups that were rebalancing in their last answer.
+
+    ``listed_ms`` is when a round has listed all groups (None: not known).
+    """
+
+    in_progress: frozenset[str] = frozenset()
+    listed_ms: int | None = None
+
+
+def last_rounds(connection: Connection, topic: str, cluster_id: str, since_ms: int) -> LastRounds:
+    """The rounds since then, of any prober of that cluster.
 
     Raises:
         GroupReplayError: the cluster does not answer, or this login may not read the topic.
     """
     partitions = _partitions(connection, topic)
     if not partitions:
-        return set()
+        return LastRounds()
     ends = connection.end_offsets(topic, partitions)
     starts = connection.offsets_since(topic, partitions, since_ms)
     last: dict[str, GroupAnswer] = {}
+    listed_ms: int | None = None
     for message in _messages(read_messages(connection, topic, starts, ends)):
         if isinstance(message, GroupAnswer) and message.cluster_id == cluster_id:
             last[message.group_id] = message
-    return {group for group, answer in last.items() if answer.state in IN_PROGRESS}
+        elif isinstance(message, RoundSummary) and _is_complete(message, cluster_id):
+            listed_ms = message.taken_ms
+    begun = frozenset(group for group, answer in last.items() if answer.state in IN_PROGRESS)
+    return LastRounds(begun, listed_ms)
+
+
+def _is_complete(summary: RoundSummary, cluster_id: str) -> bool:
+    return summary.cluster_id == cluster_id and not any(summary.brokers.values())
 
 
 def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[ProbeMessage | None]:

@@ -28,7 +28,7 @@ from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher, publish_smaller
 from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
-from groupreplay.streaming.prober.probes_topic import groups_in_progress, read_clock
+from groupreplay.streaming.prober.probes_topic import last_rounds, read_clock
 from groupreplay.streaming.text.terminal import Table
 
 #: How far back a starting prober reads its topic to find groups that were rebalancing.
@@ -54,13 +54,16 @@ def open_prober(target: ProbeTarget, clock: BrokerClock) -> Prober:
         GroupReplayError: the topic cannot be read.
     """
     sink = Connection(target.sink)
+    memory = last_rounds(sink, target.topic, target.cluster_id, clock.now_ms() - _MEMORY_MS)
     return Prober(
         GroupAdmin(Connection(target.source)),
         cluster_id=target.cluster_id,
         clock=clock.now_ms,
         interval_ms=round(1_000 * target.interval_seconds),
         job_id=target.job_id,
-        in_progress=groups_in_progress(sink, target.topic, target.cluster_id, clock.now_ms() - _MEMORY_MS),
+        in_progress=memory.in_progress,
+        listed_ms=memory.listed_ms,
+        ahead_ms=lambda: clock.ahead_ms,
     )
 
 

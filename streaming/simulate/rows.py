@@ -118,6 +118,7 @@ def _answer(target: RowTarget, partition: int, item: GroupProbe, plan: Simulatio
         ),
         interval_ms=plan.probe_interval_ms or 0,
         unseen_ms=plan.probe_interval_ms,
+        answered_ms=item.taken_ms,
     )
 
 

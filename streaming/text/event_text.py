@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, milliseconds
+from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, interval, milliseconds
 from groupreplay.state.display.safe_text import is_safe, safe_text
 
 _TYPE_PREFIX: Final = "groupreplay."
@@ -128,9 +128,15 @@ def _completed(data: Data) -> str:
 
 
 def _length(data: Data) -> list[str]:
-    """How long a rebalance took: exactly, at most, or nothing. The sync phase alone would read like the whole."""
+    """How long a rebalance took: exactly, by its phases, at most, or nothing.
+
+    The sync phase stands beside the join phase only: alone it would read like the whole.
+    """
     if data.get("duration_ms") is not None:
         return [f"took {milliseconds(data['duration_ms'])}"]
+    if data.get("join_ms_max") is not None:
+        joined = f"join {interval(data.get('join_ms_min'), data['join_ms_max'])}"
+        return [joined] if data.get("sync_ms") is None else [joined, f"sync {milliseconds(data['sync_ms'])}"]
     bound_ms, silent_ms = data.get("duration_upper_bound_ms"), data.get("silent_ms")
     if bound_ms is None:
         return []

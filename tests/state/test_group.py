@@ -157,6 +157,7 @@ def test_the_document_in_full() -> None:
         "group_epoch": None,
         "target_epoch": None,
         "since_ms": 5,
+        "since_ms_earliest": 5,
         "history": "full",
         "topology_epoch": None,
         "member_count": 1,

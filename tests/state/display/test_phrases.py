@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.state.display.phrases import clock_time, milliseconds
+from groupreplay.state.display.phrases import clock_time, interval, milliseconds
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,15 @@ from groupreplay.state.display.phrases import clock_time, milliseconds
 def test_milliseconds(value: int | None, text: str) -> None:
     """Durations are given in the unit a person would choose."""
     assert text == milliseconds(value)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [((5, 5), "5 ms"), ((0, 3_000), "at most 3.0 s"), ((2, 3_000), "2 ms .. 3.0 s")],
+)
+def test_interval(bounds: tuple[int, int], text: str) -> None:
+    """An exact duration has no bounds, and 0 is no lower bound."""
+    assert text == interval(*bounds)
 
 
 @pytest.mark.parametrize(

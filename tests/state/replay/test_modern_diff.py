@@ -67,9 +67,13 @@ def test_a_second_join_takes_as_long_as_it_takes() -> None:
     """Started when the epoch rose, completed when the last member is reconciled; one partition moved."""
     _, events = replay([*first_join(), *second_join()])
     assert names(events)[4:] == ["rebalance.started", "member.joined", "rebalance.completed"]
-    started, completed = facts(events)[4], facts(events)[6]
+    started, completed, started_ms = facts(events)[4], facts(events)[6], events[4].time_ms
     assert started == group_events.RebalanceStarted(
-        rebalance_id=completed.rebalance_id, generation=3, trigger="member_joined"
+        rebalance_id=completed.rebalance_id,
+        generation=3,
+        trigger="member_joined",
+        since_ms=started_ms,
+        since_ms_earliest=started_ms,
     )
     check(completed, duration_ms=500, partitions_moved=1, joined=("b",))
     check(completed, previous_generation=2, skipped_generations=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,3 +100,12 @@ def test_another_broker_leads_the_topic() -> None:
     assert machine.clock.has_moved(mark)
     machine.write()
     assert machine.clock.now_ms() == machine.real_ms
+
+
+@pytest.mark.parametrize(("off_ms", "ahead_ms"), [(700, 705), (-700, 0), (60_000, 4)])
+def test_how_far_a_clock_may_be_ahead(off_ms: int, ahead_ms: int) -> None:
+    """By the acknowledgement at most; a corrected clock by the uncertainty of its correction."""
+    machine = Machine(off_ms)
+    assert machine.clock.ahead_ms is None
+    machine.write()
+    assert machine.clock.ahead_ms == ahead_ms

@@ -80,6 +80,8 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
                 "truncated": False,
                 "interval_ms": 10_000,
                 "unseen_ms": None,
+                "answered_ms": None,
+                "ahead_ms": None,
             },
         ),
         (

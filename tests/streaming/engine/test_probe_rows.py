@@ -60,8 +60,24 @@ def test_an_answer_goes_to_its_group() -> None:
         offset=0,
         broker=1,
         members=(ProbedMember("a-id", None, "a", "/h"),),
+        unseen_ms=-1,
     )
     assert unpack_group([blob or b""]) == Observations(items=[], probes=[probe])
+
+
+@pytest.mark.parametrize(
+    ("append_ms", "times"),
+    [(None, (6, 9)), (15, (6, 15)), (4, (4, 4))],
+    ids=["no append time", "appended later", "a clock that is ahead"],
+)
+def test_the_times_of_an_answer(append_ms: int | None, times: tuple[int, int]) -> None:
+    """By the brokers' clock as far as that is known: the question is not later than the answer."""
+    answer = msgspec.structs.replace(
+        asked("g", "PreparingRebalance", at=7), answered_ms=9, ahead_ms=1, unseen_ms=20_000
+    )
+    ((_, blob, _),) = packed(answer, append_ms=append_ms)
+    (probe,) = unpack_group([blob or b""]).probes
+    assert ((probe.asked_ms, probe.answered_ms), probe.unseen_ms) == (times, 20_000)
 
 
 def test_a_round_goes_to_the_job() -> None:

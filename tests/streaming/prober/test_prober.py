@@ -43,6 +43,7 @@ class Cluster(GroupAdmin):
     error: str | None = None
     now_ms: int = 1_000
     set_by_ms: int = 0
+    describes: bool = True
     described: list[list[str]] = field(default_factory=list)
     existing: set[str] = field(default_factory=set)
 
@@ -69,7 +70,8 @@ class Cluster(GroupAdmin):
         return {group: self._picture(group) for group in groups}
 
     def _picture(self, group: str) -> GroupDescription | Refusal:
-        state = self.states.get(group) or self.unknown or DEAD
+        known = self.states.get(group) if self.describes else None
+        state = known or self.unknown or DEAD
         if isinstance(state, Refusal):
             return state
         return GroupDescription(state=state, broker=1, protocol_type="consumer", protocol="", members=())
@@ -116,8 +118,8 @@ def test_a_round() -> None:
     assert cluster.described == [["busy", "syncing"]]
     summary = summed_up(at=1_001, partitions={0: (5, 5), 1: (7, 6)}, count=2)
     assert taken.messages == [
-        replace(asked("busy", PREPARING, at=1_102), unseen_ms=10_000),
-        replace(asked("syncing", COMPLETING, at=1_102), unseen_ms=10_000),
+        replace(asked("busy", PREPARING, at=1_102), answered_ms=1_103),
+        replace(asked("syncing", COMPLETING, at=1_102), answered_ms=1_103),
         replace(summary, groups=2, job_id="j", leaders={0: 1, 1: 1}),
     ]
 
@@ -139,7 +141,47 @@ def test_how_long_nobody_had_looked(set_by_ms: int) -> None:
         told += [one.unseen_ms for one in taken.answers]
         cluster.set_by_ms = set_by_ms
     # A round asks about groups 101 ms after its start, and starts 1 ms late. The third knew of the group before.
-    assert told == [10_000, 10_000, 30_000 + 203, 30_000 + 10_000 + 305]
+    assert told == [None, 10_000, 30_000 + 204, 30_000 + 10_000 + 307]
+
+
+def test_a_new_process_goes_on_from_the_last_round_in_the_topic() -> None:
+    """It does not know of a round before; with one, the time since then counts."""
+    cluster = Cluster({"g": PREPARING}, now_ms=50_000)
+    asking = Prober(
+        cluster, cluster_id=CLUSTER_ID, clock=cluster.clock, seconds=cluster.seconds, listed_ms=20_000
+    )
+    (answer,) = asking.take().answers
+    assert answer.unseen_ms == 30_000 + 104
+
+
+def test_a_group_that_nobody_has_described() -> None:
+    """Listed, but without an answer, or in a round that was not written: its rebalance may be older."""
+    cluster = Cluster({"g": STABLE})
+    asking = prober(cluster)
+    asking.remember(asking.take())
+    cluster.states = {"g": PREPARING}
+    cluster.now_ms += 10_000
+    asking.take()  # what is not remembered was not written
+    cluster.unknown, cluster.describes = LOST, False
+    cluster.now_ms += 10_000
+    asking.remember(asking.take())
+    cluster.unknown, cluster.describes = None, True
+    cluster.now_ms += 10_000
+    (answer,) = (taken := asking.take()).answers
+    asking.remember(taken)
+    assert answer.unseen_ms == 30_000 + 410
+    cluster.now_ms += 10_000
+    (answer,) = asking.take().answers
+    assert answer.unseen_ms == 10_000 + 204
+
+
+def test_a_clock_that_is_ahead() -> None:
+    """An answer says by how much at most."""
+    cluster = Cluster({"g": PREPARING})
+    asking = Prober(
+        cluster, cluster_id=CLUSTER_ID, clock=cluster.clock, seconds=cluster.seconds, ahead_ms=lambda: 70
+    )
+    assert [one.ahead_ms for one in asking.take().answers] == [70]
 
 
 def test_the_end_is_asked_for_once() -> None:

@@ -15,8 +15,9 @@ from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.prober import probes_topic
 from groupreplay.streaming.prober.probes_topic import (
+    LastRounds,
     ProbesPlace,
-    groups_in_progress,
+    last_rounds,
     open_probes,
     shows_rounds,
 )
@@ -29,6 +30,8 @@ MESSAGES = [
     asked("waiting", "Stable", at=2),
     asked("waiting", "CompletingRebalance", at=3),
     asked("ended", "Stable", at=4),
+    summed_up(at=4),
+    summed_up(at=5, brokers={1: None, 2: "timed out"}),
     (b"junk", b"junk"),
     beat(at=5, caught_up=4),
 ]
@@ -43,7 +46,7 @@ class Topic:
         self.read: list[tuple[Mapping[int, int], Mapping[int, int]]] = []
         monkeypatch.setattr(probes_topic, "read_messages", self._messages)
         monkeypatch.setattr(Connection, "admin", lambda _: SimpleNamespace(list_topics=self._topics))
-        monkeypatch.setattr(Connection, "end_offsets", lambda *_: {0: 6})
+        monkeypatch.setattr(Connection, "end_offsets", lambda *_: {0: 8})
         monkeypatch.setattr(Connection, "first_offsets", lambda *_: {0: 0})
         monkeypatch.setattr(Connection, "offsets_since", lambda *_: {0: 2})
 
@@ -68,13 +71,14 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     return Topic(monkeypatch)
 
 
-def test_groups_in_progress(topic: Topic) -> None:
-    """The last answer of each group counts; what is older than asked for is not read."""
-    assert groups_in_progress(Connection(CLUSTER), PROBES, CLUSTER_ID, 2) == {"waiting"}
-    assert topic.read == [({0: 2}, {0: 6})]
-    assert groups_in_progress(Connection(CLUSTER), PROBES, "another", 2) == set()
+def test_the_last_rounds(topic: Topic) -> None:
+    """The last answer of each group counts, and the last round of all brokers; older messages are not read."""
+    found = last_rounds(Connection(CLUSTER), PROBES, CLUSTER_ID, 2)
+    assert found == LastRounds(frozenset({"waiting"}), 4)
+    assert topic.read == [({0: 2}, {0: 8})]
+    assert last_rounds(Connection(CLUSTER), PROBES, "another", 2) == LastRounds()
     topic.partitions = 0
-    assert groups_in_progress(Connection(CLUSTER), PROBES, CLUSTER_ID, 2) == set()
+    assert last_rounds(Connection(CLUSTER), PROBES, CLUSTER_ID, 2) == LastRounds()
 
 
 def test_everything_and_what_comes_later(topic: Topic) -> None:
@@ -83,7 +87,7 @@ def test_everything_and_what_comes_later(topic: Topic) -> None:
     assert probes is not None
     assert list(probes.batches) == [probes_batch(MESSAGES)]
     assert list(probes.since()) == []
-    assert topic.read == [({0: 0}, {0: 6}), ({0: 6}, {0: 6})]
+    assert topic.read == [({0: 0}, {0: 8}), ({0: 8}, {0: 8})]
 
 
 def test_no_topic_of_probes(topic: Topic) -> None:

@@ -89,6 +89,16 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
         ),
         (
             "rebalance.completed",
+            {**ROUND, "join_ms_min": 2_000, "join_ms_max": 12_000, "sync_ms": 12},
+            "generation 3, 2 members, trigger unknown, join 2.0 s .. 12.0 s, sync 12 ms",
+        ),
+        (
+            "rebalance.completed",
+            {**ROUND, "join_ms_min": 0, "join_ms_max": 3_000},
+            "generation 3, 2 members, trigger unknown, join at most 3.0 s",
+        ),
+        (
+            "rebalance.completed",
             {**ROUND, "member_count": 1, "joined": ["a"], "left": ["b", "c"], "partitions_unassigned": 1},
             "generation 3, 1 member (+1 -2), trigger unknown, 1 partition without an owner",
         ),

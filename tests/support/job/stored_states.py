@@ -18,6 +18,7 @@ from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
+from groupreplay.streaming.engine.wire import DOCUMENT_WANTED, PackedDocumentRequest, to_wire
 from support.histories.raw_records import Raw, batches
 from support.job.captures import rows_batch
 from support.job.probes import PROBES
@@ -25,6 +26,9 @@ from support.paths import ROOT
 
 FILE = ROOT / "tests" / "golden" / "stored_states.json"
 CONTEXT = Context(cluster_id="c", era="e", complete_since_ms=1, member_events=True, probing=True)
+
+#: Fields that states of some earlier commit cannot have the value of.
+_LATER = {"since_ms_earliest", "join_ms_min", "join_ms_max"}
 
 Json = dict[str, Any]
 
@@ -59,6 +63,35 @@ def bodies_of(rows: Sequence[OutputRow]) -> list[Json | None]:
     """Events and documents without their time of emission."""
     bodies = (None if row.value is None else json.loads(row.value) for row in rows)
     return [body and {name: body[name] for name in body if name != "recordedtime"} for body in bodies]
+
+
+def known_to_all(key: str, blob: bytes | None, half: Json) -> tuple[list[Json], list[Json]]:
+    """The events and the present document after a half, without what some earlier commit has not stored.
+
+    The document is asked for: one with a field that the earlier commit did not know is written again.
+    """
+    blob, rows = replay_half(key, blob, half)
+    request = to_wire(PackedDocumentRequest(True)) if key.startswith("g:") else DOCUMENT_WANTED
+    at_ms = half["until_ms"]
+    asked = advance(key.encode(), blob, [request], now_ms=at_ms, recorded_ms=at_ms, context=CONTEXT).rows
+    documents = [
+        body for body in bodies_of([row for row in asked if row.output is not Output.EVENTS]) if body
+    ]
+    found = [_without_later(event) for event in events(rows)]
+    for event in found:
+        if "sync_ms" in event["data"]:
+            # What it is based on, too: an answer that was applied before is not in the state.
+            del event["data"]["evidence"]
+    return found, [_without_later(document) for document in documents]
+
+
+def _without_later(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "job_id" in value:
+            # The document of the job has the state itself, as bytes.
+            value = {**value, "state": None}
+        return {name: _without_later(one) for name, one in value.items() if name not in _LATER}
+    return [_without_later(one) for one in value] if isinstance(value, list) else value
 
 
 def events(rows: Sequence[OutputRow]) -> list[Json]:

@@ -1,0 +1,160 @@
+"""What keeps a rebalance from ending, and the members that do: proven by the log, or suspected.
+
+The log of a KIP-848, share or streams group names them. For classic groups they are suspects (``suspects``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from groupreplay.state.conditions.current_rebalance import rebalance_timeout_ms
+from groupreplay.state.conditions.detection import GroupView
+from groupreplay.state.conditions.suspects import suspects
+from groupreplay.state.display import phrases
+from groupreplay.state.display.phrases import NAMES_SHOWN, Data
+from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.events.event import MemberIdentity, Partitions
+from groupreplay.state.kafka_terms import GroupType, MemberPhase, Phase
+from groupreplay.state.replay.topic_names import names
+from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.members import client_fields
+from groupreplay.state.snapshot.modern import Modern, ModernMember
+from groupreplay.state.snapshot.partitions import each
+
+#: What a rebalance waits for: members that do not rejoin, the leader's assignment, partitions that are not
+#: given up, a target assignment that is not made.
+StuckReason = Literal["not_joined", "not_synced", "not_revoked", "not_assigned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker(MemberIdentity):
+    """A member that others provably wait for."""
+
+    revoking: Annotated[Partitions, Meta(description="What it has not given up yet, by topic.")]
+    since_ms: Annotated[int | None, Meta(description="When the coordinator asked it to give them up.")]
+    fenced_at_ms: Annotated[
+        int | None,
+        Meta(
+            description="When the broker will remove it from the group; null when the log does not show that."
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Something that keeps a rebalance from ending: when it began, and the member if it is known.
+
+    ``rebalance_timeout_ms`` is the time that the protocol gives it; None for a target assignment that is not made.
+    """
+
+    since_ms: int
+    reason: StuckReason
+    rebalance_timeout_ms: int | None
+    blocker: Blocker | None = None
+
+
+def waits(view: GroupView) -> Iterator[Wait]:
+    """Everything that the rebalance in progress waits for now."""
+    group = view.group
+    if group.in_progress is not None:
+        reason: StuckReason = "not_joined"
+        if group.in_progress.phase is Phase.COMPLETING_REBALANCE:
+            reason = "not_synced"
+        yield Wait(group.in_progress.since_ms, reason, rebalance_timeout_ms(view))
+    elif group.modern is not None and modern.living(group.modern):
+        if modern.assigning(group.modern):
+            if group.since_ms is not None:
+                # A share group stays Stable while it waits: then the beginning of its rebalance counts.
+                began = group.open_rebalance.started_ms if group.open_rebalance else group.since_ms
+                since_ms = began if group.group_type is GroupType.SHARE else group.since_ms
+                yield Wait(since_ms, "not_assigned", None)
+        else:
+            yield from _revocations(view, group.modern)
+
+
+def blame(view: GroupView, found: Sequence[Wait]) -> dict[str, Any]:
+    """The fields of a condition that say what is waited for, first what has lasted longest, and for whom."""
+    is_modern = view.group.modern is not None
+    suspected, note = (None, None) if is_modern else suspects(view)
+    return {
+        "reason": found[0].reason if found else None,
+        "blockers": tuple(one.blocker for one in found if one.blocker is not None) if is_modern else None,
+        "suspects": suspected,
+        "suspects_note": note,
+    }
+
+
+def _revocations(view: GroupView, group: Modern) -> Iterator[Wait]:
+    wanted = _wanted(group)
+    started_ms = view.group.open_rebalance.started_ms if view.group.open_rebalance else None
+    for member_id, member in sorted(modern.living(group).items()):
+        timeout_ms = member.rebalance_timeout_ms
+        if member.phase is MemberPhase.UNREVOKED and member.phase_since_ms is not None:
+            blocker = _blocker(view, member_id, member, group)
+            yield Wait(member.phase_since_ms, "not_revoked", timeout_ms, blocker)
+        elif started_ms is not None and member.epoch != modern.AWAY and _holds(group, member, wanted):
+            # It has not even asked for its new assignment; its session timeout will end that.
+            blocker = _blocker(view, member_id, member, group, started_ms)
+            yield Wait(started_ms, "not_revoked", timeout_ms, blocker)
+
+
+def culprits(data: Data) -> str:
+    """The members that block, as far as that is proven or may be suspected."""
+    for name, shown, words in (
+        ("blockers", _blocker_text, "blocked by"),
+        ("suspects", _suspect_text, "suspects:"),
+    ):
+        members = data.get(name) or ()
+        if members:
+            more = f" and {len(members) - NAMES_SHOWN} more" if len(members) > NAMES_SHOWN else ""
+            return f", {words} {'; '.join(map(shown, members[:NAMES_SHOWN]))}{more}"
+    note = data.get("suspects_note")
+    return f", no suspects: {safe_text(str(note))}" if note else ""
+
+
+def _blocker_text(member: Data) -> str:
+    fenced = member.get("fenced_at_ms")
+    until = "" if fenced is None else f", thrown out at {phrases.clock_time(phrases.timestamp(fenced))}"
+    held = phrases.partitions(member.get("revoking")) or "partitions"
+    return f"{phrases.member(member)} (holds {held}{until})"
+
+
+def _suspect_text(member: Data) -> str:
+    return f"{phrases.member(member)} ({phrases.spaced(member, 'reason')})"
+
+
+def _wanted(group: Modern) -> set[tuple[str, int]]:
+    """Partitions that a member waits for: they are in its target assignment, and another member holds them."""
+    return {
+        one
+        for member in group.members.values()
+        if member.phase is MemberPhase.UNRELEASED
+        for one in set(each(member.target or {})) - set(each(member.assigned))
+    }
+
+
+def _holds(group: Modern, member: ModernMember, wanted: set[tuple[str, int]]) -> bool:
+    epoch = modern.target_epoch(group)
+    behind = epoch is not None and member.epoch < epoch
+    return behind and not wanted.isdisjoint({*each(member.assigned), *each(member.revoking)})
+
+
+def _blocker(
+    view: GroupView, member_id: str, member: ModernMember, group: Modern, since_ms: int | None = None
+) -> Blocker:
+    known = names(view.offsets, group, view.context.topic_names)
+    unrevoked = since_ms is None
+    # The broker has no revocation timer for members that use the classic protocol.
+    timed = unrevoked and member.phase_since_ms is not None and member.classic_session_timeout_ms is None
+    timed = timed and member.rebalance_timeout_ms > 0
+    return Blocker(
+        member_id=member_id,
+        **client_fields(member),
+        revoking={known.get(topic, topic): ranges for topic, ranges in member.revoking.items()},
+        since_ms=member.phase_since_ms if unrevoked else since_ms,
+        fenced_at_ms=(member.phase_since_ms or 0) + member.rebalance_timeout_ms if timed else None,
+    )

@@ -1,0 +1,78 @@
+"""A slow rebalance is reported soon and names its member; a roll-out in which a process is killed raises no warning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from groupreplay.state import Event, Severity
+from groupreplay.state.conditions.rebalance.slow import RebalanceSlow
+from groupreplay.state.policy.rules import Policy
+from support.model.probed_lives import events_of, lives
+
+#: The process ends a second after its neighbour was stopped: inside a rebalance, of which it has not heard.
+KILLED = """
+title = "A rolling restart in which one process is killed"
+[client]
+"group.instance.id" = "{instance}"
+"partition.assignment.strategy" = "{assignor}"
+[group]
+members = {members}
+partitions = 12
+[[event]]
+every = {{ about = "20m", or-per-member = "2m" }}
+steps = [{{ do = "rolling", pace = "30s" }}, {{ at = "31s", do = "crash", member = 2 }}]
+"""
+KINDS = [
+    (members, instance, assignor)
+    for members in (3, 10)
+    for instance in ("", "{group}-i{member}")
+    for assignor in ("range", "cooperative-sticky")
+]
+
+
+def slow(events: list[Event]) -> list[tuple[Event, RebalanceSlow]]:
+    """The reports of slow rebalances."""
+    found = [(event, event.fact) for event in events if isinstance(event.fact, RebalanceSlow)]
+    return [(event, fact) for event, fact in found if fact.status == "firing"]
+
+
+def of_killed(folder: Path, kind: tuple[int, str, str], hours: float) -> list[Event]:
+    """The events of three groups of a kind."""
+    members, instance, assignor = kind
+    path = folder / "killed.toml"
+    path.write_text(KILLED.format(members=members, instance=instance, assignor=assignor))
+    groups = lives.__wrapped__(str(path), hours)
+    return [event for name, one in groups.items() for event in events_of(name, one.records, one.probes)]
+
+
+def test_a_killed_process_in_a_roll_out_is_no_warning(tmp_path: Path) -> None:
+    """Its session ends the rebalance; that may be longer than usual, which is INFO."""
+    events = of_killed(tmp_path, (10, "", "range"), 4)
+    assert [event for event in events if event.severity is not None and event.severity >= Severity.WARN] == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_day_of_roll_outs_with_a_killed_process(tmp_path: Path, kind: tuple[int, str, str]) -> None:
+    """24 hours of each kind of rolling restart."""
+    events = of_killed(tmp_path, kind, 24)
+    assert [event for event in events if event.severity is not None and event.severity >= Severity.WARN] == []
+
+
+@pytest.mark.parametrize("scenario", ["stuck", "stuck-kip848"])
+def test_after_a_minute_the_right_member_is_first(scenario: str) -> None:
+    """In at least nine of ten rebalances: the script says which client hangs."""
+    policy = Policy(numbers={"rebalance.slow": {"threshold_ms": 60_000}})
+    named = []
+    for group_id, life in lives(scenario, 8).items():
+        for event, fact in slow(events_of(group_id, life.records, life.probes, policy)):
+            assert event.severity is Severity.WARN
+            assert fact.elapsed_ms == 60_000
+            members = fact.blockers or fact.suspects or ()
+            named.append(members[0].client_id if members else fact.suspects_note)
+    right = [one for one in named if one is not None and one.endswith("-1")]
+    assert len(named) >= 15
+    assert len(right) >= 0.9 * len(named)
