@@ -63,7 +63,7 @@ class Rebalance:
                 member_id,
                 self.group.group_id,
             )
-            self.complete_if_all_joined(now_ms)
+            self._complete_without(now_ms)
         elif not member.satisfied:
             self.give_up_join(member_id)
             reason = f"removing member {member_id} on heartbeat expiration."
@@ -74,7 +74,20 @@ class Rebalance:
                 self.group.group_id,
             )
             self.remove_member(member_id, reason)
-            self.prepare_or_complete(now_ms, reason)
+            if self.group.can_rebalance:
+                self.prepare(now_ms, reason)
+            else:
+                self._complete_without(now_ms)
+
+    def _complete_without(self, now_ms: int) -> None:
+        """A member's session has ended: end the join phase if no other member is awaited.
+
+        Unlike all other ends of a membership this also ends the first join phase of an empty group
+        (``removeMemberAndUpdateClassicGroup``).
+        """
+        self._trace_joins()
+        if self.group.state is Phase.PREPARING_REBALANCE and self.group.all_members_joined:
+            self.complete_join(now_ms)
 
     def prepare_or_complete(self, now_ms: int, reason: str) -> None:
         """The members have changed: begin a rebalance, or complete the join phase that this change ends."""
