@@ -196,7 +196,6 @@ class Coordinator(CoordinatorState):
         """Remove the group and return its tombstones."""
         self.group = None
         self.offsets.committed_by.clear()
-        self.timers.clear()
         if isinstance(group, ConsumerGroup):
             group.transition_to(ConsumerPhase.DEAD, now_ms)
             return consumer_records.group_tombstones(self.group_id)

@@ -32,7 +32,9 @@ from groupreplay.state.model.trace import Trace
 
 #: What a timer does, given the time at which it was due.
 TimerAction = Callable[[int], None]
-_Key = tuple[str, str]
+#: The kind and the member ("" for a timer of the whole group). Timers outlive the type of their group, so those of a
+#: consumer group that a classic group could also set have "consumer" as a third part.
+_Key = tuple[str, ...]
 #: The heap is only rebuilt when it has more stale timers than this.
 _FEW = 16
 

@@ -149,7 +149,6 @@ def downgrade(
     written.append(group.record())
     old.transition_to(Phase.STABLE, now_ms)
     coordinator.group = group
-    coordinator.timers.clear()
     for classic in group.members.values():
         Rebalance(coordinator, group).keep_alive(classic, now_ms)
     return group
@@ -191,15 +190,11 @@ def encode_classic_assignment(
     )
 
 
-def replace_empty(
-    coordinator: CoordinatorState, old: ClassicGroup | ConsumerGroup, written: list[Record]
-) -> None:
-    """Write the tombstones of an empty group that a group of the other type replaces."""
+def empty_tombstones(old: ClassicGroup | ConsumerGroup) -> list[Record]:
+    """The tombstones of an empty group that a group of the other type replaces."""
     if isinstance(old, ConsumerGroup):
-        written += records.group_tombstones(old.group_id)
-    else:
-        written.append(group_tombstone(old.group_id))
-    coordinator.timers.clear()
+        return records.group_tombstones(old.group_id)
+    return [group_tombstone(old.group_id)]
 
 
 def new_consumer_group(coordinator: CoordinatorState, old: ClassicGroup | None) -> ConsumerGroup:

@@ -158,10 +158,10 @@ class Trace:
         if self.on and before != after:
             self.add(LeaderEntry(*self.here, before=before, after=after, reason=reason))
 
-    def timer(self, change: str, key: tuple[str, str], due_ms: int, was_due_ms: int | None = None) -> None:
+    def timer(self, change: str, key: tuple[str, ...], due_ms: int, was_due_ms: int | None = None) -> None:
         """A timer is set, extended, cancelled or has fired."""
         if self.on:
-            kind, member_id = key
+            kind, member_id, *_ = key
             self.add(
                 TimerEntry(
                     *self.here,

@@ -13,7 +13,7 @@ from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.classic.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.coordinator_state import CoordinatorState
-from groupreplay.state.model.migration import replace_empty
+from groupreplay.state.model.migration import empty_tombstones
 from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,
@@ -50,7 +50,7 @@ class ClassicHandler:
             raise Refused(Error.UNKNOWN_MEMBER_ID)
         written: list[Record] = []
         if group is not None:
-            replace_empty(self.coordinator, group, written)
+            written += empty_tombstones(group)
             group.transition_to(Phase.EMPTY, now_ms)
             says = "[GroupId %s] Converted the empty consumer group to a classic group."
             trace.branch("maybeDeleteEmptyConsumerGroup", says, group.group_id)
@@ -167,7 +167,6 @@ class ClassicHandler:
         former_leader = group.leader
         self.coordinator.journal.refuse_pending(group.members[old_id], Error.FENCED_INSTANCE_ID)
         rebalance = Rebalance(self.coordinator, group)
-        self.coordinator.timers.cancel(("session", old_id))
         member = group.replace_static_member(old_id, new_id)
         same_instance = "another process has joined with its instance id"
         self.coordinator.trace.member("replaced", old_id, request.instance_id, same_instance, new_id)

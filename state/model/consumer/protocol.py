@@ -34,8 +34,8 @@ from groupreplay.state.model.consumer.tracing import (
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import (
     downgrade,
+    empty_tombstones,
     new_consumer_group,
-    replace_empty,
     trace_downgrade,
     upgrade,
 )
@@ -63,12 +63,12 @@ class ConsumerHandler:
             return self._leave(request, now_ms)
         joins = request.member_epoch == 0
         written: list[Record] = []
-        group = self._group(written, joins=joins)
+        group = self._group(written, now_ms, joins=joins)
         full = len(group.members) >= self.coordinator.settings.consumer_max_size
         if full and request.member_id not in group.members:
             raise Refused(Error.GROUP_MAX_SIZE_REACHED)
         update = self._update(group, request, written)
-        self._adopt(group, now_ms)
+        self.coordinator.group = group
         member = self.apply(group, update, request.owned, written, now_ms)
         self.await_request(
             "session", member.member_id, now_ms + self.coordinator.settings.consumer_session_timeout_ms
@@ -84,7 +84,7 @@ class ConsumerHandler:
             assigned=frozenset(member.assigned) if joins or complete or moved else None,
         )
 
-    def _group(self, written: list[Record], *, joins: bool) -> ConsumerGroup:
+    def _group(self, written: list[Record], now_ms: int, *, joins: bool) -> ConsumerGroup:
         group = self.coordinator.group
         if isinstance(group, ConsumerGroup):
             return group
@@ -92,24 +92,17 @@ class ConsumerHandler:
             raise Refused(Error.GROUP_ID_NOT_FOUND)
         if group is None or group.state is Phase.EMPTY:
             if group is not None:
-                replace_empty(self.coordinator, group, written)
+                written += empty_tombstones(group)
                 says = "[GroupId %s] Converted the empty classic group to a consumer group."
                 self.coordinator.trace.branch("maybeDeleteEmptyClassicGroup", says, group.group_id)
             return new_consumer_group(self.coordinator, group)
         upgraded = upgrade(self.coordinator, group, written)
         says = "[GroupId %s] Converted the classic group to a consumer group."
         self.coordinator.trace.branch("convertToConsumerGroup", says, group.group_id)
+        for member in upgraded.members.values():
+            assert member.classic is not None
+            self.await_request("session", member.member_id, now_ms + member.classic.session_timeout_ms)
         return upgraded
-
-    def _adopt(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Make this the group of the group id; the timers of a classic group before it are cancelled."""
-        if self.coordinator.group is group:
-            return
-        self.coordinator.group = group
-        self.coordinator.timers.clear()
-        for member in group.members.values():
-            if member.classic is not None:
-                self.await_request("session", member.member_id, now_ms + member.classic.session_timeout_ms)
 
     def _update(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeat, written: list[Record]
@@ -228,7 +221,7 @@ class ConsumerHandler:
     def await_request(self, kind: str, member_id: str, until_ms: int) -> None:
         """Fence the member at this time unless the timer of this kind is cancelled or set again before."""
         self.coordinator.timers.schedule(
-            (kind, member_id), until_ms, lambda at_ms: self._expire(member_id, at_ms)
+            _timer(kind, member_id), until_ms, lambda at_ms: self._expire(member_id, at_ms)
         )
 
     def _expire(self, member_id: str, now_ms: int) -> None:
@@ -238,7 +231,7 @@ class ConsumerHandler:
 
     def _await_revocation(self, member: ConsumerMember, now_ms: int) -> None:
         """Fence the member unless it revokes its partitions within its rebalance timeout."""
-        key = ("revocation", member.member_id)
+        key = _timer("revocation", member.member_id)
         if member.phase is not MemberPhase.UNREVOKED:
             self.coordinator.timers.cancel(key)
             return
@@ -296,12 +289,16 @@ class ConsumerHandler:
         del group.members[member.member_id]
         group.targets.pop(member.member_id, None)
         for kind in ("session", "revocation", "join", "sync"):
-            self.coordinator.timers.cancel((kind, member.member_id))
+            self.coordinator.timers.cancel(_timer(kind, member.member_id))
         group.epoch += 1
         group.metadata_hash = metadata_hash(group.members.values(), self.coordinator.topics)
         trace_epoch(self.coordinator.trace, group, "a member was removed")
         written.append(records.group_metadata(group.group_id, group.epoch, group.metadata_hash))
         self.finish(group, written, now_ms)
+
+
+def _timer(kind: str, member_id: str) -> tuple[str, str, str]:
+    return kind, member_id, "consumer"
 
 
 def _validate(request: ConsumerGroupHeartbeat, assignors: Sequence[str]) -> None:

@@ -13,20 +13,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from groupreplay.codecs.consumer import ConsumerGroupMetadataValue
-from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import Answer, Error, JoinGroup, Outcome, Request, Settings
-from support.model.kafka_coordinator import GROUP, KafkaCoordinator, TimerKey, Told
+from support.model.kafka_coordinator import GROUP, KafkaCoordinator, Told
 
 _START_MS = 1_000
-#: (the start of a timer's key in Kafka, whether it is a member's) -> its kind in the model.
-_CLASSIC_TIMERS: Final = {("heartbeat", True): "session", ("join", False): "join", ("sync", False): "sync"}
-_CONSUMER_TIMERS: Final = {
-    ("session-timeout", True): "session",
-    ("rebalance-timeout", True): "revocation",
-    ("join", True): "join",
-    ("sync", True): "sync",
+#: (the start of a timer's key in Kafka, whether it is a member's) -> its key in the model, without the member.
+_TIMERS: Final[Mapping[tuple[str, bool], tuple[str, ...]]] = {
+    ("heartbeat", True): ("session",),
+    ("join", False): ("join",),
+    ("sync", False): ("sync",),
+    ("session-timeout", True): ("session", "consumer"),
+    ("rebalance-timeout", True): ("revocation", "consumer"),
+    ("join", True): ("join", "consumer"),
+    ("sync", True): ("sync", "consumer"),
 }
 
 
@@ -90,32 +91,13 @@ class CoordinatorPair:
     # -- the comparison
 
     def _compare(self, told: Told, outcome: Outcome) -> None:
-        mine = {self._number(reply.request): reply.answer for reply in outcome.replies}
+        given = {self._number(reply.request): reply.answer for reply in outcome.replies}
         self.answers |= told.answers
-        self._equal("answers", self._answers(mine), self._answers(told.answers))
+        self._equal("answers", self._answers(given), self._answers(told.answers))
         written = [(one.timestamp_ms, one.records) for one in outcome.operations]
         self._equal("records", self._plain(written, 0), self._plain(told.operations, 1))
         mine = {key: due[0] for key, due in self.model.timers._due.items()}
-        self._equal("timers", self._live_timers(mine), self._live_timers(self._of_kafka(told.timers)))
-
-    def _of_kafka(self, timers: Mapping[TimerKey, int]) -> dict[TimerKey, int]:
-        """Kafka's timers by the model's keys. Those of the group's former type do nothing when they fire."""
-        kinds = _CLASSIC_TIMERS if isinstance(self.model.group, ClassicGroup) else _CONSUMER_TIMERS
-        return {
-            (kinds[kind, member_id != ""], member_id): at_ms
-            for (kind, member_id), at_ms in timers.items()
-            if (kind, member_id != "") in kinds
-        }
-
-    def _live_timers(self, timers: Mapping[TimerKey, int]) -> dict[TimerKey, int]:
-        """The timers that can do something; sessions of members that are gone stay too."""
-        return {key: at_ms for key, at_ms in timers.items() if self._counts(key)}
-
-    def _counts(self, key: TimerKey) -> bool:
-        _, member_id = key
-        group = self.model.group
-        known = group is not None and member_id in group.members
-        return not member_id or known or member_id in getattr(group, "pending_joins", ())
+        self._equal("timers", mine, {_model_timer(*key): at_ms for key, at_ms in told.timers.items()})
 
     def _number(self, request: Request) -> int:
         return next(number for number, one in self.requests.items() if one is request)
@@ -148,6 +130,11 @@ class CoordinatorPair:
         if model != kafka:
             trail = "\n".join(self.trail)
             raise AssertionError(f"{what} differ after\n{trail}\nmodel {model}\nkafka {kafka}")
+
+
+def _model_timer(kind: str, member_id: str) -> tuple[str, ...]:
+    name, *of_consumers = _TIMERS[kind, member_id != ""]
+    return (name, member_id, *of_consumers)
 
 
 #: Fields with one entry for each topic, which Kafka writes in the order of a hash map of topic ids.
