@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase, hash_map_order
-from groupreplay.state.model.consumer.assignors import ASSIGNORS, AssignedMember, AssignorInput, Target
+from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase
+from groupreplay.state.model.consumer.assignor_input import AssignedMember, AssignorInput, Target
+from groupreplay.state.model.consumer.assignors import ASSIGNORS
+from groupreplay.state.model.java_maps import TimelineMap
 from groupreplay.state.model.requests import (
     Error,
     OffsetCommit,
@@ -104,8 +106,13 @@ class ConsumerGroup:
     #: 0: unknown; the next assignment is not delayed.
     target_timestamp_ms: int = 0
     metadata_hash: int = 0
-    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    #: In Kafka's order.
+    members: MutableMapping[str, ConsumerMember] = field(default_factory=TimelineMap)
+    #: By assignor, how many members prefer it, in Kafka's order.
+    assignors: MutableMapping[str, int] = field(default_factory=TimelineMap)
     targets: dict[str, Target] = field(default_factory=dict)
+    #: Made of a classic group by the operation in progress, whose records are not applied yet.
+    is_upgrade: bool = False
 
     @property
     def state(self) -> ConsumerPhase:
@@ -184,21 +191,12 @@ class ConsumerGroup:
             return frozenset()
         return self.targets.get(member.member_id if holder is None else holder.member_id, frozenset())
 
-    def choose_assignor(
-        self, members: Mapping[str, ConsumerMember], default: str
-    ) -> tuple[str, Counter[str]]:
-        """The assignor that most of these members prefer, and by how many each one is preferred."""
-        votes = Counter(one.assignor for one in members.values() if one.assignor is not None)
-        names = hash_map_order(votes)
-        return max(names, key=lambda name: votes[name]) if names else default, votes
-
     def assign(
-        self, members: Mapping[str, ConsumerMember], topics: Topics, default: str
+        self, members: Mapping[str, ConsumerMember], topics: Topics, assignor: str
     ) -> dict[str, Target]:
-        """New target assignments for these members, by the assignor that most of them prefer."""
-        chosen, _ = self.choose_assignor(members, default)
+        """New target assignments for these members, which are in Kafka's order."""
         known = {topic.topic_id: topic.partitions for topic in topics.values()}
-        return ASSIGNORS[chosen](
+        return ASSIGNORS[assignor](
             AssignorInput(
                 members={
                     name: AssignedMember(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from groupreplay.state.kafka_terms import MemberPhase, Phase
 from groupreplay.state.model.classic.rebalance import Rebalance
 from groupreplay.state.model.consumer import records
-from groupreplay.state.model.consumer.assignors import Target
+from groupreplay.state.model.consumer.assignor_input import Target
 from groupreplay.state.model.consumer.group import (
     AWAY,
     LEFT,
@@ -21,7 +21,14 @@ from groupreplay.state.model.consumer.group import (
     metadata_hash,
     topic_ids,
 )
-from groupreplay.state.model.consumer.membership import MemberUpdate, find_member, members_with, store_member
+from groupreplay.state.model.consumer.membership import (
+    MemberUpdate,
+    apply_records,
+    choose_assignor,
+    find_member,
+    members_with,
+    store_member,
+)
 from groupreplay.state.model.consumer.reconciliation import Reconciliation
 from groupreplay.state.model.consumer.tracing import (
     SUBSCRIBED,
@@ -142,7 +149,7 @@ class ConsumerHandler:
         self.write_metadata(group, update, written)
         target = self._assign(group, update, written, now_ms)
         member = self.reconcile(group, update, target, owned, written, now_ms)
-        store_member(group, update, member)
+        store_member(group, update, member, written)
         return member
 
     def write_metadata(self, group: ConsumerGroup, update: MemberUpdate, written: list[Record]) -> None:
@@ -150,8 +157,7 @@ class ConsumerHandler:
         trace_update(self.coordinator.trace, group, update)
         if update.after != update.before:
             written.append(records.member_metadata(group.group_id, update.after))
-        members = members_with(group, update)
-        digest = metadata_hash(members.values(), self.coordinator.topics)
+        digest = metadata_hash(_members_after(group, update), self.coordinator.topics)
         if update.subscription_changed or digest != group.metadata_hash:
             group.epoch += 1
             group.metadata_hash = digest
@@ -166,13 +172,12 @@ class ConsumerHandler:
         next_ms = group.target_timestamp_ms + interval_ms if group.target_timestamp_ms else now_ms
         if group.target_epoch >= group.epoch:
             return group.target_of(update.after)
-        members = members_with(group, update)
         first = self.coordinator.settings.consumer_assignors[0]
-        chosen = group.choose_assignor(members, first)
+        chosen = choose_assignor(group, update, first)
         if now_ms < next_ms:
             trace_assignment(self.coordinator.trace, group, chosen, None, next_ms)
             return group.target_of(update.after)
-        targets = group.assign(members, self.coordinator.topics, first)
+        targets = group.assign(members_with(group, update), self.coordinator.topics, chosen[0])
         trace_assignment(self.coordinator.trace, group, chosen, targets, None)
         for name, partitions in targets.items():
             if group.targets.get(name) != partitions:
@@ -264,10 +269,11 @@ class ConsumerHandler:
         member = group.validate_member(request.member_id, request.instance_id)
         if request.member_epoch == AWAY:
             away = replace(member, epoch=AWAY, assigned=dict.fromkeys(member.assigned, 0), revoking={})
-            group.members[member.member_id] = away
+            written = [records.current_assignment(group.group_id, away)]
+            apply_records(group, written, {away.member_id: away})
             trace = self.coordinator.trace
             trace.member("away", member.member_id, member.instance_id, "temporarily left the consumer group")
-            self.finish(group, [records.current_assignment(group.group_id, away)], now_ms)
+            self.finish(group, written, now_ms)
         else:
             self.fence(group, member, now_ms, "left the consumer group")
         return Answer(member_id=request.member_id, generation=request.member_epoch)
@@ -286,7 +292,7 @@ class ConsumerHandler:
             trace_downgrade(self.coordinator)
             return
         written += records.member_tombstones(group.group_id, member.member_id)
-        del group.members[member.member_id]
+        apply_records(group, written, {})
         group.targets.pop(member.member_id, None)
         for kind in ("session", "revocation", "join", "sync"):
             self.coordinator.timers.cancel(_timer(kind, member.member_id))
@@ -295,6 +301,12 @@ class ConsumerHandler:
         trace_epoch(self.coordinator.trace, group, "a member was removed")
         written.append(records.group_metadata(group.group_id, group.epoch, group.metadata_hash))
         self.finish(group, written, now_ms)
+
+
+def _members_after(group: ConsumerGroup, update: MemberUpdate) -> list[ConsumerMember]:
+    gone = update.after.member_id if update.replaces is None else update.replaces.member_id
+    kept = (one for name, one in group.members.items() if name not in (gone, update.after.member_id))
+    return [*kept, update.after]
 
 
 def _timer(kind: str, member_id: str) -> tuple[str, str, str]:

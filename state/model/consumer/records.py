@@ -141,7 +141,7 @@ def whole_group(group: ConsumerGroup) -> list[Record]:
     return [
         *(member_metadata(group_id, member) for member in members),
         group_metadata(group_id, group.epoch, group.metadata_hash),
-        *(target_assignment(group_id, name, partitions) for name, partitions in group.targets.items()),
+        *(target_assignment(group_id, name, group.targets[name]) for name in group.members),
         target_assignment_metadata(group_id, group.target_epoch, group.target_timestamp_ms),
         *(current_assignment(group_id, member) for member in members),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from groupreplay.state.kafka_terms import MemberPhase
-from groupreplay.state.model.consumer.assignors import Target
+from groupreplay.state.model.consumer.assignor_input import Target
 from groupreplay.state.model.consumer.group import ConsumerGroup, ConsumerMember
 from groupreplay.state.model.consumer.membership import MemberUpdate
 from groupreplay.state.model.trace import Trace

@@ -12,6 +12,7 @@ import java.util.Base64;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -519,7 +520,7 @@ public class KafkaShard {
     }
 
     private void commit(int number, JsonNode json) throws Exception {
-        Map byTopic = new TreeMap();
+        Map byTopic = new LinkedHashMap();
         for (Iterator all = json.get("commits").iterator(); all.hasNext();) {
             JsonNode one = (JsonNode) all.next();
             String topic = text(one, "topic");

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from groupreplay.codecs import OffsetCommitKey
 from groupreplay.codecs.consumer import ConsumerGroupMetadataValue
 from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.coordinator import Coordinator
@@ -164,6 +165,10 @@ def _in_topic(topic: Any) -> Any:
 
 
 def _in_order(records: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Neighbours of one type sorted: Kafka writes one for each member, in the order of a hash map of another size."""
-    runs = itertools.groupby(records, key=lambda one: (type(one[0]), one[1] is None))
-    return [one for _, run in runs for one in sorted(run, key=lambda one: repr(one[0]))]
+    """The tombstones of offsets sorted: Kafka writes them in the order of two hash maps, topics and partitions."""
+    runs = itertools.groupby(records, key=lambda one: isinstance(one[0], OffsetCommitKey) and one[1] is None)
+    return [
+        one
+        for of_offsets, run in runs
+        for one in (sorted(run, key=lambda one: (one[0].topic, one[0].partition)) if of_offsets else run)
+    ]

@@ -36,7 +36,11 @@ HOST: Final = "/10.0.0.1"
 KINDS: Final = ("classic", "consumer", "mixed")
 _STEPS: Final = 60
 _MANY: Final = 2**31 - 1
-_TOPICS: Final = {"t": Topic(b"\1" * 16, 5), "u": Topic(b"\2" * 16, 3), "v": Topic(b"\3" * 16, 1)}
+#: Ids of different buckets in a table of 16: the order in a bucket depends on how a member came by its topics.
+_TOPICS: Final = {
+    name: Topic(random.Random(f"topic {name} {salt}").randbytes(16), partitions)
+    for name, salt, partitions in (("t", 0, 5), ("u", 0, 3), ("v", 0, 1))
+}
 _PROTOCOLS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
