@@ -40,8 +40,19 @@ class HashOrder(Generic[_Key]):
     def add(self, key: _Key) -> None:
         """Put a key; a key that is there keeps its place."""
         self._keys[key] = None
-        while len(self._keys) > int(self._buckets * _LOAD_FACTOR):
+        while len(self._keys) > self._most:
             self._buckets *= 2
+
+    @property
+    def _most(self) -> int:
+        return int(self._buckets * _LOAD_FACTOR)
+
+    def compute(self, key: _Key) -> None:
+        """Insert a key as ``compute`` does: as the first one of its bucket, and it grows only before that."""
+        if key not in self._keys:
+            if len(self._keys) > self._most:
+                self._buckets *= 2
+            self._keys = {key: None, **self._keys}
 
     def discard(self, key: _Key) -> None:
         """Remove a key if it is there."""

@@ -86,7 +86,7 @@ def choose_assignor(
             continue
         votes[assignor] = votes.get(assignor, 0) + change
         if votes[assignor] > 0:
-            order.add(assignor)
+            order.compute(assignor)
         else:
             del votes[assignor]
             order.discard(assignor)

@@ -83,11 +83,7 @@ class ConsumerActor:
 
 @dataclass
 class RandomScript:
-    """One script; ``mixes``: topics differ between members, which leaves ``range`` as the only assignor.
-
-    Of a member's partitions ``uniform`` takes those away that come last in Java's immutable maps and sets, whose order
-    differs between JVMs. So scripts with that assignor have one partition.
-    """
+    """One script; ``mixes``: topics differ between members."""
 
     pair: CoordinatorPair
     numbers: random.Random
@@ -360,14 +356,12 @@ def make_script(kafka: KafkaCoordinator, kind: str, seed: int) -> RandomScript:
         max_size=numbers.choice((2, 3, _MANY, _MANY)),
         consumer_max_size=numbers.choice((2, 3, _MANY, _MANY)),
         consumer_assignment_interval_ms=numbers.choice((0, 0, 1_000)),
-        consumer_assignors=("range",)
-        if mixes
-        else numbers.choice((("uniform", "range"), ("range", "uniform"))),
+        consumer_assignors=numbers.choice((("uniform", "range"), ("range", "uniform"))),
         migration_policy=numbers.choice(("bidirectional", *MIGRATION_POLICIES))
         if kind == "mixed"
         else "disabled",
     )
-    topics = ("v",) if settings.consumer_assignors[0] == "uniform" else ("t",)
+    topics = numbers.choice((("t",), ("u", "t"), ("v", "u", "t")))
     script = RandomScript(CoordinatorPair(kafka, seed, settings, dict(_TOPICS)), numbers, mixes, topics)
     if kind != "consumer":
         script.classic = [
@@ -375,7 +369,7 @@ def make_script(kafka: KafkaCoordinator, kind: str, seed: int) -> RandomScript:
             for number in range(4)
         ]
     if kind != "classic":
-        chosen = (None, settings.consumer_assignors[0])
+        chosen = (None, *settings.consumer_assignors)
         script.consumer = [_consumer(numbers, number, chosen, topics) for number in range(4)]
     for actor in script.classic:
         actor.session_ms = script._session_ms(actor)
