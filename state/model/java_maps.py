@@ -30,7 +30,9 @@ class HashOrder(Generic[_Key]):
     It grows with its keys and does not shrink. Buckets of eight keys and more, which Java makes trees, are not modelled.
     """
 
-    def __init__(self, hash_of: Callable[[_Key], int], keys: Iterable[_Key] = (), *, buckets: int = 16) -> None:
+    def __init__(
+        self, hash_of: Callable[[_Key], int], keys: Iterable[_Key] = (), *, buckets: int = 16
+    ) -> None:
         self._hash_of = hash_of
         self._keys: dict[_Key, None] = {}
         self._buckets = buckets

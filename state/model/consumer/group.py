@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Final, TypeAlias
 from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase
 from groupreplay.state.model.consumer.assignor_input import AssignedMember, AssignorInput, Target
 from groupreplay.state.model.consumer.assignors import ASSIGNORS
+from groupreplay.state.model.consumer.topic_hash import group_hash, topic_hash
 from groupreplay.state.model.java_maps import TimelineMap
 from groupreplay.state.model.requests import (
     Error,
@@ -51,10 +51,11 @@ _INITIAL_EPOCH: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of the cluster: its id and its number of partitions."""
+    """A topic of the cluster: its id, its number of partitions, and the racks of each partition's replicas."""
 
     topic_id: bytes
     partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
 
 
 #: The cluster's topics by name. The owner of the mapping may change it.
@@ -256,14 +257,10 @@ def topic_ids(member: ConsumerMember, topics: Topics) -> frozenset[bytes]:
 
 
 def metadata_hash(members: Iterable[ConsumerMember], topics: Topics) -> int:
-    """A hash of the existing topics to which members are subscribed; 0 without any.
-
-    Kafka uses another hash (XXH3); only a change of the hash has a meaning.
-    """
+    """The hash of the existing topics to which members are subscribed; 0 without any."""
     names = {name for member in members for name in member.topics if name in topics}
-    if not names:
-        return 0
-    digest = hashlib.blake2b(digest_size=8)
-    for name in sorted(names):
-        digest.update(f"{name} {topics[name].topic_id.hex()} {topics[name].partitions};".encode())
-    return int.from_bytes(digest.digest(), "big", signed=True)
+    return group_hash((name, _hash_of(name, topics[name])) for name in names)
+
+
+def _hash_of(name: str, topic: Topic) -> int:
+    return topic_hash(name, topic.topic_id, topic.partitions, topic.racks)
