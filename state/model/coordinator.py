@@ -37,6 +37,7 @@ from groupreplay.state.model.requests import (
     Record,
     Refused,
     Request,
+    StateChange,
     SyncGroup,
 )
 
@@ -106,6 +107,10 @@ class Coordinator(CoordinatorState):
         """Another broker becomes the coordinator: it loads the group from the log; open requests are lost."""
         self._serve(now_ms)
         self.trace.branch("onUnloaded")
+        if self.forgotten is not None and not isinstance(self.group, ConsumerGroup):
+            group, self.forgotten = self.forgotten, None
+            self.journal.changes.append(StateChange(now_ms, self.state, ConsumerPhase.EMPTY, group.epoch))
+            self.group, group.last_state = group, ConsumerPhase.EMPTY
         if isinstance(self.group, ConsumerGroup):
             ConsumerHandler(self).reload(self.group, now_ms)
         elif self.group is not None:
@@ -152,8 +157,8 @@ class Coordinator(CoordinatorState):
     def _commit(self, request: OffsetCommit, now_ms: int) -> Answer:
         self.trace.branch("commitOffset" if request.producer_id is None else "commitTransactionalOffset")
         if self.group is None and request.generation >= 0:
-            # Requests before v9 have no other error for it.
-            old = self.settings.scala or request.retention_ms is not None
+            # Requests before v9 and those of transactions have no other error for it.
+            old = self.settings.scala or request.retention_ms is not None or request.producer_id is not None
             raise Refused(Error.ILLEGAL_GENERATION if old else Error.GROUP_ID_NOT_FOUND)
         # Committed offsets alone make a simple group.
         group = self.group or self.begin_classic(now_ms)
@@ -162,7 +167,8 @@ class Coordinator(CoordinatorState):
         else:
             group.validate_commit(request)
             member = group.members.get(request.member_id)
-            if member is not None and group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE):
+            lives = group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE) and request.producer_id is None
+            if member is not None and lives:
                 Rebalance(self, group).keep_alive(member, now_ms)
         if self.offsets.begins_to_mix(request):
             self.journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
@@ -194,7 +200,7 @@ class Coordinator(CoordinatorState):
 
     def _end(self, group: ClassicGroup | ConsumerGroup, now_ms: int) -> list[Record]:
         """Remove the group and return its tombstones."""
-        self.group = None
+        self.group = self.forgotten = None
         self.offsets.committed_by.clear()
         if isinstance(group, ConsumerGroup):
             group.transition_to(ConsumerPhase.DEAD, now_ms)

@@ -173,10 +173,25 @@ class CoordinatorState:
     timers: Timers = field(default_factory=Timers)
     journal: Journal = field(default_factory=Journal)
     trace: Trace = field(init=False)
+    #: An empty consumer group that is only in the log any more.
+    forgotten: ConsumerGroup | None = None
+    #: The version of the topics (of Kafka's metadata image); whoever changes them raises it.
+    topics_version: int = 0
+    _known_topics: frozenset[str] = frozenset()
+    _newest_topic: int = -1
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.group_id, self.traced, changes=self.journal.changes)
         self.timers.trace = self.journal.trace = self.trace
+
+    @property
+    def newest_topic(self) -> int:
+        """The version of the topics that had the newest one, as far as a group has looked; -1 without topics."""
+        names = frozenset(self.topics)
+        if not names <= self._known_topics:
+            self._newest_topic = self.topics_version
+        self._known_topics = names
+        return self._newest_topic
 
     def existing(self, missing: Error = Error.UNKNOWN_MEMBER_ID) -> ClassicGroup | ConsumerGroup:
         """The group of either type. Raises ``Refused`` with ``missing`` when there is none."""

@@ -131,7 +131,7 @@ def downgrade(
     ``joining`` replaces the leaving member, whose tombstones are already in ``written``.
     """
     names = [joining.member_id if joining and name == leaving else name for name in old.members]
-    written += records.group_tombstones(old.group_id, names)
+    written += records.group_tombstones(old.group_id, names, old.regexes)
     group = ClassicGroup(
         group_id=old.group_id,
         current_state_timestamp_ms=now_ms,

@@ -94,6 +94,7 @@ class MixedHandler:
             client_host=request.client_host,
             rebalance_timeout_ms=request.rebalance_timeout_ms,
             topics=tuple(sorted(set(subscription.topics))),
+            topic_regex="",
             classic=ClassicPart(session_timeout_ms=request.session_timeout_ms, protocols=request.protocols),
         )
         return MemberUpdate(before=before, after=after, replaces=replaces)

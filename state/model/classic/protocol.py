@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Final
 
-from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.classic.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.coordinator_state import CoordinatorState
@@ -46,7 +46,10 @@ class ClassicHandler:
         if isinstance(group, ClassicGroup):
             return self._join_group(group, request, now_ms)
         if request.member_id:
-            # Kafka replaces an empty consumer group here without writing a record; the model keeps it.
+            if group is not None:
+                # Kafka forgets an empty consumer group here without writing a record: it is back after a move.
+                group.transition_to(ConsumerPhase.DEAD, now_ms)
+                self.coordinator.forgotten, self.coordinator.group = group, None
             raise Refused(Error.UNKNOWN_MEMBER_ID)
         written: list[Record] = []
         if group is not None:
@@ -57,6 +60,7 @@ class ClassicHandler:
         classic = self.coordinator.begin_classic(now_ms, new=group is None)
         if not self.coordinator.settings.scala:
             written.append(classic.record())
+            self.coordinator.forgotten = None
             self.coordinator.journal.write(now_ms, *written)
         return self._join_group(classic, request, now_ms)
 

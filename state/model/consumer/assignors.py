@@ -13,8 +13,11 @@ def by_range(group: AssignorInput) -> dict[str, Target]:
     """Assign a contiguous range of each topic's partitions to each subscriber, static members first."""
     names = sorted(group.members, key=lambda name: _rank(name, group.members[name]))
     targets: dict[str, set[tuple[bytes, int]]] = {name: set() for name in group.members}
-    for topic in sorted({topic for member in group.members.values() for topic in member.topics}):
-        readers = [name for name in names if topic in group.members[name].topics]
+    # Of members that subscribe alike the first one counts: a regular expression may not be resolved yet.
+    alike = group.members[names[0]].topics if names and group.homogeneous else None
+    topics = {topic for member in group.members.values() for topic in member.topics}
+    for topic in sorted(topics if alike is None else alike):
+        readers = [name for name in names if alike is not None or topic in group.members[name].topics]
         for name, numbers in zip(readers, _runs(group.partitions[topic], len(readers)), strict=True):
             targets[name].update((topic, number) for number in numbers)
     return {name: frozenset(partitions) for name, partitions in targets.items()}

@@ -9,10 +9,13 @@ from groupreplay.codecs.consumer import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
 )
 from groupreplay.state.kafka_terms import java_hash
 from groupreplay.state.model.consumer import records
 from groupreplay.state.model.consumer.group import AWAY, ConsumerGroup, ConsumerMember
+from groupreplay.state.model.consumer.regexes import RegexChange, ResolvedRegex
 from groupreplay.state.model.java_maps import HashOrder, TimelineMap, buckets_for
 from groupreplay.state.model.requests import Error, Record, Refused
 
@@ -26,9 +29,19 @@ class MemberUpdate:
     replaces: ConsumerMember | None = None
 
     @property
-    def subscription_changed(self) -> bool:
+    def names_changed(self) -> bool:
         """Whether the request changes the subscribed topics."""
         return self.before.topics != self.after.topics
+
+    @property
+    def regex(self) -> RegexChange:
+        """The member's regular expressions."""
+        return RegexChange(before=self.before.topic_regex, after=self.after.topic_regex)
+
+    @property
+    def subscription_changed(self) -> bool:
+        """Whether the request changes the subscribed topics or the regular expression."""
+        return self.names_changed or self.before.topic_regex != self.after.topic_regex
 
 
 def find_member(
@@ -102,7 +115,8 @@ def store_member(
         group.targets.setdefault(member.member_id, group.targets.pop(old.member_id, frozenset()))
     members = {**group.members, member.member_id: member}
     if group.is_upgrade:
-        group.members, group.assignors, group.is_upgrade = TimelineMap(), TimelineMap(), False
+        group.members, group.assignors, group.regex_members = TimelineMap(), TimelineMap(), TimelineMap()
+        group.is_upgrade = False
     apply_records(group, written, members)
 
 
@@ -117,28 +131,40 @@ def apply_records(
         if isinstance(key, ConsumerGroupMemberMetadataKey):
             before = group.members.get(key.member_id)
             if isinstance(value, ConsumerGroupMemberMetadataValue):
-                _put(group, before, replace(members[key.member_id], assignor=value.server_assignor))
+                _put(group, before, _as_written(members[key.member_id], value))
             elif before is not None:
                 del group.members[key.member_id]
-                _count(group, before.assignor, -1)
+                _count(group, before, -1)
         elif isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
             before = group.members.get(key.member_id)
             if before is not None:
                 after = members.get(key.member_id, before)
-                _put(group, before, replace(after, assignor=before.assignor))
+                _put(group, before, replace(after, assignor=before.assignor, topic_regex=before.topic_regex))
+        elif isinstance(key, ConsumerGroupRegularExpressionKey):
+            group.regexes.pop(key.regular_expression, None)
+            if isinstance(value, ConsumerGroupRegularExpressionValue):
+                group.regexes[key.regular_expression] = ResolvedRegex(
+                    frozenset(value.topics), value.image_version, value.timestamp_ms
+                )
+
+
+def _as_written(member: ConsumerMember, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+    """The member with what of its record decides about the order of tables: an operation may write two of them."""
+    return replace(member, assignor=value.server_assignor, topic_regex=value.subscribed_topic_regex or "")
 
 
 def _put(group: ConsumerGroup, before: ConsumerMember | None, after: ConsumerMember) -> None:
     group.members[after.member_id] = after
-    _count(group, None if before is None else before.assignor, -1)
-    _count(group, after.assignor, 1)
+    if before is not None:
+        _count(group, before, -1)
+    _count(group, after, 1)
 
 
-def _count(group: ConsumerGroup, assignor: str | None, change: int) -> None:
-    if assignor is None:
-        return
-    count = group.assignors.get(assignor, 0) + change
-    if count > 0:
-        group.assignors[assignor] = count
-    else:
-        del group.assignors[assignor]
+def _count(group: ConsumerGroup, member: ConsumerMember, change: int) -> None:
+    for table, key in ((group.assignors, member.assignor), (group.regex_members, member.topic_regex)):
+        if key:
+            count = table.get(key, 0) + change
+            if count > 0:
+                table[key] = count
+            else:
+                del table[key]

@@ -59,6 +59,7 @@ class CoordinatorPair:
         self.numbers = GivenNumbers(0)
         self.model = Coordinator(GROUP, self.settings, self.numbers, self.topics)
         self.kafka.begin(self.seed, self.settings, self.topics, self.now)
+        self.model.topics_version = len(self.topics)
 
     def send(self, request: Request) -> int:
         """Send a request to both; returns its number, under which the answer comes now or later."""
@@ -84,8 +85,29 @@ class CoordinatorPair:
     def grow(self, name: str, partitions: int) -> None:
         """A topic gets more partitions."""
         self.trail.append(f"{self.now} {name} grows to {partitions}")
-        self.topics[name] = Topic(self.topics[name].topic_id, partitions)
-        self.kafka.topic(name, self.topics[name])
+        self._topic(name, replace(self.topics[name], partitions=partitions))
+
+    def create(self, name: str, topic: Topic) -> None:
+        """A topic is created."""
+        self.trail.append(f"{self.now} {name} is created")
+        self._topic(name, topic)
+
+    def _topic(self, name: str, topic: Topic) -> None:
+        self.topics[name] = topic
+        self.kafka.topic(name, topic)
+        self.model.topics_version += 1
+
+    def delete_topic(self, name: str) -> None:
+        """A topic is deleted, and its offsets."""
+        self.trail.append(f"{self.now} {name} is deleted")
+        del self.topics[name]
+        self.model.topics_version += 1
+        self._compare(self.kafka.delete_topic(name, self.now), self.model.delete_topic(name, self.now))
+
+    def move(self) -> None:
+        """Another broker becomes the coordinator."""
+        self.trail.append(f"{self.now} moves")
+        self._compare(self.kafka.move(self.now), self.model.move(self.now))
 
     # -- the comparison
 
@@ -107,7 +129,7 @@ class CoordinatorPair:
     def _answer(self, number: int, answer: Answer) -> Answer:
         """The compared part: of a refusal the error, and the member id where it has a meaning."""
         if answer.error is Error.NONE:
-            return replace(answer, refused=())
+            return replace(answer, refused=tuple(sorted(answer.refused)))
         named = isinstance(self.requests[number], JoinGroup)
         return Answer(error=answer.error, member_id=answer.member_id if named else "")
 
