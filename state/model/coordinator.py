@@ -99,7 +99,7 @@ class Coordinator(CoordinatorState):
     def delete_topic(self, topic: str, now_ms: int) -> Outcome:
         """A topic is deleted: remove its offsets."""
         self._serve(now_ms)
-        partitions = [partition for partition in self.offsets.partitions() if partition[0] == topic]
+        partitions = [partition for partition in self.offsets.each_partition() if partition[0] == topic]
         self.journal.write(now_ms, *self.offsets.remove(self.group_id, partitions))
         return self.journal.take()
 
@@ -107,6 +107,7 @@ class Coordinator(CoordinatorState):
         """Another broker becomes the coordinator: it loads the group from the log; open requests are lost."""
         self._serve(now_ms)
         self.trace.branch("onUnloaded")
+        self.load_topics()
         if self.forgotten is not None and not isinstance(self.group, ConsumerGroup):
             group, self.forgotten = self.forgotten, None
             self.journal.changes.append(StateChange(now_ms, self.state, ConsumerPhase.EMPTY, group.epoch))
@@ -175,7 +176,7 @@ class Coordinator(CoordinatorState):
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
-        records = self.offsets.commit(self.group_id, request, fits, now_ms, self.topics)
+        records = self.offsets.commit(self.group_id, request, fits, now_ms, None if self.settings.scala else self.topics)
         self.journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
             refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)
@@ -223,6 +224,9 @@ class Coordinator(CoordinatorState):
         ]
         known = set(self.offsets.partitions()) - set(refused)
         records = self.offsets.remove(self.group_id, [one for one in request.partitions if one in known])
+        cleans_up = self.settings.scala and len(refused) < len(request.partitions)
+        if cleans_up and group.is_empty and not self.offsets:
+            records += self._end(group, now_ms)
         self.journal.write(now_ms, *records)
         return Answer(refused=tuple((*partition, Error.GROUP_SUBSCRIBED_TO_TOPIC) for partition in refused))
 

@@ -193,6 +193,10 @@ class CoordinatorState:
         self._known_topics = names
         return self._newest_topic
 
+    def load_topics(self) -> None:
+        """To a broker that has become the coordinator all topics are new."""
+        self._known_topics, self._newest_topic = frozenset(self.topics), self.topics_version
+
     def existing(self, missing: Error = Error.UNKNOWN_MEMBER_ID) -> ClassicGroup | ConsumerGroup:
         """The group of either type. Raises ``Refused`` with ``missing`` when there is none."""
         if self.group is None:
@@ -210,5 +214,10 @@ class CoordinatorState:
         changes = self.journal.changes
         if new:
             changes.append(StateChange(now_ms, Phase.DEAD, Phase.EMPTY, 0))
-        self.group = ClassicGroup(group_id=self.group_id, current_state_timestamp_ms=now_ms, changes=changes)
+        self.group = ClassicGroup(
+            group_id=self.group_id,
+            current_state_timestamp_ms=now_ms,
+            changes=changes,
+            scala=self.settings.scala,
+        )
         return self.group

@@ -120,3 +120,43 @@ class TimelineMap(MutableMapping[str, _Value]):
     def _slot(self, key: str) -> int:
         bits = len(self._slots).bit_length() - 1
         return (java_hash(key) * _GOLDEN & _64_BITS) >> (64 - bits)
+
+
+def scala_map_order(keys: Iterable[str]) -> list[str]:
+    """The order of Scala's mutable ``HashMap``: by bucket, in a bucket by hash. It grows one key before Java's."""
+    names = list(keys)
+    buckets = 16
+    while len(names) >= int(buckets * _LOAD_FACTOR):
+        buckets *= 2
+
+    def place(name: str) -> tuple[int, int]:
+        value = java_hash(name) & 0xFFFFFFFF
+        value ^= value >> 16
+        return value & (buckets - 1), value - 2**32 if value >= 2**31 else value
+
+    return sorted(names, key=place)
+
+
+def scala_trie_order(keys: Iterable[str]) -> list[str]:
+    """The order of Scala's immutable ``HashMap``: in each node first its own keys, then those of its nodes."""
+    return _in_node([(_improved(name), name) for name in keys], 0)
+
+
+def _in_node(keys: list[tuple[int, str]], shift: int) -> list[str]:
+    if len(keys) < 2 or shift > 30:
+        return [name for _, name in keys]
+    places: dict[int, list[tuple[int, str]]] = {}
+    for digest, name in keys:
+        places.setdefault(digest >> shift & 31, []).append((digest, name))
+    inner = [places[place] for place in sorted(places)]
+    own = [one[0][1] for one in inner if len(one) == 1]
+    return own + [name for one in inner if len(one) > 1 for name in _in_node(one, shift + 5)]
+
+
+def _improved(name: str) -> int:
+    """``scala.collection.Hashing.improve``."""
+    value = java_hash(name) & 0xFFFFFFFF
+    value = value + (~(value << 9) & 0xFFFFFFFF) & 0xFFFFFFFF
+    value ^= value >> 14
+    value = value + (value << 4) & 0xFFFFFFFF
+    return value ^ value >> 10

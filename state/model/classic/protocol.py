@@ -68,6 +68,9 @@ class ClassicHandler:
         if not group.accepts(request.member_id, self.coordinator.settings.max_size):
             self.coordinator.trace.branch("acceptJoiningMember")
             group.remove(request.member_id)
+            if self.coordinator.settings.scala:
+                # The older coordinator then looks whether all other members have joined.
+                Rebalance(self.coordinator, group).complete_if_all_joined(now_ms)
             raise Refused(Error.GROUP_MAX_SIZE_REACHED)
         if not group.supports(request.protocol_type, request.protocols):
             raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
@@ -133,7 +136,9 @@ class ClassicHandler:
             is_new=True,
             joining=request,
         )
-        if group.state is Phase.PREPARING_REBALANCE and group.previous_state is Phase.EMPTY:
+        # The older coordinator only waits for more members of a group without a generation.
+        waits = group.generation == 0 if group.scala else group.previous_state is Phase.EMPTY
+        if group.state is Phase.PREPARING_REBALANCE and waits:
             group.new_member_added = True
         leader = group.leader
         group.add(member, request.protocol_type)
@@ -248,7 +253,9 @@ class ClassicHandler:
         rebalance.give_up_join(member_id)
         reason = f"explicit `LeaveGroup` request for ({member_id}) members."
         rebalance.remove_member(member_id, reason)
-        if not (pending and group.state is Phase.EMPTY):
+        if pending and group.scala:
+            rebalance.complete_if_all_joined(now_ms)
+        elif not (pending and group.state is Phase.EMPTY):
             rebalance.prepare_or_complete(now_ms, reason)
         return Answer()
 

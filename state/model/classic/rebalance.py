@@ -96,8 +96,11 @@ class Rebalance:
         """A member's session has ended: end the join phase if no other member is awaited.
 
         Unlike all other ends of a membership this also ends the first join phase of an empty group
-        (``removeMemberAndUpdateClassicGroup``).
+        (``removeMemberAndUpdateClassicGroup``), but not with the older coordinator.
         """
+        if self.group.scala:
+            self.complete_if_all_joined(now_ms)
+            return
         self._trace_joins()
         if self.group.state is Phase.PREPARING_REBALANCE and self.group.all_members_joined:
             self.complete_join(now_ms)

@@ -120,6 +120,8 @@ class ConsumerGroup:
     regexes: MutableMapping[str, ResolvedRegex] = field(default_factory=TimelineMap)
     #: The hash of the subscribed topics after the last operation, where expressions may be without topics yet.
     seen_hash: int | None = None
+    #: Whether the members subscribed alike when the last of them changed; None to look at them.
+    alike: bool | None = None
     #: The expressions to resolve after the operation in progress.
     to_resolve: tuple[str, ...] = ()
     #: Whether the topics have been looked up since the group was made or loaded.
@@ -209,12 +211,24 @@ class ConsumerGroup:
         resolved = self.regexes.get(member.topic_regex)
         return frozenset(member.topics) | (resolved.topics if resolved else frozenset())
 
-    def is_homogeneous(self, members: Collection[ConsumerMember]) -> bool:
-        """Whether these members subscribe alike (``subscriptionType``): all by the same topics or expression."""
+    def is_homogeneous(self, members: Collection[ConsumerMember], dropped: str = "") -> bool:
+        """Whether these members subscribe alike (``subscriptionType``): all by the same topics or expression.
+
+        ``dropped`` is an expression that no member has any more.
+        """
         expressions = {one.topic_regex for one in members}
+        resolved = [name for regex, one in self.regexes.items() if regex != dropped for name in one.topics]
         if expressions <= {""}:
-            return len({one.topics for one in members}) <= 1
-        return len(expressions) == 1 and not any(one.topics for one in members)
+            subscriptions = {one.topics for one in members}
+            return len(subscriptions) <= 1 and set(resolved) <= set(*subscriptions)
+        if len(expressions) > 1 or any(one.topics for one in members):
+            return False
+        return len(resolved) == len(set(resolved))
+
+    def note_homogeneous(self) -> None:
+        """Note whether the members subscribe alike, as Kafka does when a member changes, not an expression."""
+        by_regex = self.regex_members or self.regexes
+        self.alike = self.is_homogeneous(self.members.values()) if by_regex else None
 
     def assign(
         self,

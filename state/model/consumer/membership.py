@@ -135,6 +135,7 @@ def apply_records(
             elif before is not None:
                 del group.members[key.member_id]
                 _count(group, before, -1)
+                group.note_homogeneous()
         elif isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
             before = group.members.get(key.member_id)
             if before is not None:
@@ -158,6 +159,7 @@ def _put(group: ConsumerGroup, before: ConsumerMember | None, after: ConsumerMem
     if before is not None:
         _count(group, before, -1)
     _count(group, after, 1)
+    group.note_homogeneous()
 
 
 def _count(group: ConsumerGroup, member: ConsumerMember, change: int) -> None:

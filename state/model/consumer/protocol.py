@@ -213,7 +213,10 @@ class ConsumerHandler:
             trace_assignment(self.coordinator.trace, group, chosen, None, next_ms)
             return group.target_of(update.after)
         members = members_with(group, update)
-        alike = group.is_homogeneous((members if refreshed else group.members).values())
+        alike = group.is_homogeneous(group.members.values()) if group.alike is None else group.alike
+        if refreshed:
+            dropped = update.before.topic_regex if update.regex.drops(group) else ""
+            alike = group.is_homogeneous(members.values(), dropped)
         targets = group.assign(members, self.coordinator.topics, chosen[0], homogeneous=alike)
         trace_assignment(self.coordinator.trace, group, chosen, targets, None)
         for name, partitions in targets.items():

@@ -79,6 +79,14 @@ class KafkaCoordinator:
 
 
 @contextmanager
+def scala_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
+    """The older coordinator (``kafka.coordinator.group.GroupCoordinator``) in a JVM with the jars of Kafka 3.9."""
+    source = Path(__file__).with_name("ScalaShard.java").read_text(encoding="utf-8")
+    with Jvm(jars) as jvm:
+        yield KafkaCoordinator(jvm.make(source, "ScalaShard"))
+
+
+@contextmanager
 def kafka_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
     """Kafka's coordinator in a JVM with these jars that ends with the context."""
     source = Path(__file__).with_name("KafkaShard.java").read_text(encoding="utf-8")

@@ -138,7 +138,7 @@ class RandomScript:
         elif odds < 0.5:
             places = (("t", 0), ("u", 1), ("u", 2), ("w", 0))
             self.pair.send(OffsetDelete(tuple(self.numbers.sample(places, self.numbers.randrange(1, 4)))))
-        elif odds < 0.6:
+        elif odds < 0.6 and not self.pair.settings.scala:
             self.pair.move()
         elif odds < 0.8 and self.consumer:
             self._change_topics()
@@ -171,10 +171,10 @@ class RandomScript:
         )
         if self.numbers.random() < 0.2:
             request = replace(request, member_id="", instance_id=None, generation=-1)
-        if self.numbers.random() < 0.3:
+        if self.numbers.random() < 0.3 and not self.pair.settings.scala:
             request = replace(request, producer_id=self.numbers.randrange(1, 3))
         self.pair.send(request)
-        if self.numbers.random() < 0.2:
+        if self.numbers.random() < 0.2 and not self.pair.settings.scala:
             committed = self.numbers.random() < 0.7
             self.pair.send(EndTransaction(producer_id=self.numbers.randrange(1, 3), committed=committed))
 
@@ -378,8 +378,8 @@ class RandomScript:
             self._live(actor, rebalance_timeout_ms=self.numbers.choice((5_000, 20_000)))
 
 
-def make_script(kafka: KafkaCoordinator, kind: str, seed: int) -> RandomScript:
-    """The script of a seed: ``kind`` is one of ``KINDS``."""
+def make_script(kafka: KafkaCoordinator, kind: str, seed: int, *, scala: bool = False) -> RandomScript:
+    """The script of a seed: ``kind`` is one of ``KINDS``; classic only for the older coordinator."""
     numbers = random.Random(f"{kind} {seed}")
     mixes = numbers.random() < 0.5
     settings = GroupSettings(
@@ -393,6 +393,7 @@ def make_script(kafka: KafkaCoordinator, kind: str, seed: int) -> RandomScript:
         migration_policy=numbers.choice(("bidirectional", *MIGRATION_POLICIES))
         if kind == "mixed"
         else "disabled",
+        scala=scala,
     )
     topics = numbers.choice((("t",), ("u", "t"), ("v", "u", "t")))
     there = {name: _with_racks(numbers, topic) for name, topic in _TOPICS.items() if name != _LATE}
