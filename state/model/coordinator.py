@@ -37,6 +37,7 @@ from groupreplay.state.model.requests import (
     Record,
     Refused,
     Request,
+    StateChange,
     SyncGroup,
 )
 
@@ -98,7 +99,7 @@ class Coordinator(CoordinatorState):
     def delete_topic(self, topic: str, now_ms: int) -> Outcome:
         """A topic is deleted: remove its offsets."""
         self._serve(now_ms)
-        partitions = [partition for partition in self.offsets.partitions() if partition[0] == topic]
+        partitions = [partition for partition in self.offsets.each_partition() if partition[0] == topic]
         self.journal.write(now_ms, *self.offsets.remove(self.group_id, partitions))
         return self.journal.take()
 
@@ -106,6 +107,11 @@ class Coordinator(CoordinatorState):
         """Another broker becomes the coordinator: it loads the group from the log; open requests are lost."""
         self._serve(now_ms)
         self.trace.branch("onUnloaded")
+        self.load_topics()
+        if self.forgotten is not None and not isinstance(self.group, ConsumerGroup):
+            group, self.forgotten = self.forgotten, None
+            self.journal.changes.append(StateChange(now_ms, self.state, ConsumerPhase.EMPTY, group.epoch))
+            self.group, group.last_state = group, ConsumerPhase.EMPTY
         if isinstance(self.group, ConsumerGroup):
             ConsumerHandler(self).reload(self.group, now_ms)
         elif self.group is not None:
@@ -152,8 +158,8 @@ class Coordinator(CoordinatorState):
     def _commit(self, request: OffsetCommit, now_ms: int) -> Answer:
         self.trace.branch("commitOffset" if request.producer_id is None else "commitTransactionalOffset")
         if self.group is None and request.generation >= 0:
-            # Requests before v9 have no other error for it.
-            old = self.settings.scala or request.retention_ms is not None
+            # Requests before v9 and those of transactions have no other error for it.
+            old = self.settings.scala or request.retention_ms is not None or request.producer_id is not None
             raise Refused(Error.ILLEGAL_GENERATION if old else Error.GROUP_ID_NOT_FOUND)
         # Committed offsets alone make a simple group.
         group = self.group or self.begin_classic(now_ms)
@@ -162,14 +168,15 @@ class Coordinator(CoordinatorState):
         else:
             group.validate_commit(request)
             member = group.members.get(request.member_id)
-            if member is not None and group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE):
+            lives = group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE) and request.producer_id is None
+            if member is not None and lives:
                 Rebalance(self, group).keep_alive(member, now_ms)
         if self.offsets.begins_to_mix(request):
             self.journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
-        records = self.offsets.commit(self.group_id, request, fits, now_ms, self.topics)
+        records = self.offsets.commit(self.group_id, request, fits, now_ms, None if self.settings.scala else self.topics)
         self.journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
             refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)
@@ -194,9 +201,8 @@ class Coordinator(CoordinatorState):
 
     def _end(self, group: ClassicGroup | ConsumerGroup, now_ms: int) -> list[Record]:
         """Remove the group and return its tombstones."""
-        self.group = None
+        self.group = self.forgotten = None
         self.offsets.committed_by.clear()
-        self.timers.clear()
         if isinstance(group, ConsumerGroup):
             group.transition_to(ConsumerPhase.DEAD, now_ms)
             return consumer_records.group_tombstones(self.group_id)
@@ -218,6 +224,9 @@ class Coordinator(CoordinatorState):
         ]
         known = set(self.offsets.partitions()) - set(refused)
         records = self.offsets.remove(self.group_id, [one for one in request.partitions if one in known])
+        cleans_up = self.settings.scala and len(refused) < len(request.partitions)
+        if cleans_up and group.is_empty and not self.offsets:
+            records += self._end(group, now_ms)
         self.journal.write(now_ms, *records)
         return Answer(refused=tuple((*partition, Error.GROUP_SUBSCRIBED_TO_TOPIC) for partition in refused))
 

@@ -32,7 +32,9 @@ from groupreplay.state.model.trace import Trace
 
 #: What a timer does, given the time at which it was due.
 TimerAction = Callable[[int], None]
-_Key = tuple[str, str]
+#: The kind and the member ("" for a timer of the whole group). Timers outlive the type of their group, so those of a
+#: consumer group that a classic group could also set have "consumer" as a third part.
+_Key = tuple[str, ...]
 #: The heap is only rebuilt when it has more stale timers than this.
 _FEW = 16
 
@@ -171,10 +173,29 @@ class CoordinatorState:
     timers: Timers = field(default_factory=Timers)
     journal: Journal = field(default_factory=Journal)
     trace: Trace = field(init=False)
+    #: An empty consumer group that is only in the log any more.
+    forgotten: ConsumerGroup | None = None
+    #: The version of the topics (of Kafka's metadata image); whoever changes them raises it.
+    topics_version: int = 0
+    _known_topics: frozenset[str] = frozenset()
+    _newest_topic: int = -1
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.group_id, self.traced, changes=self.journal.changes)
         self.timers.trace = self.journal.trace = self.trace
+
+    @property
+    def newest_topic(self) -> int:
+        """The version of the topics that had the newest one, as far as a group has looked; -1 without topics."""
+        names = frozenset(self.topics)
+        if not names <= self._known_topics:
+            self._newest_topic = self.topics_version
+        self._known_topics = names
+        return self._newest_topic
+
+    def load_topics(self) -> None:
+        """To a broker that has become the coordinator all topics are new."""
+        self._known_topics, self._newest_topic = frozenset(self.topics), self.topics_version
 
     def existing(self, missing: Error = Error.UNKNOWN_MEMBER_ID) -> ClassicGroup | ConsumerGroup:
         """The group of either type. Raises ``Refused`` with ``missing`` when there is none."""
@@ -193,5 +214,10 @@ class CoordinatorState:
         changes = self.journal.changes
         if new:
             changes.append(StateChange(now_ms, Phase.DEAD, Phase.EMPTY, 0))
-        self.group = ClassicGroup(group_id=self.group_id, current_state_timestamp_ms=now_ms, changes=changes)
+        self.group = ClassicGroup(
+            group_id=self.group_id,
+            current_state_timestamp_ms=now_ms,
+            changes=changes,
+            scala=self.settings.scala,
+        )
         return self.group

@@ -19,7 +19,7 @@ from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase,
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember, group_tombstone
 from groupreplay.state.model.classic.rebalance import Rebalance
 from groupreplay.state.model.consumer import records
-from groupreplay.state.model.consumer.assignors import Target
+from groupreplay.state.model.consumer.assignor_input import Target
 from groupreplay.state.model.consumer.group import (
     ClassicPart,
     ConsumerGroup,
@@ -28,6 +28,7 @@ from groupreplay.state.model.consumer.group import (
     metadata_hash,
 )
 from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.java_maps import HashOrder, uuid_hash
 from groupreplay.state.model.requests import Error, Record, Refused, TopicIdPartition
 
 
@@ -44,7 +45,7 @@ def upgrade(coordinator: CoordinatorState, old: ClassicGroup, written: list[Reco
         or len(old.members) > most
     ):
         raise Refused(Error.GROUP_ID_NOT_FOUND)
-    for member in old.members.values():
+    for member in old.in_map_order():
         coordinator.journal.refuse_pending(member, Error.REBALANCE_IN_PROGRESS)
     if old.protocol is None:
         # No generation has been completed; the broker answers with an internal error.
@@ -55,8 +56,9 @@ def upgrade(coordinator: CoordinatorState, old: ClassicGroup, written: list[Reco
         last_state=old.state,
         epoch=old.generation,
         target_epoch=old.generation,
+        is_upgrade=True,
     )
-    for member in old.members.values():
+    for member in old.in_map_order():
         target = _assigned(member.assignment, coordinator.topics)
         new.targets[member.member_id] = target
         new.members[member.member_id] = _consumer_member(old, member, target)
@@ -129,7 +131,7 @@ def downgrade(
     ``joining`` replaces the leaving member, whose tombstones are already in ``written``.
     """
     names = [joining.member_id if joining and name == leaving else name for name in old.members]
-    written += records.group_tombstones(old.group_id, names)
+    written += records.group_tombstones(old.group_id, names, old.regexes)
     group = ClassicGroup(
         group_id=old.group_id,
         current_state_timestamp_ms=now_ms,
@@ -149,7 +151,6 @@ def downgrade(
     written.append(group.record())
     old.transition_to(Phase.STABLE, now_ms)
     coordinator.group = group
-    coordinator.timers.clear()
     for classic in group.members.values():
         Rebalance(coordinator, group).keep_alive(classic, now_ms)
     return group
@@ -177,29 +178,26 @@ def _classic_member(member: ConsumerMember) -> GroupMember:
 def encode_classic_assignment(
     partitions: Iterable[TopicIdPartition], subscription: bytes, topics: Topics
 ) -> bytes:
-    """A classic member's assignment, in the version of its subscription."""
+    """A classic member's assignment, in the version of its subscription; topics in the order of a hash map of ids."""
     names = {topic.topic_id: name for name, topic in topics.items()}
+    numbers = dict(records.by_topic(partitions))
     return encode_blob(
         Assignment(
             version=decode_member_subscription(subscription).version,
             assigned_partitions=tuple(
-                TopicPartitions(topic=names[topic], partitions=tuple(numbers))
-                for topic, numbers in records.by_topic(partitions)
+                TopicPartitions(topic=names[topic], partitions=tuple(numbers[topic]))
+                for topic in HashOrder(uuid_hash, numbers)
                 if topic in names
             ),
         )
     )
 
 
-def replace_empty(
-    coordinator: CoordinatorState, old: ClassicGroup | ConsumerGroup, written: list[Record]
-) -> None:
-    """Write the tombstones of an empty group that a group of the other type replaces."""
+def empty_tombstones(old: ClassicGroup | ConsumerGroup) -> list[Record]:
+    """The tombstones of an empty group that a group of the other type replaces."""
     if isinstance(old, ConsumerGroup):
-        written += records.group_tombstones(old.group_id)
-    else:
-        written.append(group_tombstone(old.group_id))
-    coordinator.timers.clear()
+        return records.group_tombstones(old.group_id)
+    return [group_tombstone(old.group_id)]
 
 
 def new_consumer_group(coordinator: CoordinatorState, old: ClassicGroup | None) -> ConsumerGroup:

@@ -68,7 +68,7 @@ class MixedHandler:
         protocol = ConsumerHandler(self.coordinator)
         member = protocol.apply(group, update, self._owned(request), written, now_ms)
         protocol.finish(group, written, now_ms)
-        self.coordinator.timers.cancel(("join", member_id))
+        self.coordinator.timers.cancel(("join", member_id, "consumer"))
         protocol.await_request("session", member_id, now_ms + request.session_timeout_ms)
         protocol.await_request("sync", member_id, now_ms + request.rebalance_timeout_ms)
         return _joined(member)
@@ -94,6 +94,7 @@ class MixedHandler:
             client_host=request.client_host,
             rebalance_timeout_ms=request.rebalance_timeout_ms,
             topics=tuple(sorted(set(subscription.topics))),
+            topic_regex="",
             classic=ClassicPart(session_timeout_ms=request.session_timeout_ms, protocols=request.protocols),
         )
         return MemberUpdate(before=before, after=after, replaces=replaces)
@@ -145,7 +146,7 @@ class MixedHandler:
         if group.target_epoch > member.epoch and member.phase is not MemberPhase.UNREVOKED:
             self._await_join(member, now_ms)
             raise Refused(Error.REBALANCE_IN_PROGRESS)
-        self.coordinator.timers.cancel(("sync", member.member_id))
+        self.coordinator.timers.cancel(("sync", member.member_id, "consumer"))
         self._keep_alive(member, now_ms)
         return Answer(
             protocol_type=request.protocol_type,
@@ -194,7 +195,7 @@ class MixedHandler:
 
     def _await_join(self, member: ConsumerMember, now_ms: int) -> None:
         """The member was told to rejoin: its rebalance timeout starts with the first such answer."""
-        if not self.coordinator.timers.is_set(("join", member.member_id)):
+        if not self.coordinator.timers.is_set(("join", member.member_id, "consumer")):
             until_ms = now_ms + member.rebalance_timeout_ms
             ConsumerHandler(self.coordinator).await_request("join", member.member_id, until_ms)
 

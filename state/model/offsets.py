@@ -6,7 +6,7 @@ The rules of expiry are also in `groupreplay.state.replay.retention`; a test com
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from groupreplay.codecs import ZERO_UUID, OffsetCommitKey, OffsetCommitValue
@@ -17,6 +17,8 @@ from groupreplay.state.model.requests import Commit, OffsetCommit, Record
 #: (topic name, partition)
 TopicPartition = tuple[str, int]
 _VERSION: Final = 4
+#: That of the older coordinator, which knows no ids.
+_VERSION_WITHOUT_ID: Final = 3
 #: Written for clients that request a retention time: the only version with an expiry.
 _VERSION_WITH_EXPIRY: Final = 1
 
@@ -58,11 +60,12 @@ class CommittedOffsets:
         request: OffsetCommit,
         commits: Iterable[Commit],
         now_ms: int,
-        topics: Topics,
+        topics: Topics | None,
     ) -> list[Record]:
         """Store offsets and return their records; offsets of a transaction are pending until its end.
 
-        The broker adds the id of a known topic, but not in a transaction (before 4.4).
+        The broker adds the id of a known topic, but not in a transaction (before 4.4). ``topics`` is None for the
+        older coordinator, whose records have no ids.
         """
         table = self.committed
         if request.producer_id is not None:
@@ -70,9 +73,12 @@ class CommittedOffsets:
         records: list[Record] = []
         for one in commits:
             self._written += 1
-            with_id = request.producer_id is None and request.retention_ms is None and one.topic in topics
-            topic_id = topics[one.topic].topic_id if with_id else ZERO_UUID
+            known = None if topics is None else topics.get(one.topic)
+            with_id = known is not None and request.producer_id is None and request.retention_ms is None
+            topic_id = known.topic_id if known is not None and with_id else ZERO_UUID
             value = _value(one, request.retention_ms, now_ms, topic_id)
+            if topics is None and request.retention_ms is None:
+                value = replace(value, version=_VERSION_WITHOUT_ID)
             table[one.topic, one.partition] = Committed(self._written, value)
             records.append((_key(group_id, (one.topic, one.partition)), value))
         return records
@@ -101,8 +107,12 @@ class CommittedOffsets:
 
     def partitions(self) -> list[TopicPartition]:
         """Every partition with a committed or pending offset."""
+        return list(dict.fromkeys(self.each_partition()))
+
+    def each_partition(self) -> list[TopicPartition]:
+        """The partition of every offset, committed or pending: one may be there several times."""
         pending = (partition for partitions in self.pending.values() for partition in partitions)
-        return list(dict.fromkeys([*self.committed, *pending]))
+        return [*self.committed, *pending]
 
     def expired(
         self, group: ClassicGroup | ConsumerGroup, retention_ms: int, now_ms: int

@@ -34,6 +34,7 @@ class Error(str, Enum):
     ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
     INCONSISTENT_GROUP_PROTOCOL = "INCONSISTENT_GROUP_PROTOCOL"
     INVALID_GROUP_ID = "INVALID_GROUP_ID"
+    INVALID_REGULAR_EXPRESSION = "INVALID_REGULAR_EXPRESSION"
     INVALID_REQUEST = "INVALID_REQUEST"
     INVALID_SESSION_TIMEOUT = "INVALID_SESSION_TIMEOUT"
     MEMBER_ID_REQUIRED = "MEMBER_ID_REQUIRED"
@@ -78,6 +79,7 @@ class Settings:
     consumer_max_size: int = 2**31 - 1
     consumer_heartbeat_interval_ms: int = 5_000
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    consumer_regex_refresh_interval_ms: int = 600_000
     migration_policy: str = "bidirectional"
     scala: bool = False
 
@@ -156,7 +158,8 @@ class LeaveGroup:
 class ConsumerGroupHeartbeat:
     """A member of the consumer protocol (KIP-848): epoch 0 joins, -1 leaves, -2 leaves for a while.
 
-    A field that is None or -1 has not changed since the last request.
+    A field that is None or -1 has not changed since the last request. ``topic_regex`` subscribes to the topics that
+    match it, beside ``topics``; "" ends that.
     """
 
     member_id: str
@@ -167,6 +170,7 @@ class ConsumerGroupHeartbeat:
     client_host: str
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] | None = None
+    topic_regex: str | None = None
     assignor: str | None = None
     owned: frozenset[TopicIdPartition] | None = None
 

@@ -73,6 +73,7 @@ ERROR_CODES: Final[Mapping[Error, int]] = {
     Error.UNRELEASED_INSTANCE_ID: 111,
     Error.UNSUPPORTED_ASSIGNOR: 112,
     Error.STALE_MEMBER_EPOCH: 113,
+    Error.INVALID_REGULAR_EXPRESSION: 128,
 }
 
 
@@ -158,10 +159,10 @@ class Trace:
         if self.on and before != after:
             self.add(LeaderEntry(*self.here, before=before, after=after, reason=reason))
 
-    def timer(self, change: str, key: tuple[str, str], due_ms: int, was_due_ms: int | None = None) -> None:
+    def timer(self, change: str, key: tuple[str, ...], due_ms: int, was_due_ms: int | None = None) -> None:
         """A timer is set, extended, cancelled or has fired."""
         if self.on:
-            kind, member_id = key
+            kind, member_id, *_ = key
             self.add(
                 TimerEntry(
                     *self.here,

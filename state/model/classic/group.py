@@ -12,6 +12,7 @@ from typing import Final
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, MemberMetadata, subscribed_topics
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase, hash_map_order
+from groupreplay.state.model.java_maps import scala_map_order, scala_trie_order
 from groupreplay.state.model.requests import (
     DescribedGroup,
     DescribedMember,
@@ -88,6 +89,8 @@ class ClassicGroup:
     members: dict[str, GroupMember] = field(default_factory=dict)
     #: Of the hash map of members.
     buckets: int = 16
+    #: Whether it is a group of the older coordinator, which has Scala's tables.
+    scala: bool = False
     static_members: dict[str, str] = field(default_factory=dict)
     pending_joins: set[str] = field(default_factory=set)
     #: Member ids, in the order in which the sync timeout removes them.
@@ -211,6 +214,8 @@ class ClassicGroup:
 
     def in_map_order(self) -> list[GroupMember]:
         """The members in the order of Kafka's hash map, which grows and does not shrink."""
+        if self.scala:
+            return [self.members[name] for name in scala_map_order(self.members)]
         return [self.members[name] for name in hash_map_order(self.members, self.buckets)]
 
     def remove(self, member_id: str) -> None:
@@ -226,7 +231,9 @@ class ClassicGroup:
     def replace_static_member(self, old_id: str, new_id: str) -> GroupMember:
         """Give a static member a new member id, and move it to the end of the members."""
         old = self.members.pop(old_id)
-        new = replace(old, member_id=new_id, is_new=False, joining=None, syncing=None)
+        # The older coordinator goes on with the same object.
+        is_new = old.is_new and self.scala
+        new = replace(old, member_id=new_id, is_new=is_new, joining=None, syncing=None)
         self._put(new)
         assert new.instance_id is not None
         self.static_members[new.instance_id] = new_id
@@ -257,7 +264,8 @@ class ClassicGroup:
         if not candidates:
             raise ValueError("no protocol is supported by every member")
         votes = Counter(self.votes().values())
-        return max(hash_map_order(votes), key=lambda name: votes[name])
+        names = scala_trie_order(votes) if self.scala else hash_map_order(votes)
+        return max(names, key=lambda name: votes[name])
 
     @property
     def candidate_protocols(self) -> tuple[str, ...]:
@@ -337,6 +345,7 @@ class ClassicGroup:
             group_id=self.group_id,
             current_state_timestamp_ms=self.current_state_timestamp_ms,
             changes=self.changes,
+            scala=self.scala,
         )
         if written is None:
             return group

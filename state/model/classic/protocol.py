@@ -9,11 +9,11 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Final
 
-from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.classic.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.coordinator_state import CoordinatorState
-from groupreplay.state.model.migration import replace_empty
+from groupreplay.state.model.migration import empty_tombstones
 from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,
@@ -46,17 +46,21 @@ class ClassicHandler:
         if isinstance(group, ClassicGroup):
             return self._join_group(group, request, now_ms)
         if request.member_id:
-            # Kafka replaces an empty consumer group here without writing a record; the model keeps it.
+            if group is not None:
+                # Kafka forgets an empty consumer group here without writing a record: it is back after a move.
+                group.transition_to(ConsumerPhase.DEAD, now_ms)
+                self.coordinator.forgotten, self.coordinator.group = group, None
             raise Refused(Error.UNKNOWN_MEMBER_ID)
         written: list[Record] = []
         if group is not None:
-            replace_empty(self.coordinator, group, written)
+            written += empty_tombstones(group)
             group.transition_to(Phase.EMPTY, now_ms)
             says = "[GroupId %s] Converted the empty consumer group to a classic group."
             trace.branch("maybeDeleteEmptyConsumerGroup", says, group.group_id)
         classic = self.coordinator.begin_classic(now_ms, new=group is None)
         if not self.coordinator.settings.scala:
             written.append(classic.record())
+            self.coordinator.forgotten = None
             self.coordinator.journal.write(now_ms, *written)
         return self._join_group(classic, request, now_ms)
 
@@ -64,6 +68,9 @@ class ClassicHandler:
         if not group.accepts(request.member_id, self.coordinator.settings.max_size):
             self.coordinator.trace.branch("acceptJoiningMember")
             group.remove(request.member_id)
+            if self.coordinator.settings.scala:
+                # The older coordinator then looks whether all other members have joined.
+                Rebalance(self.coordinator, group).complete_if_all_joined(now_ms)
             raise Refused(Error.GROUP_MAX_SIZE_REACHED)
         if not group.supports(request.protocol_type, request.protocols):
             raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
@@ -129,7 +136,9 @@ class ClassicHandler:
             is_new=True,
             joining=request,
         )
-        if group.state is Phase.PREPARING_REBALANCE and group.previous_state is Phase.EMPTY:
+        # The older coordinator only waits for more members of a group without a generation.
+        waits = group.generation == 0 if group.scala else group.previous_state is Phase.EMPTY
+        if group.state is Phase.PREPARING_REBALANCE and waits:
             group.new_member_added = True
         leader = group.leader
         group.add(member, request.protocol_type)
@@ -167,7 +176,6 @@ class ClassicHandler:
         former_leader = group.leader
         self.coordinator.journal.refuse_pending(group.members[old_id], Error.FENCED_INSTANCE_ID)
         rebalance = Rebalance(self.coordinator, group)
-        self.coordinator.timers.cancel(("session", old_id))
         member = group.replace_static_member(old_id, new_id)
         same_instance = "another process has joined with its instance id"
         self.coordinator.trace.member("replaced", old_id, request.instance_id, same_instance, new_id)
@@ -245,7 +253,9 @@ class ClassicHandler:
         rebalance.give_up_join(member_id)
         reason = f"explicit `LeaveGroup` request for ({member_id}) members."
         rebalance.remove_member(member_id, reason)
-        if not (pending and group.state is Phase.EMPTY):
+        if pending and group.scala:
+            rebalance.complete_if_all_joined(now_ms)
+        elif not (pending and group.state is Phase.EMPTY):
             rebalance.prepare_or_complete(now_ms, reason)
         return Answer()
 

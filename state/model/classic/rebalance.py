@@ -5,11 +5,12 @@ Appends succeed at once: a broker that cannot write is not modelled.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
-from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.coordinator_state import CoordinatorState, TimerAction
 from groupreplay.state.model.requests import Answer, Error, Refused, SyncGroup
 from groupreplay.state.model.trace_entries import AwaitedEntry, VoteEntry
 
@@ -31,8 +32,20 @@ class Rebalance:
     def await_session(self, member_id: str, until_ms: int) -> None:
         """Expire the session at this time unless it is extended before."""
         self.coordinator.timers.schedule(
-            ("session", member_id), until_ms, lambda at_ms: self._expire_session(member_id, at_ms)
+            ("session", member_id),
+            until_ms,
+            self._later(lambda rebalance, at_ms: rebalance._expire_session(member_id, at_ms)),
         )
+
+    def _later(self, action: Callable[[Rebalance, int], None]) -> TimerAction:
+        """The action of a timer: in whatever classic group the group id has by then."""
+        coordinator = self.coordinator
+
+        def run(at_ms: int) -> None:
+            if isinstance(coordinator.group, ClassicGroup):
+                action(Rebalance(coordinator, coordinator.group), at_ms)
+
+        return run
 
     def remove_member(self, member_id: str, reason: str) -> None:
         """Remove a member and its session."""
@@ -63,7 +76,7 @@ class Rebalance:
                 member_id,
                 self.group.group_id,
             )
-            self.complete_if_all_joined(now_ms)
+            self._complete_without(now_ms)
         elif not member.satisfied:
             self.give_up_join(member_id)
             reason = f"removing member {member_id} on heartbeat expiration."
@@ -74,7 +87,23 @@ class Rebalance:
                 self.group.group_id,
             )
             self.remove_member(member_id, reason)
-            self.prepare_or_complete(now_ms, reason)
+            if self.group.can_rebalance:
+                self.prepare(now_ms, reason)
+            else:
+                self._complete_without(now_ms)
+
+    def _complete_without(self, now_ms: int) -> None:
+        """A member's session has ended: end the join phase if no other member is awaited.
+
+        Unlike all other ends of a membership this also ends the first join phase of an empty group
+        (``removeMemberAndUpdateClassicGroup``), but not with the older coordinator.
+        """
+        if self.group.scala:
+            self.complete_if_all_joined(now_ms)
+            return
+        self._trace_joins()
+        if self.group.state is Phase.PREPARING_REBALANCE and self.group.all_members_joined:
+            self.complete_join(now_ms)
 
     def prepare_or_complete(self, now_ms: int, reason: str) -> None:
         """The members have changed: begin a rebalance, or complete the join phase that this change ends."""
@@ -100,20 +129,24 @@ class Rebalance:
         elif group.all_members_joined:
             self.complete_join(now_ms)
         else:
-            self.coordinator.timers.schedule(_JOIN, now_ms + group.rebalance_timeout_ms, self.complete_join)
+            self._await_joins(now_ms)
+
+    def _await_joins(self, now_ms: int) -> None:
+        until_ms = now_ms + self.group.rebalance_timeout_ms
+        self.coordinator.timers.schedule(_JOIN, until_ms, self._later(Rebalance.complete_join))
 
     def _delay_join(self, now_ms: int, delay_ms: int, remaining_ms: int) -> None:
         """Delay the end of the join phase. A new member extends the delay, up to the rebalance timeout."""
 
-        def extend_or_complete(at_ms: int) -> None:
-            if self.group.new_member_added and remaining_ms:
-                self.group.new_member_added = False
-                longer_ms = min(self.coordinator.settings.initial_rebalance_delay_ms, remaining_ms)
-                self._delay_join(at_ms, longer_ms, max(remaining_ms - delay_ms, 0))
+        def extend_or_complete(rebalance: Rebalance, at_ms: int) -> None:
+            if rebalance.group.new_member_added and remaining_ms:
+                rebalance.group.new_member_added = False
+                longer_ms = min(rebalance.coordinator.settings.initial_rebalance_delay_ms, remaining_ms)
+                rebalance._delay_join(at_ms, longer_ms, max(remaining_ms - delay_ms, 0))
             else:
-                self.complete_join(at_ms)
+                rebalance.complete_join(at_ms)
 
-        self.coordinator.timers.schedule(_JOIN, now_ms + delay_ms, extend_or_complete)
+        self.coordinator.timers.schedule(_JOIN, now_ms + delay_ms, self._later(extend_or_complete))
 
     def complete_if_all_joined(self, now_ms: int) -> None:
         """End the join phase if all members have joined. That of an empty group ends by its timer only."""
@@ -139,7 +172,7 @@ class Rebalance:
                 group.group_id,
             )
             # Only absent static members are left; nothing of this is written.
-            self.coordinator.timers.schedule(_JOIN, now_ms + group.rebalance_timeout_ms, self.complete_join)
+            self._await_joins(now_ms)
             return
         group.next_generation(now_ms)
         self._trace_vote()
@@ -161,7 +194,9 @@ class Rebalance:
             group.pending_syncs[member.member_id] = None
         generation = group.generation
         self.coordinator.timers.schedule(
-            _SYNC, now_ms + group.rebalance_timeout_ms, lambda at_ms: self._expire_syncs(generation, at_ms)
+            _SYNC,
+            now_ms + group.rebalance_timeout_ms,
+            self._later(lambda rebalance, at_ms: rebalance._expire_syncs(generation, at_ms)),
         )
 
     def join_answer(self, member: GroupMember, *, skips_assignment: bool = False) -> Answer:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase, hash_map_order
-from groupreplay.state.model.consumer.assignors import ASSIGNORS, AssignedMember, AssignorInput, Target
+from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase
+from groupreplay.state.model.consumer.assignor_input import AssignedMember, AssignorInput, Target
+from groupreplay.state.model.consumer.assignors import ASSIGNORS
+from groupreplay.state.model.consumer.regexes import ResolvedRegex
+from groupreplay.state.model.consumer.topic_hash import group_hash, topic_hash
+from groupreplay.state.model.java_maps import TimelineMap
 from groupreplay.state.model.requests import (
     Error,
     OffsetCommit,
@@ -49,10 +52,11 @@ _INITIAL_EPOCH: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of the cluster: its id and its number of partitions."""
+    """A topic of the cluster: its id, its number of partitions, and the racks of each partition's replicas."""
 
     topic_id: bytes
     partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
 
 
 #: The cluster's topics by name. The owner of the mapping may change it.
@@ -82,6 +86,8 @@ class ConsumerMember:
     rebalance_timeout_ms: int = -1
     #: Subscribed topic names, sorted.
     topics: tuple[str, ...] = ()
+    #: "" for none; the member also reads the topics that match it.
+    topic_regex: str = ""
     assignor: str | None = None
     assigned: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     revoking: Mapping[TopicIdPartition, int] = field(default_factory=dict)
@@ -104,8 +110,24 @@ class ConsumerGroup:
     #: 0: unknown; the next assignment is not delayed.
     target_timestamp_ms: int = 0
     metadata_hash: int = 0
-    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    #: In Kafka's order.
+    members: MutableMapping[str, ConsumerMember] = field(default_factory=TimelineMap)
+    #: By assignor, how many members prefer it, in Kafka's order.
+    assignors: MutableMapping[str, int] = field(default_factory=TimelineMap)
     targets: dict[str, Target] = field(default_factory=dict)
+    #: By regular expression, how many members subscribe with it, and its topics, in Kafka's order.
+    regex_members: MutableMapping[str, int] = field(default_factory=TimelineMap)
+    regexes: MutableMapping[str, ResolvedRegex] = field(default_factory=TimelineMap)
+    #: The hash of the subscribed topics after the last operation, where expressions may be without topics yet.
+    seen_hash: int | None = None
+    #: Whether the members subscribed alike when the last of them changed; None to look at them.
+    alike: bool | None = None
+    #: The expressions to resolve after the operation in progress.
+    to_resolve: tuple[str, ...] = ()
+    #: Whether the topics have been looked up since the group was made or loaded.
+    is_refreshed: bool = field(default=False, compare=False)
+    #: Made of a classic group by the operation in progress, whose records are not applied yet.
+    is_upgrade: bool = False
 
     @property
     def state(self) -> ConsumerPhase:
@@ -184,35 +206,69 @@ class ConsumerGroup:
             return frozenset()
         return self.targets.get(member.member_id if holder is None else holder.member_id, frozenset())
 
-    def choose_assignor(
-        self, members: Mapping[str, ConsumerMember], default: str
-    ) -> tuple[str, Counter[str]]:
-        """The assignor that most of these members prefer, and by how many each one is preferred."""
-        votes = Counter(one.assignor for one in members.values() if one.assignor is not None)
-        names = hash_map_order(votes)
-        return max(names, key=lambda name: votes[name]) if names else default, votes
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names of the topics to which a member is subscribed, also by a resolved regular expression."""
+        resolved = self.regexes.get(member.topic_regex)
+        return frozenset(member.topics) | (resolved.topics if resolved else frozenset())
+
+    def is_homogeneous(self, members: Collection[ConsumerMember], dropped: str = "") -> bool:
+        """Whether these members subscribe alike (``subscriptionType``): all by the same topics or expression.
+
+        ``dropped`` is an expression that no member has any more.
+        """
+        expressions = {one.topic_regex for one in members}
+        resolved = [name for regex, one in self.regexes.items() if regex != dropped for name in one.topics]
+        if expressions <= {""}:
+            subscriptions = {one.topics for one in members}
+            return len(subscriptions) <= 1 and set(resolved) <= set(*subscriptions)
+        if len(expressions) > 1 or any(one.topics for one in members):
+            return False
+        return len(resolved) == len(set(resolved))
+
+    def note_homogeneous(self) -> None:
+        """Note whether the members subscribe alike, as Kafka does when a member changes, not an expression."""
+        by_regex = self.regex_members or self.regexes
+        self.alike = self.is_homogeneous(self.members.values()) if by_regex else None
 
     def assign(
-        self, members: Mapping[str, ConsumerMember], topics: Topics, default: str
+        self,
+        members: Mapping[str, ConsumerMember],
+        topics: Topics,
+        assignor: str,
+        *,
+        homogeneous: bool,
     ) -> dict[str, Target]:
-        """New target assignments for these members, by the assignor that most of them prefer."""
-        chosen, _ = self.choose_assignor(members, default)
+        """New target assignments for these members, which are in Kafka's order."""
         known = {topic.topic_id: topic.partitions for topic in topics.values()}
-        return ASSIGNORS[chosen](
+        return ASSIGNORS[assignor](
             AssignorInput(
                 members={
                     name: AssignedMember(
                         instance_id=one.instance_id,
-                        topics=topic_ids(one, topics),
+                        topics=topic_ids(self.topics_of(one), topics),
                         target=self.target_of(one),
                     )
                     for name, one in members.items()
                 },
                 partitions=known,
-                homogeneous=len({one.topics for one in members.values()}) <= 1,
+                homogeneous=homogeneous,
                 assigned=frozenset(partition for target in self.targets.values() for partition in target),
             )
         )
+
+    def subscribed_hash(self, topics: Topics) -> int:
+        """The hash of the subscribed topics, which is that of the group epoch unless one of them changes."""
+        return metadata_hash(self.members.values(), topics, self.regexes.values())
+
+    def has_expired(self, topics: Topics) -> bool:
+        """Whether a subscribed topic has changed, or the topics were not looked up yet (``hasMetadataExpired``)."""
+        seen = self.metadata_hash if self.seen_hash is None else self.seen_hash
+        return not self.is_refreshed or self.subscribed_hash(topics) != seen
+
+    def note_topics(self, topics: Topics) -> None:
+        """Remember the topics of expressions, of which the group epoch may not know yet."""
+        by_regex = bool(self.regex_members or self.regexes)
+        self.seen_hash = self.subscribed_hash(topics) if by_regex else None
 
     # -- offsets
 
@@ -228,19 +284,22 @@ class ConsumerGroup:
 
     def is_subscribed(self, topic: str) -> bool:
         """Whether offsets of the topic are protected from expiry."""
-        return any(topic in member.topics for member in self.members.values())
+        by_name = any(topic in member.topics for member in self.members.values())
+        return by_name or any(topic in one.topics for one in self.regexes.values())
 
     def validate_commit(self, request: OffsetCommit, topics: Topics) -> None:
         """Raises ``Refused`` for offsets that may not be committed in this state (``validateOffsetCommit``)."""
         if request.generation < 0 and not self.members:
             return
-        anonymous = request.generation < 0 and not request.member_id and request.instance_id is None
+        anonymous = request.generation == -1 and not request.member_id and request.instance_id is None
         if request.producer_id is not None and anonymous:
             return
         member = self.member(request.member_id)
         if request.generation == member.epoch:
             return
-        stale = Error.STALE_MEMBER_EPOCH if member.classic is None else Error.ILLEGAL_GENERATION
+        stale = Error.STALE_MEMBER_EPOCH
+        if member.classic is not None or request.producer_id is not None:
+            stale = Error.ILLEGAL_GENERATION
         if request.generation > member.epoch:
             raise Refused(stale)
         # An older epoch is accepted for partitions that the member has owned since then (KIP-1251).
@@ -252,20 +311,19 @@ class ConsumerGroup:
                 raise Refused(stale)
 
 
-def topic_ids(member: ConsumerMember, topics: Topics) -> frozenset[bytes]:
-    """Ids of the subscribed topics that exist."""
-    return frozenset(topics[name].topic_id for name in member.topics if name in topics)
+def topic_ids(names: Iterable[str], topics: Topics) -> frozenset[bytes]:
+    """Ids of the topics that exist."""
+    return frozenset(topics[name].topic_id for name in names if name in topics)
 
 
-def metadata_hash(members: Iterable[ConsumerMember], topics: Topics) -> int:
-    """A hash of the existing topics to which members are subscribed; 0 without any.
+def metadata_hash(
+    members: Iterable[ConsumerMember], topics: Topics, resolved: Iterable[ResolvedRegex] = ()
+) -> int:
+    """The hash of the existing topics to which members are subscribed, by name or by expression; 0 without any."""
+    names = {name for member in members for name in member.topics}
+    names.update(name for one in resolved for name in one.topics)
+    return group_hash((name, _hash_of(name, topics[name])) for name in names if name in topics)
 
-    Kafka uses another hash (XXH3); only a change of the hash has a meaning.
-    """
-    names = {name for member in members for name in member.topics if name in topics}
-    if not names:
-        return 0
-    digest = hashlib.blake2b(digest_size=8)
-    for name in sorted(names):
-        digest.update(f"{name} {topics[name].topic_id.hex()} {topics[name].partitions};".encode())
-    return int.from_bytes(digest.digest(), "big", signed=True)
+
+def _hash_of(name: str, topic: Topic) -> int:
+    return topic_hash(name, topic.topic_id, topic.partitions, topic.racks)

@@ -1,7 +1,7 @@
 """The consumer protocol (KIP-848): the ConsumerGroupHeartbeat request, and the timeouts of members.
 
-Makes the decisions of Kafka's ``GroupMetadataManager`` (4.3.1) and writes its records in its order. Not modelled:
-subscriptions by regular expression, racks. `mixed` handles members of the classic protocol in a consumer group.
+Makes the decisions of Kafka's ``GroupMetadataManager`` (4.3.1) and writes its records in its order. `mixed` handles
+members of the classic protocol in a consumer group.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from groupreplay.state.kafka_terms import MemberPhase, Phase
 from groupreplay.state.model.classic.rebalance import Rebalance
 from groupreplay.state.model.consumer import records
-from groupreplay.state.model.consumer.assignors import Target
+from groupreplay.state.model.consumer.assignor_input import Target
 from groupreplay.state.model.consumer.group import (
     AWAY,
     LEFT,
@@ -21,9 +21,18 @@ from groupreplay.state.model.consumer.group import (
     metadata_hash,
     topic_ids,
 )
-from groupreplay.state.model.consumer.membership import MemberUpdate, find_member, members_with, store_member
+from groupreplay.state.model.consumer.membership import (
+    MemberUpdate,
+    apply_records,
+    choose_assignor,
+    find_member,
+    members_with,
+    store_member,
+)
 from groupreplay.state.model.consumer.reconciliation import Reconciliation
+from groupreplay.state.model.consumer.regexes import ResolvedRegex, resolve
 from groupreplay.state.model.consumer.tracing import (
+    REGEX,
     SUBSCRIBED,
     TOPICS,
     trace_assignment,
@@ -34,8 +43,8 @@ from groupreplay.state.model.consumer.tracing import (
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import (
     downgrade,
+    empty_tombstones,
     new_consumer_group,
-    replace_empty,
     trace_downgrade,
     upgrade,
 )
@@ -63,20 +72,19 @@ class ConsumerHandler:
             return self._leave(request, now_ms)
         joins = request.member_epoch == 0
         written: list[Record] = []
-        group = self._group(written, joins=joins)
+        group = self._group(written, now_ms, joins=joins)
         full = len(group.members) >= self.coordinator.settings.consumer_max_size
         if full and request.member_id not in group.members:
             raise Refused(Error.GROUP_MAX_SIZE_REACHED)
         update = self._update(group, request, written)
-        self._adopt(group, now_ms)
+        self.coordinator.group, self.coordinator.forgotten = group, None
         member = self.apply(group, update, request.owned, written, now_ms)
         self.await_request(
             "session", member.member_id, now_ms + self.coordinator.settings.consumer_session_timeout_ms
         )
         self.finish(group, written, now_ms)
-        complete = (
-            request.rebalance_timeout_ms != -1 and request.topics is not None and request.owned is not None
-        )
+        subscribes = request.topics is not None or request.topic_regex is not None
+        complete = request.rebalance_timeout_ms != -1 and subscribes and request.owned is not None
         moved = set(update.before.assigned) != set(member.assigned)
         return Answer(
             member_id=member.member_id,
@@ -84,7 +92,7 @@ class ConsumerHandler:
             assigned=frozenset(member.assigned) if joins or complete or moved else None,
         )
 
-    def _group(self, written: list[Record], *, joins: bool) -> ConsumerGroup:
+    def _group(self, written: list[Record], now_ms: int, *, joins: bool) -> ConsumerGroup:
         group = self.coordinator.group
         if isinstance(group, ConsumerGroup):
             return group
@@ -92,24 +100,17 @@ class ConsumerHandler:
             raise Refused(Error.GROUP_ID_NOT_FOUND)
         if group is None or group.state is Phase.EMPTY:
             if group is not None:
-                replace_empty(self.coordinator, group, written)
+                written += empty_tombstones(group)
                 says = "[GroupId %s] Converted the empty classic group to a consumer group."
                 self.coordinator.trace.branch("maybeDeleteEmptyClassicGroup", says, group.group_id)
             return new_consumer_group(self.coordinator, group)
         upgraded = upgrade(self.coordinator, group, written)
         says = "[GroupId %s] Converted the classic group to a consumer group."
         self.coordinator.trace.branch("convertToConsumerGroup", says, group.group_id)
+        for member in upgraded.members.values():
+            assert member.classic is not None
+            self.await_request("session", member.member_id, now_ms + member.classic.session_timeout_ms)
         return upgraded
-
-    def _adopt(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Make this the group of the group id; the timers of a classic group before it are cancelled."""
-        if self.coordinator.group is group:
-            return
-        self.coordinator.group = group
-        self.coordinator.timers.clear()
-        for member in group.members.values():
-            if member.classic is not None:
-                self.await_request("session", member.member_id, now_ms + member.classic.session_timeout_ms)
 
     def _update(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeat, written: list[Record]
@@ -130,10 +131,13 @@ class ConsumerHandler:
             if request.rebalance_timeout_ms == -1
             else request.rebalance_timeout_ms,
             topics=before.topics if request.topics is None else tuple(sorted(set(request.topics))),
+            topic_regex=before.topic_regex if request.topic_regex is None else request.topic_regex,
             assignor=before.assignor if request.assignor is None else request.assignor,
             classic=None,
         )
-        return MemberUpdate(before=before, after=after, replaces=replaces)
+        update = MemberUpdate(before=before, after=after, replaces=replaces)
+        update.regex.is_new(group)
+        return update
 
     # -- one step of a member's reconciliation, also for members of the classic protocol
 
@@ -146,40 +150,74 @@ class ConsumerHandler:
         now_ms: int,
     ) -> ConsumerMember:
         """Store the changed member: group epoch, target assignments and its own assignment, each if it changes."""
-        self.write_metadata(group, update, written)
-        target = self._assign(group, update, written, now_ms)
+        group.to_resolve = update.regex.to_resolve(
+            group,
+            now_ms=now_ms,
+            interval_ms=self.coordinator.settings.consumer_regex_refresh_interval_ms,
+            newest_topic=self.coordinator.newest_topic if group.regex_members or update.after.topic_regex else -1,
+        )
+        refreshed = self.write_metadata(group, update, written)
+        target = self._assign(group, update, written, now_ms, refreshed=refreshed)
         member = self.reconcile(group, update, target, owned, written, now_ms)
-        store_member(group, update, member)
+        store_member(group, update, member, written)
+        group.note_topics(self.coordinator.topics)
         return member
 
-    def write_metadata(self, group: ConsumerGroup, update: MemberUpdate, written: list[Record]) -> None:
-        """Write the member's metadata if they changed, and the new group epoch if the change causes one."""
+    def write_metadata(self, group: ConsumerGroup, update: MemberUpdate, written: list[Record]) -> bool:
+        """Write the member's metadata if they changed, and the new group epoch if the change causes one.
+
+        Returns whether the group's subscriptions were looked up anew.
+        """
         trace_update(self.coordinator.trace, group, update)
         if update.after != update.before:
             written.append(records.member_metadata(group.group_id, update.after))
-        members = members_with(group, update)
-        digest = metadata_hash(members.values(), self.coordinator.topics)
-        if update.subscription_changed or digest != group.metadata_hash:
-            group.epoch += 1
-            group.metadata_hash = digest
-            trace_epoch(self.coordinator.trace, group, SUBSCRIBED if update.subscription_changed else TOPICS)
-            written.append(records.group_metadata(group.group_id, group.epoch, digest))
+        changed = update.names_changed or update.regex.changes_topics(group)
+        if update.after.classic is not None:
+            changed = update.subscription_changed
+        dropped = update.before.topic_regex if update.regex.drops(group) else None
+        if dropped is not None:
+            written.append(records.regular_expression(group.group_id, dropped, None))
+        topics = self.coordinator.topics
+        refreshed = changed or group.has_expired(topics)
+        if refreshed:
+            resolved = [one for expression, one in group.regexes.items() if expression != dropped]
+            digest = metadata_hash(_members_after(group, update), topics, resolved)
+            if changed or digest != group.metadata_hash:
+                self._raise_epoch(group, digest, SUBSCRIBED if changed else TOPICS, written)
+            group.is_refreshed = True
+        return refreshed
+
+    def _raise_epoch(self, group: ConsumerGroup, digest: int, reason: str, written: list[Record]) -> None:
+        group.epoch += 1
+        group.metadata_hash = digest
+        trace_epoch(self.coordinator.trace, group, reason)
+        written.append(records.group_metadata(group.group_id, group.epoch, digest))
 
     def _assign(
-        self, group: ConsumerGroup, update: MemberUpdate, written: list[Record], now_ms: int
+        self,
+        group: ConsumerGroup,
+        update: MemberUpdate,
+        written: list[Record],
+        now_ms: int,
+        *,
+        refreshed: bool,
     ) -> Target:
         """The member's target assignment, computed anew for a new epoch unless the assignment interval delays it."""
         interval_ms = self.coordinator.settings.consumer_assignment_interval_ms
         next_ms = group.target_timestamp_ms + interval_ms if group.target_timestamp_ms else now_ms
         if group.target_epoch >= group.epoch:
             return group.target_of(update.after)
-        members = members_with(group, update)
         first = self.coordinator.settings.consumer_assignors[0]
-        chosen = group.choose_assignor(members, first)
+        chosen = choose_assignor(group, update, first)
         if now_ms < next_ms:
             trace_assignment(self.coordinator.trace, group, chosen, None, next_ms)
             return group.target_of(update.after)
-        targets = group.assign(members, self.coordinator.topics, first)
+        members = members_with(group, update)
+        alike = group.is_homogeneous(group.members.values()) if group.alike is None else group.alike
+        if refreshed:
+            dropped = update.before.topic_regex if update.regex.drops(group) else ""
+            alike = group.is_homogeneous(members.values(), dropped)
+        targets = group.assign(members, self.coordinator.topics, chosen[0], homogeneous=alike)
         trace_assignment(self.coordinator.trace, group, chosen, targets, None)
         for name, partitions in targets.items():
             if group.targets.get(name) != partitions:
@@ -205,7 +243,8 @@ class ConsumerHandler:
         moved = Reconciliation(
             target_epoch=group.target_epoch,
             target=target,
-            subscribed=topic_ids(member, self.coordinator.topics),
+            subscribed=topic_ids(group.topics_of(member), self.coordinator.topics),
+            subscribes=bool(group.topics_of(member)),
             taken=group.taken(),
             owned=owned,
             subscription_changed=update.subscription_changed,
@@ -222,13 +261,35 @@ class ConsumerHandler:
         if written:
             self.coordinator.journal.write(now_ms, *written)
             group.transition_to(group.state, now_ms)
+        if group.to_resolve:
+            self._resolve(group, now_ms)
+
+    def _resolve(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Write the topics of regular expressions, and a new group epoch if they have changed."""
+        expressions, group.to_resolve = group.to_resolve, ()
+        written: list[Record] = []
+        changed = False
+        for expression in expressions:
+            if expression not in group.regex_members:
+                continue
+            topics = resolve(expression, self.coordinator.topics)
+            before = group.regexes.get(expression)
+            changed |= topics != (frozenset() if before is None else before.topics)
+            found = ResolvedRegex(topics, self.coordinator.topics_version, now_ms)
+            written.append(records.regular_expression(group.group_id, expression, found))
+        apply_records(group, written, {})
+        digest = group.subscribed_hash(self.coordinator.topics)
+        if changed or digest != group.metadata_hash:
+            self._raise_epoch(group, digest, REGEX, written)
+        group.note_topics(self.coordinator.topics)
+        self.finish(group, written, now_ms)
 
     # -- time
 
     def await_request(self, kind: str, member_id: str, until_ms: int) -> None:
         """Fence the member at this time unless the timer of this kind is cancelled or set again before."""
         self.coordinator.timers.schedule(
-            (kind, member_id), until_ms, lambda at_ms: self._expire(member_id, at_ms)
+            _timer(kind, member_id), until_ms, lambda at_ms: self._expire(member_id, at_ms)
         )
 
     def _expire(self, member_id: str, now_ms: int) -> None:
@@ -238,7 +299,7 @@ class ConsumerHandler:
 
     def _await_revocation(self, member: ConsumerMember, now_ms: int) -> None:
         """Fence the member unless it revokes its partitions within its rebalance timeout."""
-        key = ("revocation", member.member_id)
+        key = _timer("revocation", member.member_id)
         if member.phase is not MemberPhase.UNREVOKED:
             self.coordinator.timers.cancel(key)
             return
@@ -255,6 +316,7 @@ class ConsumerHandler:
 
     def reload(self, group: ConsumerGroup, now_ms: int) -> None:
         """Load the group in another broker. The log has all of it; only the timers restart."""
+        group.is_refreshed = False
         self.coordinator.timers.clear()
         for member in group.members.values():
             self.await_request(
@@ -271,10 +333,11 @@ class ConsumerHandler:
         member = group.validate_member(request.member_id, request.instance_id)
         if request.member_epoch == AWAY:
             away = replace(member, epoch=AWAY, assigned=dict.fromkeys(member.assigned, 0), revoking={})
-            group.members[member.member_id] = away
+            written = [records.current_assignment(group.group_id, away)]
+            apply_records(group, written, {away.member_id: away})
             trace = self.coordinator.trace
             trace.member("away", member.member_id, member.instance_id, "temporarily left the consumer group")
-            self.finish(group, [records.current_assignment(group.group_id, away)], now_ms)
+            self.finish(group, written, now_ms)
         else:
             self.fence(group, member, now_ms, "left the consumer group")
         return Answer(member_id=request.member_id, generation=request.member_epoch)
@@ -292,22 +355,35 @@ class ConsumerHandler:
             Rebalance(self.coordinator, classic).prepare(now_ms, says)
             trace_downgrade(self.coordinator)
             return
+        group.is_refreshed = not group.has_expired(self.coordinator.topics)
         written += records.member_tombstones(group.group_id, member.member_id)
-        del group.members[member.member_id]
+        if group.regex_members.get(member.topic_regex) == 1:
+            written.append(records.regular_expression(group.group_id, member.topic_regex, None))
+        apply_records(group, written, {})
         group.targets.pop(member.member_id, None)
         for kind in ("session", "revocation", "join", "sync"):
-            self.coordinator.timers.cancel((kind, member.member_id))
-        group.epoch += 1
-        group.metadata_hash = metadata_hash(group.members.values(), self.coordinator.topics)
-        trace_epoch(self.coordinator.trace, group, "a member was removed")
-        written.append(records.group_metadata(group.group_id, group.epoch, group.metadata_hash))
+            self.coordinator.timers.cancel(_timer(kind, member.member_id))
+        digest = group.subscribed_hash(self.coordinator.topics)
+        self._raise_epoch(group, digest, "a member was removed", written)
+        group.note_topics(self.coordinator.topics)
         self.finish(group, written, now_ms)
+
+
+def _members_after(group: ConsumerGroup, update: MemberUpdate) -> list[ConsumerMember]:
+    gone = update.after.member_id if update.replaces is None else update.replaces.member_id
+    kept = (one for name, one in group.members.items() if name not in (gone, update.after.member_id))
+    return [*kept, update.after]
+
+
+def _timer(kind: str, member_id: str) -> tuple[str, str, str]:
+    return kind, member_id, "consumer"
 
 
 def _validate(request: ConsumerGroupHeartbeat, assignors: Sequence[str]) -> None:
     """The checks that do not need the group (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
     joins = request.member_epoch == 0
-    incomplete = request.rebalance_timeout_ms == -1 or request.topics is None or request.owned != frozenset()
+    subscribes = request.topics is not None or request.topic_regex is not None
+    incomplete = request.rebalance_timeout_ms == -1 or not subscribes or request.owned != frozenset()
     if not request.member_id or request.member_epoch < AWAY or (joins and incomplete):
         raise Refused(Error.INVALID_REQUEST)
     if request.member_epoch == AWAY and request.instance_id is None:

@@ -14,13 +14,14 @@ from groupreplay.state.model.requests import TopicIdPartition
 class Reconciliation:
     """The input of a member's next step.
 
-    ``subscribed`` are ids of topics; ``taken`` are partitions that any member owns or has not revoked yet. ``owned``
+    ``subscribed`` are ids of topics, ``subscribes`` also counts those that do not exist; ``taken`` are partitions that any member owns or has not revoked yet. ``owned``
     are the partitions that the request names as owned; None when it names none: then nothing counts as revoked.
     """
 
     target_epoch: int
     target: Collection[TopicIdPartition]
     subscribed: frozenset[bytes]
+    subscribes: bool
     taken: Collection[TopicIdPartition]
     owned: frozenset[TopicIdPartition] | None
     subscription_changed: bool
@@ -43,7 +44,7 @@ class Reconciliation:
             if partition[0] in self.subscribed
         }
         # Kafka compares object identities here: a member without subscribed topics is always written anew.
-        unsubscribed = not self.subscribed and not member.revoking
+        unsubscribed = not self.subscribes and not member.revoking
         if len(kept) == len(member.assigned) and not unsubscribed:
             return member
         revoked = {partition: since for partition, since in member.assigned.items() if partition not in kept}

@@ -15,6 +15,8 @@ from groupreplay.codecs.consumer import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
@@ -24,6 +26,7 @@ from groupreplay.codecs.consumer import (
 )
 from groupreplay.state.kafka_terms import MemberPhase
 from groupreplay.state.model.consumer.group import ClassicPart, ConsumerGroup, ConsumerMember
+from groupreplay.state.model.consumer.regexes import ResolvedRegex
 from groupreplay.state.model.requests import Record, TopicIdPartition
 
 _VERSION: Final = 0
@@ -43,7 +46,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> Record:
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=member.topics,
-        subscribed_topic_regex="",
+        subscribed_topic_regex=member.topic_regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.assignor,
         classic_member_metadata=None if member.classic is None else _classic(member.classic),
@@ -60,6 +63,19 @@ def group_metadata(group_id: str, epoch: int, metadata_hash: int) -> Record:
     """Type 3: the group epoch."""
     value = ConsumerGroupMetadataValue(version=_VERSION, epoch=epoch, metadata_hash=metadata_hash)
     return ConsumerGroupMetadataKey(group=group_id), value
+
+
+def regular_expression(group_id: str, expression: str, resolved: ResolvedRegex | None) -> Record:
+    """Type 16: the topics that an expression matches; a tombstone when no member subscribes with it any more."""
+    key = ConsumerGroupRegularExpressionKey(group=group_id, regular_expression=expression)
+    if resolved is None:
+        return key, None
+    return key, ConsumerGroupRegularExpressionValue(
+        version=_VERSION,
+        topics=tuple(sorted(resolved.topics)),
+        image_version=resolved.version,
+        timestamp_ms=resolved.timestamp_ms,
+    )
 
 
 def target_assignment(group_id: str, member_id: str, partitions: Iterable[TopicIdPartition]) -> Record:
@@ -141,13 +157,15 @@ def whole_group(group: ConsumerGroup) -> list[Record]:
     return [
         *(member_metadata(group_id, member) for member in members),
         group_metadata(group_id, group.epoch, group.metadata_hash),
-        *(target_assignment(group_id, name, partitions) for name, partitions in group.targets.items()),
+        *(target_assignment(group_id, name, group.targets[name]) for name in group.members),
         target_assignment_metadata(group_id, group.target_epoch, group.target_timestamp_ms),
         *(current_assignment(group_id, member) for member in members),
     ]
 
 
-def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Record]:
+def group_tombstones(
+    group_id: str, member_ids: Iterable[str] = (), expressions: Iterable[str] = ()
+) -> list[Record]:
     """The tombstones of a whole group, in Kafka's order."""
     names = list(member_ids)
     held, targets, described_by = (
@@ -158,6 +176,7 @@ def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Reco
         *targets,
         (ConsumerGroupTargetAssignmentMetadataKey(group=group_id), None),
         *described_by,
+        *(regular_expression(group_id, one, None) for one in expressions),
         (ConsumerGroupPartitionMetadataKey(group=group_id), None),
         (ConsumerGroupMetadataKey(group=group_id), None),
     ]

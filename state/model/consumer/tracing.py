@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from groupreplay.state.kafka_terms import MemberPhase
-from groupreplay.state.model.consumer.assignors import Target
+from groupreplay.state.model.consumer.assignor_input import Target
 from groupreplay.state.model.consumer.group import ConsumerGroup, ConsumerMember
 from groupreplay.state.model.consumer.membership import MemberUpdate
 from groupreplay.state.model.trace import Trace
@@ -16,6 +16,7 @@ from groupreplay.state.model.trace_entries import AssignmentEntry, EpochEntry, R
 _JOINED: Final = "joins the consumer group using the %s protocol"
 _REJOINED: Final = "its instance id has joined again using the %s protocol"
 SUBSCRIBED: Final = "a member's subscription has changed"
+REGEX: Final = "the topics of a regular expression have changed"
 TOPICS: Final = "the subscribed topics have changed"
 #: Kafka's names of a member's states (``MemberState``).
 _STATES: Final = {
@@ -36,7 +37,7 @@ def trace_update(trace: Trace, group: ConsumerGroup, update: MemberUpdate) -> No
         trace.member("replaced", old.member_id, old.instance_id, _REJOINED % protocol, after.member_id)
     elif after.member_id not in group.members:
         trace.member("added", after.member_id, after.instance_id, _JOINED % protocol)
-    if update.subscription_changed:
+    if update.names_changed:
         says = "[GroupId %s] Member %s updated its subscribed topics to: [%s]."
         topics = ", ".join(after.topics)
         trace.branch("hasMemberSubscriptionChanged", says, group.group_id, after.member_id, topics)

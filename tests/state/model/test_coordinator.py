@@ -156,6 +156,7 @@ def test_every_refusal_is_tried() -> None:
         Error.INVALID_GROUP_ID,
         Error.OFFSET_METADATA_TOO_LARGE,
         Error.FENCED_MEMBER_EPOCH,
+        Error.INVALID_REGULAR_EXPRESSION,
         Error.INVALID_REQUEST,
         Error.STALE_MEMBER_EPOCH,
         Error.UNKNOWN_SERVER_ERROR,

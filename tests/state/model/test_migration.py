@@ -9,7 +9,7 @@ from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.consumer.group import ConsumerGroup
 from groupreplay.state.model.migration import decode_member_subscription, encode_classic_assignment
-from groupreplay.state.model.requests import Error, Protocol, Refused, Settings
+from groupreplay.state.model.requests import Answer, ClassicHeartbeat, Error, Protocol, Refused, Settings
 from support.model.classic_clients import protocols, subscription
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 
@@ -107,6 +107,35 @@ def test_a_group_in_its_first_rebalance_cannot_be_upgraded() -> None:
     answer = clients.answer(request)
     assert answer is not None
     assert answer.error is Error.REBALANCE_IN_PROGRESS
+
+
+def test_a_member_without_the_protocol_of_the_generation_prevents_an_upgrade() -> None:
+    """It has joined for a generation with another protocol; the broker fails, and its join is over."""
+    clients = ConsumerClients()
+    first, _ = clients.stable("c", "d", protocols=protocols("range", "sticky"))
+    chosen = clients.group.protocol
+    (other,) = {"range", "sticky"} - {chosen}
+    again = clients.rejoin(first, protocols=protocols(other))
+    before = len(clients.log)
+    assert clients.enter("n") == Answer(error=Error.UNKNOWN_SERVER_ERROR)
+    assert clients.answer(again) == Answer(error=Error.REBALANCE_IN_PROGRESS, member_id=first)
+    assert (clients.state, len(clients.log)) == ("PreparingRebalance", before)
+
+
+def test_timers_of_a_consumer_group_outlive_a_downgrade() -> None:
+    """Kafka cancels them with their member only: a sync that was awaited before fences the member after an upgrade."""
+    clients = ConsumerClients(Settings(consumer_session_timeout_ms=300_000))
+    clients.enter("n")
+    _, member_id = clients.join("c", protocols=protocols(), rebalance_timeout_ms=60_000)
+    awaited = clients.now
+    clients.depart("n")
+    assert isinstance(clients.coordinator.group, ClassicGroup)
+    clients.rejoin(member_id, rebalance_timeout_ms=60_000)
+    clients.sync(member_id)
+    clients.enter("n")
+    while member_id in clients.consumers.members and clients.now < awaited + 70_000:
+        clients.ask(ClassicHeartbeat(member_id=member_id, generation=clients.member(member_id).epoch))
+    assert clients.now == awaited + 60_000
 
 
 def test_an_empty_classic_group_begins_anew_as_a_consumer_group() -> None:

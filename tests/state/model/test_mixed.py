@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from groupreplay.state.kafka_terms import ConsumerPhase
+from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.consumer.group import ConsumerGroup
-from groupreplay.state.model.requests import ClassicHeartbeat, Error, LeaveGroup, SyncGroup
-from support.model.classic_clients import owning, protocols
+from groupreplay.state.model.requests import Answer, ClassicHeartbeat, Error, LeaveGroup, SyncGroup
+from support.model.classic_clients import joining, owning, protocols
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 
 T = TOPIC_IDS["t"]
@@ -104,6 +105,18 @@ def test_refusals() -> None:
     clients.wait(1_000)
     clients.enter("m")
     assert clients.error(sync) == "REBALANCE_IN_PROGRESS"
+
+
+def test_a_refused_join_is_answered_without_a_member_id() -> None:
+    """Kafka throws here; a classic group answers with the id of the request."""
+    clients, member_id = mixed()
+    for group in (ConsumerGroup, ClassicGroup):
+        refused = clients.told(joining("c", member_id, protocol_type="connect"))
+        named = "" if group is ConsumerGroup else member_id
+        assert refused == Answer(error=Error.INCONSISTENT_GROUP_PROTOCOL, member_id=named)
+        if group is ConsumerGroup:
+            clients.depart("n")
+            assert isinstance(clients.coordinator.group, ClassicGroup)
 
 
 def test_it_leaves_and_so_may_a_static_one_be_sent_away() -> None:

@@ -12,6 +12,7 @@ import java.util.Base64;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -33,10 +34,14 @@ import org.apache.kafka.common.message.JoinGroupResponseData;
 import org.apache.kafka.common.message.LeaveGroupRequestData;
 import org.apache.kafka.common.message.LeaveGroupResponseData;
 import org.apache.kafka.common.message.OffsetCommitRequestData;
-import org.apache.kafka.common.message.OffsetCommitResponseData;
+import org.apache.kafka.common.message.OffsetDeleteRequestData;
+import org.apache.kafka.common.message.OffsetDeleteResponseData;
 import org.apache.kafka.common.message.SyncGroupRequestData;
 import org.apache.kafka.common.message.SyncGroupResponseData;
+import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
 import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.common.metadata.RegisterBrokerRecord;
+import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.network.ClientInformation;
@@ -45,6 +50,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.requests.TransactionResult;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.LogContext;
@@ -135,16 +141,45 @@ class Timers implements CoordinatorTimer {
     }
 }
 
-class NoExecutor implements CoordinatorExecutor {
+/** Background tasks, which are run right after the request that schedules them. */
+class Tasks implements CoordinatorExecutor {
+    private final Map waiting = new LinkedHashMap();
+
     public boolean schedule(
         String key, CoordinatorExecutor.TaskRunnable task, CoordinatorExecutor.TaskOperation operation
     ) {
-        throw new IllegalStateException("a background task: " + key);
+        waiting.put(key, new Object[] {task, operation});
+        return true;
     }
 
-    public boolean isScheduled(String key) { return false; }
+    public boolean isScheduled(String key) { return waiting.containsKey(key); }
 
-    public void cancel(String key) { }
+    public void cancel(String key) { waiting.remove(key); }
+
+    CoordinatorResult next() throws Exception {
+        if (waiting.isEmpty()) return null;
+        Object key = waiting.keySet().iterator().next();
+        Object[] both = (Object[]) waiting.remove(key);
+        try {
+            Object found = ((CoordinatorExecutor.TaskRunnable) both[0]).run();
+            return ((CoordinatorExecutor.TaskOperation) both[1]).onComplete(found, null);
+        } catch (Throwable thrown) {
+            throw new IllegalStateException(thrown);
+        }
+    }
+}
+
+/** A record of the log, or the end of a transaction. */
+class Written {
+    final long producer;
+    final CoordinatorRecord record;
+    final TransactionResult end;
+
+    Written(long producer, CoordinatorRecord record, TransactionResult end) {
+        this.producer = producer;
+        this.record = record;
+        this.end = end;
+    }
 }
 
 /** An open JoinGroup or SyncGroup. */
@@ -185,6 +220,10 @@ public class KafkaShard {
     private final GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
     private final Clock clock = new Clock();
     private Timers timers;
+    private Tasks tasks;
+    private Map settings;
+    private List log;
+    private Map brokers;
     private GroupCoordinatorShard shard;
     private String group;
     private Map topics;
@@ -204,16 +243,24 @@ public class KafkaShard {
         Seeded.NUMBERS.setSeed(json.get("seed").longValue());
         clock.now = json.get("now").longValue();
         group = json.get("group").textValue();
-        timers = new Timers(clock);
         open = new ArrayList();
+        log = new ArrayList();
         offset = 0;
         image = MetadataImage.EMPTY;
         topics = new HashMap();
-        Map settings = new HashMap();
+        brokers = new HashMap();
+        settings = new HashMap();
         for (Iterator names = json.get("config").fieldNames(); names.hasNext();) {
             String name = (String) names.next();
             settings.put(name, json.get("config").get(name).asText());
         }
+        load();
+    }
+
+    /** A shard that has read the whole log. */
+    private void load() throws Exception {
+        timers = new Timers(clock);
+        tasks = new Tasks();
         GroupCoordinatorConfig config =
             new GroupCoordinatorConfig(new AbstractConfig(GroupCoordinatorConfig.CONFIG_DEF, settings, false));
         GroupConfigManager manager =
@@ -225,24 +272,71 @@ public class KafkaShard {
             .withSnapshotRegistry(new SnapshotRegistry(new LogContext()))
             .withTime(clock)
             .withTimer(timers)
-            .withExecutor(new NoExecutor())
+            .withExecutor(tasks)
             .withCoordinatorMetrics(new GroupCoordinatorMetrics(new MetricsRegistry(), new Metrics()))
             .withTopicPartition(new TopicPartition("__consumer_offsets", 0))
             .build();
+        for (int number = 0; number < log.size(); number++) replay(number, (Written) log.get(number));
         shard.onLoaded(new KRaftCoordinatorMetadataImage(image));
         // Those of the whole partition, not of a group; the expiry check is run by cleanUp.
-        timers.due.clear();
+        timers.due.remove("expire-group-metadata");
+        timers.due.remove("group-size-counter");
     }
 
-    /** A topic is created or gets more partitions. */
-    public void topic(String name, byte[] id, int partitions) {
+    private void replay(int number, Written one) {
+        short epoch = (short) (one.producer == -1L ? -1 : 0);
+        if (one.end == null) shard.replay(number, one.producer, epoch, one.record);
+        else shard.replayEndTransactionMarker(one.producer, epoch, one.end);
+    }
+
+    private void write(long producer, CoordinatorRecord record, TransactionResult end, boolean applied) {
+        Written one = new Written(producer, record, end);
+        log.add(one);
+        if (applied) replay(log.size() - 1, one);
+    }
+
+    /** Another broker becomes the coordinator and reads the whole log. */
+    public String move(long now) throws Exception {
+        start();
+        serve(now);
+        shard.onUnloaded();
+        load();
+        return told();
+    }
+
+    /** A topic is deleted. */
+    public String deleteTopic(String name, long now) throws Exception {
+        start();
+        serve(now);
+        Uuid id = (Uuid) topics.remove(name);
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
+        delta.replay(new RemoveTopicRecord().setTopicId(id));
+        image = delta.apply(new MetadataProvenance(++offset, 0, 0L, true));
+        shard.onMetadataUpdate(new KRaftCoordinatorMetadataDelta(delta), new KRaftCoordinatorMetadataImage(image));
+        run(shard.onTopicsDeleted(Collections.singletonList(new GroupCoordinatorShard.DeletedTopic(id, name))));
+        return told();
+    }
+
+    /** A topic is created or gets more partitions; racks: of the replicas of each partition, as JSON. */
+    public void topic(String name, byte[] id, int partitions, String racks) throws Exception {
+        JsonNode placed = mapper.readTree(racks);
         ByteBuffer bits = ByteBuffer.wrap(id);
         Uuid uuid = new Uuid(bits.getLong(), bits.getLong());
         int known = topics.containsKey(name) ? image.topics().getTopic(name).partitions().size() : 0;
         MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
         if (known == 0) delta.replay(new TopicRecord().setName(name).setTopicId(uuid));
         for (int number = known; number < partitions; number++) {
-            List replicas = Collections.singletonList(Integer.valueOf(0));
+            List replicas = new ArrayList();
+            replicas.add(Integer.valueOf(0));
+            for (int place = 0; number < placed.size() && place < ((JsonNode) placed.get(number)).size(); place++) {
+                String rack = ((JsonNode) ((JsonNode) placed.get(number)).get(place)).textValue();
+                if (!brokers.containsKey(rack)) {
+                    brokers.put(rack, Integer.valueOf(brokers.size() + 1));
+                    delta.replay(new RegisterBrokerRecord()
+                        .setBrokerId(((Integer) brokers.get(rack)).intValue()).setRack(rack));
+                }
+                replicas.add(brokers.get(rack));
+            }
             delta.replay(new PartitionRecord().setTopicId(uuid).setPartitionId(number)
                 .setReplicas(replicas).setIsr(replicas).setLeader(0));
         }
@@ -272,6 +366,7 @@ public class KafkaShard {
             }
             answer(number, "threw").put("error", Errors.forException(thrown).name()).put("detail", thrown.toString());
         }
+        for (CoordinatorResult due = tasks.next(); due != null; due = tasks.next()) run(due);
         return told();
     }
 
@@ -319,6 +414,10 @@ public class KafkaShard {
 
     /** Writes the records of an operation, applies them and tells the coordinator that they are written. */
     private Object run(CoordinatorResult result) throws Exception {
+        return run(result, -1L);
+    }
+
+    private Object run(CoordinatorResult result, long producer) throws Exception {
         List records = result.records();
         if (records != null && !records.isEmpty()) {
             ArrayNode operation = operations.addObject().put("at", clock.now).putArray("records");
@@ -328,7 +427,7 @@ public class KafkaShard {
                 ArrayNode pair = operation.addArray();
                 pair.add(TEXT.encodeToString(serde.serializeKey(record)));
                 pair.add(value == null ? null : TEXT.encodeToString(value));
-                if (result.replayRecords()) shard.replay(offset++, -1L, (short) -1, record);
+                write(producer, record, null, result.replayRecords());
             }
         }
         if (result.appendFuture() != null) result.appendFuture().complete(null);
@@ -343,6 +442,8 @@ public class KafkaShard {
         else if (kind.equals("ConsumerGroupHeartbeat")) consumer(number, json);
         else if (kind.equals("OffsetCommit")) commit(number, json);
         else if (kind.equals("DeleteGroup")) delete(number);
+        else if (kind.equals("EndTransaction")) end(number, json);
+        else if (kind.equals("OffsetDelete")) deleteOffsets(number, json);
         else throw new IllegalArgumentException(kind);
     }
 
@@ -474,6 +575,7 @@ public class KafkaShard {
             }
             data.setSubscribedTopicNames(names);
         }
+        if (!json.get("topic_regex").isNull()) data.setSubscribedTopicRegex(text(json, "topic_regex"));
         if (!json.get("owned").isNull()) data.setTopicPartitions(owned(json.get("owned")));
         RequestContext context = context(
             ApiKeys.CONSUMER_GROUP_HEARTBEAT, ApiKeys.CONSUMER_GROUP_HEARTBEAT.latestVersion(),
@@ -518,8 +620,75 @@ public class KafkaShard {
         return all;
     }
 
+    private void commitInTransaction(int number, JsonNode json) throws Exception {
+        long producer = json.get("producer_id").longValue();
+        TxnOffsetCommitRequestData data = new TxnOffsetCommitRequestData()
+            .setTransactionalId("x")
+            .setProducerId(producer)
+            .setProducerEpoch((short) 0)
+            .setGroupId(group)
+            .setMemberId(text(json, "member_id"))
+            .setGroupInstanceId(text(json, "instance_id"))
+            .setGenerationId(json.get("generation").intValue());
+        List all = new ArrayList();
+        for (Iterator commits = json.get("commits").iterator(); commits.hasNext();) {
+            JsonNode one = (JsonNode) commits.next();
+            all.add(new TxnOffsetCommitRequestData.TxnOffsetCommitRequestTopic().setName(text(one, "topic"))
+                .setPartitions(Collections.singletonList(
+                    new TxnOffsetCommitRequestData.TxnOffsetCommitRequestPartition()
+                        .setPartitionIndex(one.get("partition").intValue())
+                        .setCommittedOffset(one.get("offset").longValue())
+                        .setCommittedLeaderEpoch(one.get("leader_epoch").intValue())
+                        .setCommittedMetadata(text(one, "metadata")))));
+        }
+        data.setTopics(all);
+        run(shard.commitTransactionalOffset(context(ApiKeys.TXN_OFFSET_COMMIT), data), producer);
+        answer(number, "OffsetCommit").put("error", "NONE");
+    }
+
+    private void end(int number, JsonNode json) {
+        boolean committed = json.get("committed").booleanValue();
+        write(json.get("producer_id").longValue(), null,
+            committed ? TransactionResult.COMMIT : TransactionResult.ABORT, true);
+        answer(number, "EndTransaction").put("error", "NONE");
+    }
+
+    private void deleteOffsets(int number, JsonNode json) throws Exception {
+        OffsetDeleteRequestData.OffsetDeleteRequestTopicCollection all =
+            new OffsetDeleteRequestData.OffsetDeleteRequestTopicCollection();
+        for (Iterator partitions = json.get("partitions").iterator(); partitions.hasNext();) {
+            JsonNode one = (JsonNode) partitions.next();
+            String name = ((JsonNode) one.get(0)).textValue();
+            if (all.find(name) == null) {
+                all.add(new OffsetDeleteRequestData.OffsetDeleteRequestTopic().setName(name)
+                    .setPartitions(new ArrayList()));
+            }
+            all.find(name).partitions().add(new OffsetDeleteRequestData.OffsetDeleteRequestPartition()
+                .setPartitionIndex(((JsonNode) one.get(1)).intValue()));
+        }
+        OffsetDeleteRequestData data = new OffsetDeleteRequestData().setGroupId(group).setTopics(all);
+        OffsetDeleteResponseData told =
+            (OffsetDeleteResponseData) run(shard.deleteOffsets(context(ApiKeys.OFFSET_DELETE), data));
+        ArrayNode refused = answer(number, "OffsetDelete").put("error", "NONE").putArray("refused");
+        for (Iterator topics = told.topics().iterator(); topics.hasNext();) {
+            OffsetDeleteResponseData.OffsetDeleteResponseTopic one =
+                (OffsetDeleteResponseData.OffsetDeleteResponseTopic) topics.next();
+            for (Iterator partitions = one.partitions().iterator(); partitions.hasNext();) {
+                OffsetDeleteResponseData.OffsetDeleteResponsePartition partition =
+                    (OffsetDeleteResponseData.OffsetDeleteResponsePartition) partitions.next();
+                if (partition.errorCode() == 0) continue;
+                refused.addArray().add(one.name()).add(partition.partitionIndex())
+                    .add(Errors.forCode(partition.errorCode()).name());
+            }
+        }
+    }
+
     private void commit(int number, JsonNode json) throws Exception {
-        Map byTopic = new TreeMap();
+        if (!json.get("producer_id").isNull()) {
+            commitInTransaction(number, json);
+            return;
+        }
+        Map byTopic = new LinkedHashMap();
         for (Iterator all = json.get("commits").iterator(); all.hasNext();) {
             JsonNode one = (JsonNode) all.next();
             String topic = text(one, "topic");
@@ -545,8 +714,7 @@ public class KafkaShard {
             .setGroupInstanceId(text(json, "instance_id"))
             .setGenerationIdOrMemberEpoch(json.get("generation").intValue())
             .setTopics(all);
-        OffsetCommitResponseData told =
-            (OffsetCommitResponseData) run(shard.commitOffset(context(ApiKeys.OFFSET_COMMIT), data));
+        run(shard.commitOffset(context(ApiKeys.OFFSET_COMMIT), data));
         answer(number, "OffsetCommit").put("error", "NONE");
     }
 

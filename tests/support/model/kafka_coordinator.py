@@ -54,7 +54,15 @@ class KafkaCoordinator:
 
     def topic(self, name: str, topic: Topic) -> None:
         """A topic is created or gets more partitions."""
-        self._shard.topic(name, topic.topic_id, topic.partitions)
+        self._shard.topic(name, topic.topic_id, topic.partitions, json.dumps(topic.racks))
+
+    def delete_topic(self, name: str, now_ms: int) -> Told:
+        """A topic is deleted."""
+        return _told(self._shard.deleteTopic(name, now_ms))
+
+    def move(self, now_ms: int) -> Told:
+        """Another broker becomes the coordinator."""
+        return _told(self._shard.move(now_ms))
 
     def handle(self, number: int, request: Request, now_ms: int) -> Told:
         """Handle a request after all timers that were due before it; its number names it in answers."""
@@ -68,6 +76,14 @@ class KafkaCoordinator:
     def clean_up(self, now_ms: int) -> Told:
         """The check of the offsets' retention."""
         return _told(self._shard.cleanUp(now_ms))
+
+
+@contextmanager
+def scala_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
+    """The older coordinator (``kafka.coordinator.group.GroupCoordinator``) in a JVM with the jars of Kafka 3.9."""
+    source = Path(__file__).with_name("ScalaShard.java").read_text(encoding="utf-8")
+    with Jvm(jars) as jvm:
+        yield KafkaCoordinator(jvm.make(source, "ScalaShard"))
 
 
 @contextmanager
@@ -93,6 +109,7 @@ def _config(settings: Settings) -> dict[str, Any]:
         "group.consumer.max.size": settings.consumer_max_size,
         "group.consumer.heartbeat.interval.ms": settings.consumer_heartbeat_interval_ms,
         "group.consumer.assignors": ",".join(settings.consumer_assignors),
+        "group.consumer.regex.refresh.interval.ms": settings.consumer_regex_refresh_interval_ms,
         "group.consumer.migration.policy": settings.migration_policy,
         # The model computes assignments within the request.
         "group.consumer.assignor.offload.enable": False,
@@ -135,6 +152,7 @@ def _answer(told: dict[str, Any]) -> Answer:
         member_id=told.get("member_id") or "",
         leader=told.get("leader") or "",
         members=tuple((one, two, base64.b64decode(three)) for one, two, three in members),
+        refused=tuple((topic, number, Error(error)) for topic, number, error in told.get("refused", ())),
         assignment=base64.b64decode(told.get("assignment", "")),
         assigned=None
         if assigned is None

@@ -11,18 +11,19 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from groupreplay.codecs import Assignment, Subscription, decode_assignment, encode_blob
-from groupreplay.state.model.classic.group import ClassicGroup
-from groupreplay.state.model.consumer.group import ConsumerGroup, Topic
+from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.requests import (
     MIGRATION_POLICIES,
     ClassicHeartbeat,
     Commit,
     ConsumerGroupHeartbeat,
     DeleteGroup,
+    EndTransaction,
     Error,
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
+    OffsetDelete,
     Protocol,
     SyncGroup,
     TopicIdPartition,
@@ -36,7 +37,16 @@ HOST: Final = "/10.0.0.1"
 KINDS: Final = ("classic", "consumer", "mixed")
 _STEPS: Final = 60
 _MANY: Final = 2**31 - 1
-_TOPICS: Final = {"t": Topic(b"\1" * 16, 5), "u": Topic(b"\2" * 16, 3), "v": Topic(b"\3" * 16, 1)}
+#: Ids of different buckets in a table of 16: the order in a bucket depends on how a member came by its topics.
+_TOPICS: Final = {
+    name: Topic(random.Random(f"topic {name} {salt}").randbytes(16), partitions)
+    for name, salt, partitions in (("t", 0, 5), ("u", 0, 3), ("v", 0, 1), ("w", 0, 2))
+}
+#: Not there from the beginning.
+_LATE: Final = "w"
+_RACKS: Final = ("a", "b", "c")
+_REGEXES: Final = ("t", "[tuw]", "[uv].*", "w|v", "none", "")
+_WRONG_REGEX: Final = "(t"
 _PROTOCOLS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
@@ -69,6 +79,7 @@ class ConsumerActor:
     owned: frozenset[TopicIdPartition] = frozenset()
     rebalance_ms: int = 20_000
     topics: tuple[str, ...] = ()
+    regex: str | None = None
     assignor: str | None = None
 
     @property
@@ -79,15 +90,12 @@ class ConsumerActor:
 
 @dataclass
 class RandomScript:
-    """One script; ``mixes``: topics differ between members, which leaves ``range`` as the only assignor.
-
-    Of a member's partitions ``uniform`` takes those away that come last in Java's immutable maps and sets, whose order
-    differs between JVMs. So scripts with that assignor have one partition.
-    """
+    """One script; ``mixes``: topics differ between members; ``regexes``: some subscribe by regular expression."""
 
     pair: CoordinatorPair
     numbers: random.Random
     mixes: bool
+    regexes: bool
     topics: tuple[str, ...]
     classic: list[ClassicActor] = field(default_factory=list)
     consumer: list[ConsumerActor] = field(default_factory=list)
@@ -110,11 +118,11 @@ class RandomScript:
     def step(self) -> None:
         """One request, or an administrator's action."""
         odds = self.numbers.random()
-        if odds < 0.04:
+        if odds < 0.06:
             self._administer()
             return
         actor = self.numbers.choice([*self.classic, *self.consumer])
-        if odds < 0.09:
+        if odds < 0.13:
             self._commit(actor)
         elif isinstance(actor, ClassicActor):
             self._act_classic(actor)
@@ -123,15 +131,28 @@ class RandomScript:
 
     def _administer(self) -> None:
         odds = self.numbers.random()
-        if odds < 0.3:
+        if odds < 0.2:
             self.pair.send(DeleteGroup())
-        elif odds < 0.5:
+        elif odds < 0.35:
             self.pair.clean_up()
-        elif odds < 0.7 and self.consumer:
-            name = self.numbers.choice(("t", "u"))
-            self.pair.grow(name, self.pair.topics[name].partitions + 1)
+        elif odds < 0.5:
+            places = (("t", 0), ("u", 1), ("u", 2), ("w", 0))
+            self.pair.send(OffsetDelete(tuple(self.numbers.sample(places, self.numbers.randrange(1, 4)))))
+        elif odds < 0.6 and not self.pair.settings.scala:
+            self.pair.move()
+        elif odds < 0.8 and self.consumer:
+            self._change_topics()
         elif self.classic:
             self.pair.send(LeaveGroup(instance_id=self.numbers.choice(("i0", "i1", "i9"))))
+
+    def _change_topics(self) -> None:
+        if self.numbers.random() < 0.4:
+            name = self.numbers.choice(("t", "u"))
+            self.pair.grow(name, self.pair.topics[name].partitions + 1)
+        elif _LATE in self.pair.topics:
+            self.pair.delete_topic(_LATE)
+        else:
+            self.pair.create(_LATE, replace(_TOPICS[_LATE], racks=(("a", "c"), ("b",))))
 
     def _commit(self, actor: ClassicActor | ConsumerActor) -> None:
         generation = actor.generation if isinstance(actor, ClassicActor) else actor.epoch
@@ -141,14 +162,21 @@ class RandomScript:
             generation=generation - (self.numbers.random() < 0.2),
             commits=tuple(
                 Commit(
-                    topic=self.numbers.choice(("t", "u")), partition=number, offset=self.numbers.randrange(99)
+                    topic=self.numbers.choice(("t", "u", "w")),
+                    partition=number,
+                    offset=self.numbers.randrange(99),
                 )
                 for number in range(self.numbers.randrange(1, 3))
             ),
         )
         if self.numbers.random() < 0.2:
             request = replace(request, member_id="", instance_id=None, generation=-1)
+        if self.numbers.random() < 0.3 and not self.pair.settings.scala:
+            request = replace(request, producer_id=self.numbers.randrange(1, 3))
         self.pair.send(request)
+        if self.numbers.random() < 0.2 and not self.pair.settings.scala:
+            committed = self.numbers.random() < 0.7
+            self.pair.send(EndTransaction(producer_id=self.numbers.randrange(1, 3), committed=committed))
 
     # -- answers
 
@@ -198,11 +226,6 @@ class RandomScript:
 
     def _join(self, actor: ClassicActor) -> None:
         odds = self.numbers.random()
-        group = self.pair.model.group
-        if isinstance(group, ConsumerGroup) and group.is_empty:
-            # Kafka forgets this group when a member with an id joins, without a record; the model does not.
-            actor.member_id = ""
-            odds = min(odds, 0.8)
         if odds < 0.15 or not actor.protocols:
             actor.protocols = self._protocols(actor)
         elif odds < 0.25:
@@ -236,7 +259,7 @@ class RandomScript:
         return encode_blob(Subscription(version=1, topics=topics, owned_partitions=owned))
 
     def _topics(self) -> tuple[str, ...]:
-        return tuple(self.numbers.sample(("t", "u", "v"), self.numbers.randrange(1, 4)))
+        return tuple(self.numbers.sample(("t", "u", "v", "w"), self.numbers.randrange(1, 4)))
 
     def _sync(self, actor: ClassicActor) -> None:
         odds = self.numbers.random()
@@ -309,23 +332,28 @@ class RandomScript:
             actor.epoch, actor.owned = 0, frozenset()
 
     def _enter(self, actor: ConsumerActor) -> None:
-        group = self.pair.model.group
-        if isinstance(group, ClassicGroup) and not group.is_empty and group.protocol is None:
-            # The upgrade of a group before its first generation fails in both; what follows is not the same.
-            return
         if self.numbers.random() < 0.3:
             actor.lives += 1
         actor.owned = frozenset()
         if self.mixes:
             actor.topics = self._topics()
+        if self.regexes:
+            actor.topics = () if self.numbers.random() < 0.7 else self._topics()
+            actor.regex = self._regex()
         self._live(
             actor,
             member_epoch=0,
             topics=actor.topics,
+            topic_regex=actor.regex,
+            rack_id=self.numbers.choice((None, *_RACKS)),
             rebalance_timeout_ms=actor.rebalance_ms,
             assignor=actor.assignor,
             owned=frozenset(),
         )
+
+    def _regex(self) -> str | None:
+        odds = self.numbers.random()
+        return _WRONG_REGEX if odds < 0.05 else None if odds < 0.15 else self.numbers.choice(_REGEXES)
 
     def _go(self, actor: ConsumerActor) -> None:
         epoch = -2 if actor.instance_id is not None and self.numbers.random() < 0.6 else -1
@@ -340,15 +368,18 @@ class RandomScript:
             self._live(actor, member_epoch=epoch, owned=owned)
 
     def _change(self, actor: ConsumerActor) -> None:
-        if self.mixes:
+        if self.regexes and self.numbers.random() < 0.6:
+            actor.regex = self._regex()
+            self._live(actor, topic_regex=actor.regex)
+        elif self.mixes:
             actor.topics = self._topics()
             self._live(actor, topics=actor.topics)
         else:
             self._live(actor, rebalance_timeout_ms=self.numbers.choice((5_000, 20_000)))
 
 
-def make_script(kafka: KafkaCoordinator, kind: str, seed: int) -> RandomScript:
-    """The script of a seed: ``kind`` is one of ``KINDS``."""
+def make_script(kafka: KafkaCoordinator, kind: str, seed: int, *, scala: bool = False) -> RandomScript:
+    """The script of a seed: ``kind`` is one of ``KINDS``; classic only for the older coordinator."""
     numbers = random.Random(f"{kind} {seed}")
     mixes = numbers.random() < 0.5
     settings = GroupSettings(
@@ -356,26 +387,38 @@ def make_script(kafka: KafkaCoordinator, kind: str, seed: int) -> RandomScript:
         max_size=numbers.choice((2, 3, _MANY, _MANY)),
         consumer_max_size=numbers.choice((2, 3, _MANY, _MANY)),
         consumer_assignment_interval_ms=numbers.choice((0, 0, 1_000)),
-        consumer_assignors=("range",)
-        if mixes
-        else numbers.choice((("uniform", "range"), ("range", "uniform"))),
+        consumer_regex_refresh_interval_ms=numbers.choice((10_000, 60_000)),
+        retention_ms=numbers.choice((60_000, 7 * 24 * 3_600_000)),
+        consumer_assignors=numbers.choice((("uniform", "range"), ("range", "uniform"))),
         migration_policy=numbers.choice(("bidirectional", *MIGRATION_POLICIES))
         if kind == "mixed"
         else "disabled",
+        scala=scala,
     )
-    topics = ("v",) if settings.consumer_assignors[0] == "uniform" else ("t",)
-    script = RandomScript(CoordinatorPair(kafka, seed, settings, dict(_TOPICS)), numbers, mixes, topics)
+    topics = numbers.choice((("t",), ("u", "t"), ("v", "u", "t")))
+    there = {name: _with_racks(numbers, topic) for name, topic in _TOPICS.items() if name != _LATE}
+    pair = CoordinatorPair(kafka, seed, settings, there)
+    script = RandomScript(pair, numbers, mixes, numbers.random() < 0.4, topics)
     if kind != "consumer":
         script.classic = [
             ClassicActor(f"c{number}", f"i{number}" if numbers.random() < 0.3 else None)
             for number in range(4)
         ]
     if kind != "classic":
-        chosen = (None, settings.consumer_assignors[0])
+        chosen = (None, *settings.consumer_assignors)
         script.consumer = [_consumer(numbers, number, chosen, topics) for number in range(4)]
     for actor in script.classic:
         actor.session_ms = script._session_ms(actor)
     return script
+
+
+def _with_racks(numbers: random.Random, topic: Topic) -> Topic:
+    return replace(
+        topic,
+        racks=tuple(
+            tuple(numbers.sample(_RACKS, numbers.randrange(4))) for _ in range(numbers.randrange(topic.partitions))
+        ),
+    )
 
 
 def _consumer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupreplay.state.kafka_terms import hash_map_order
-from groupreplay.state.model.requests import Answer, Error
+from groupreplay.state.model.requests import Answer, Error, Settings
 from support.model.classic_clients import Clients, joining, protocols
 
 
@@ -57,3 +57,19 @@ def test_a_tied_vote_is_won_by_the_first_protocol_of_a_hash_map() -> None:
             clients.join(name, protocols=protocols(*names))
         clients.wait(6_000)
         assert clients.group.protocol == hash_map_order(("range", "sticky"))[0]
+
+
+def test_the_session_of_a_member_that_a_full_group_refused_ends_without_effect() -> None:
+    """Kafka forgets the pending member and leaves its timer."""
+    clients = Clients(Settings(max_size=1))
+    one, other = (clients.told(joining(name, session_timeout_ms=8_000)).member_id for name in "ab")
+    clients.ask(joining("a", one))
+    assert clients.told(joining("b", other)) == Answer(error=Error.GROUP_MAX_SIZE_REACHED)
+    assert (clients.group.pending_joins, deadline(clients, other) > clients.now) == (set(), True)
+    clients.wait(5_000)
+    clients.sync(one)
+    before = (len(clients.log), list(clients.changes))
+    clients.wait(10_000)
+    assert ("session", other) not in clients.coordinator.timers._due
+    assert (len(clients.log), clients.changes) == before
+    assert list(clients.group.members) == [one]

@@ -79,6 +79,28 @@ def test_a_pending_member_holds_a_rebalance_up() -> None:
     assert reached(clients, Phase.COMPLETING_REBALANCE)[-1] == asked + 10_000
 
 
+def test_the_end_of_a_session_ends_the_first_rebalance_before_its_time() -> None:
+    """Of a pending member as of one that has joined; a pending member that leaves does not end it."""
+    begun: dict[str, int] = {}
+    for how in ("left", "pending", "joined"):
+        clients = Clients(
+            Settings(initial_rebalance_delay_ms=30_000, new_member_join_timeout_ms=10_000), now=0
+        )
+        silent = clients.told(joining("a", session_timeout_ms=10_000)).member_id
+        if how == "joined":
+            clients.ask(joining("a", silent, session_timeout_ms=10_000))
+        waited = clients.now
+        clients.wait(2_000)
+        clients.join("b", instance_id="i")
+        if how == "left":
+            clients.leave(silent)
+        clients.wait(8_500)
+        begun[how] = (
+            reached(clients, Phase.COMPLETING_REBALANCE)[0] - waited if clients.group.generation else 0
+        )
+    assert begun == {"left": 0, "pending": 10_000, "joined": 10_000}
+
+
 def test_a_leader_that_does_not_join_again_is_replaced() -> None:
     """The first member that has joined leads."""
     clients = Clients()

@@ -5,13 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.state.model.consumer.assignors import (
-    AssignedMember,
-    AssignorInput,
-    Target,
-    by_range,
-    uniform,
-)
+from groupreplay.state.model.consumer.assignor_input import AssignedMember, AssignorInput, Target
+from groupreplay.state.model.consumer.assignors import by_range
+from groupreplay.state.model.consumer.uniform import uniform
 
 T, U = b"t" * 16, b"u" * 16
 

@@ -28,6 +28,7 @@ NEXT = Reconciliation(
     target_epoch=3,
     target=held(3, 0, 2),
     subscribed=frozenset({T}),
+    subscribes=True,
     taken=held(2, 0, 1),
     owned=frozenset(held(2, 0, 1)),
     subscription_changed=False,
@@ -71,7 +72,7 @@ STABLE = replace(MEMBER, epoch=3, previous_epoch=2, assigned={**held(2, 0), **he
         (
             MEMBER,
             replace(
-                NEXT, target_epoch=2, subscribed=frozenset(), subscription_changed=True, owned=frozenset()
+                NEXT, target_epoch=2, subscribed=frozenset(), subscribes=False, subscription_changed=True, owned=frozenset()
             ),
             replace(MEMBER, previous_epoch=2, assigned={}),
         ),
