@@ -1,0 +1,112 @@
+"""What a timeline does not have, or has in sums only, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from groupreplay.state.display.phrases import counted, milliseconds
+from groupreplay.state.timeline.document import Remark
+from groupreplay.state.timeline.event_reading import ReadEvent
+from groupreplay.state.timeline.rows import RowSums
+
+if TYPE_CHECKING:
+    from groupreplay.state.timeline.group_timeline import TimelineInput
+
+
+def remarks(
+    given: TimelineInput,
+    events: Sequence[ReadEvent],
+    *,
+    dropped_events: int,
+    cut_bodies: int,
+    slots_left_out: int,
+    rows: RowSums,
+    trace_left_out: int,
+    changes_left_out: int,
+    unread: bool,
+) -> list[Remark]:
+    """The remarks: first what is missing, then what was summed up."""
+    sums = [
+        (
+            rows.shortest_ms,
+            "summed_owners",
+            f"Owners that held a partition for less than {milliseconds(rows.shortest_ms)} "
+            "are joined where they follow each other; the number of changes is shown.",
+        ),
+        (
+            dropped_events,
+            "summed_events",
+            f"{counted(dropped_events, 'event')} of severity INFO have no row here; "
+            "groupreplay replay prints them.",
+        ),
+        (
+            cut_bodies,
+            "summed_events",
+            f"{counted(cut_bodies, 'event')} have no JSON here; groupreplay replay -o jsonl prints it.",
+        ),
+        (
+            slots_left_out,
+            "summed_members",
+            f"{counted(slots_left_out, 'slot')} of members have no lane here: those "
+            "that were there for the shortest time.",
+        ),
+        (
+            rows.pauses_left_out,
+            "summed_pauses",
+            f"{counted(rows.pauses_left_out, 'short pause')} of commits are not marked.",
+        ),
+        (
+            trace_left_out,
+            "summed_trace",
+            f"{counted(trace_left_out, 'step')} of the trace have no mark here.",
+        ),
+        (
+            changes_left_out,
+            "summed_offsets",
+            f"{counted(changes_left_out, 'changed offset')} are left out; the events have them.",
+        ),
+    ]
+    told = [Remark(kind=kind, text=text) for amount, kind, text in sums if amount]
+    return [*_missing(given, events, unread=unread, shared=rows.shared), *told]
+
+
+def _missing(
+    given: TimelineInput, events: Sequence[ReadEvent], *, unread: bool, shared: bool
+) -> Iterator[Remark]:
+    if not given.has_log:
+        yield Remark(kind="no_records", text="Made from events alone: states and commits are not known.")
+    elif not given.records:
+        yield Remark(kind="no_records", text="The log has no record of this group's members or generations.")
+    if given.has_log and not len(given.commits.at_ms):
+        yield Remark(kind="no_commits", text="The log has no offset commit of this group.")
+    is_classic = any(event.text("group_type") == "classic" for event in events)
+    if is_classic and not given.probed:
+        yield Remark(
+            kind="no_probes",
+            text="No prober asked the brokers: a classic rebalance is seen when it has ended, and one that never "
+            "ended is not seen.",
+        )
+    if any(event.text("history") == "partial" for event in events):
+        yield Remark(
+            kind="history", text="Compaction has removed records of this group; grey times are unknown."
+        )
+    if any(event.data.get("truncated") is True for event in events):
+        yield Remark(
+            kind="cut_lists", text="Lists in some events were cut to 64 KiB; pictures use the records."
+        )
+    if unread:
+        yield Remark(
+            kind="no_assignments",
+            text="Some members' assignments cannot be read: their partitions are not shown.",
+        )
+    if shared:
+        yield Remark(
+            kind="shared_partitions",
+            text="Members of a share group share partitions: the ribbon shows how many do.",
+        )
+    if given.undated:
+        yield Remark(
+            kind="undated_records",
+            text=f"{counted(given.undated, 'record')} without a usable time are left out.",
+        )
