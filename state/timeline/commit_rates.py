@@ -40,9 +40,18 @@ class CommitLog:
         return {self.places[number] for number in np.unique(self.within(since_ms, until_ms).place).tolist()}
 
 
-def bucket_width_ms(span_ms: int, most: int) -> int:
-    """The smallest width with which ``most`` buckets cover the span."""
-    return next((width for width in _BUCKETS_MS if span_ms <= width * most), max(span_ms // most, 1))
+def bucket_width_ms(span_ms: int, most: int, least_ms: int = 0) -> int:
+    """The smallest width of at least ``least_ms`` with which ``most`` buckets cover the span."""
+    least_ms = max(-(-span_ms // most), least_ms)
+    return next((width for width in _BUCKETS_MS if least_ms <= width), least_ms)
+
+
+def usual_gap_ms(log: CommitLog) -> int:
+    """The median time between two commits of one partition; 0 where no partition has two."""
+    order = np.lexsort((log.at_ms, log.place))
+    place, at_ms = log.place[order], log.at_ms[order]
+    gaps = np.diff(at_ms)[place[1:] == place[:-1]]
+    return int(np.median(gaps)) if len(gaps) else 0
 
 
 def commit_counts(log: CommitLog, since_ms: int, until_ms: int, bucket_ms: int) -> dict[str, list[int]]:

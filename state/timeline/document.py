@@ -77,7 +77,8 @@ class Remark:
         str,
         Meta(
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
-            "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace."
+            "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace, "
+            "summed_offsets."
         ),
     ]
     text: str

@@ -11,13 +11,16 @@ from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.state.timeline import findings
-from groupreplay.state.timeline.commit_rates import CommitLog, bucket_width_ms, commit_counts
+from groupreplay.state.timeline.commit_rates import CommitLog, bucket_width_ms, commit_counts, usual_gap_ms
 from groupreplay.state.timeline.document import (
     TIMELINE_FORM,
     Basis,
+    ConditionBar,
     EventRow,
     ExpiryDeadline,
     Hole,
+    OffsetChange,
+    SlotLane,
     StateBar,
     TimelineDocument,
     TimelineSource,
@@ -27,8 +30,8 @@ from groupreplay.state.timeline.findings import TextOf
 from groupreplay.state.timeline.lanes import Lanes, lanes_of
 from groupreplay.state.timeline.limits import TimelineLimits, bodies, kept_events
 from groupreplay.state.timeline.membership import memberships
-from groupreplay.state.timeline.remarks import remarks
-from groupreplay.state.timeline.rows import Window, event_lanes, slot_lanes, topic_rows
+from groupreplay.state.timeline.remarks import DocumentSums, remarks
+from groupreplay.state.timeline.rows import SlotSums, Window, event_lanes, slot_lanes, topic_rows
 from groupreplay.state.timeline.states import ProbedState, state_spans
 from groupreplay.state.timeline.trace_marks import trace_marks
 from groupreplay.state.timeline.verdict import Findings, verdict
@@ -74,80 +77,127 @@ def timeline_document(
     """
     limits = limits or TimelineLimits()
     window = _window(given)
-    told = [event for event in read_events(given.events) if event.time_ms < window.until_ms]
-    shown = [event for event in told if window.holds(event.time_ms) or _reaches(event, told, window)]
-    kept = kept_events(shown, limits.events)
-    place = {event.index: row for row, event in enumerate(kept)}
-
-    def row_of(event: ReadEvent) -> int | None:
-        return place.get(event.index)
-
-    lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
-    if not given.records:
-        lanes = event_lanes(told)
-    known = findings.condition_bars(shown, row_of, text_of)
-    known = [one for one in known if one[0].until_ms is None or one[0].until_ms >= window.since_ms]
-    conditions = [bar for bar, _ in known]
-    blamed = findings.blames(known, told, lanes)
-    marks = findings.lane_marks([event for event in shown if window.holds(event.time_ms)], lanes, row_of)
-    slots, slot_sums = slot_lanes(lanes, window, blamed, marks, findings.leave_reasons(told), limits)
-    bucket_ms = bucket_width_ms(window.until_ms - window.since_ms, limits.buckets)
+    told = _read(given, window, limits)
+    members = _members(given, told, window, text_of, limits)
+    bucket_ms = _bucket_ms(given.commits, window, limits)
     counts = commit_counts(given.commits, window.since_ms, window.until_ms, bucket_ms)
-    topics, row_sums = topic_rows(lanes, given.commits, counts, slot_sums.renumbered, window, limits)
-    states = _states(given, window)
-    here = [event for event in shown if window.holds(event.time_ms)]
-    flags = findings.generation_flags(here, row_of)
-    changes = findings.offset_changes(here, row_of)
+    slots = members.sums.renumbered
+    topics, row_sums = topic_rows(members.lanes, given.commits, counts, slots, window, limits)
+    changes = findings.offset_changes(told.here, told.row_of)
     trace, trace_left_out = trace_marks(
-        given.trace, given.group_id, window, lanes, slot_sums.renumbered, limits.trace
+        given.trace, given.group_id, window, members.lanes, slots, limits.trace
     )
-    rows = _rows(kept, lanes, slot_sums.renumbered, text_of, limits)
-    holding = [lane for lane in slots if lane.tenures and lane.tenures[-1].until_ms is None]
-    last_state = states[-1].state if states else None
-    found = Findings(
-        since_ms=window.since_ms,
-        until_ms=window.until_ms,
-        conditions=conditions,
-        generations=flags,
-        slots=slots,
-        changes=changes,
-        commits=given.commits,
-        state=last_state,
-        members=len(holding),
+    rows = _rows(told.kept, members.lanes, slots, text_of, limits)
+    sums = DocumentSums(
+        events=len(told.shown) - len(told.kept),
+        bodies=sum(row.cut for row in rows),
+        slots=members.sums.left_out,
+        trace=trace_left_out,
+        changes=max(len(changes) - limits.offset_changes, 0),
+        rows=row_sums,
     )
+    states = _states(given, window)
+    found = _findings(given, window, told, members, changes, states)
     return TimelineDocument(
         form=TIMELINE_FORM,
         group_id=given.group_id,
-        group_type=_type(told, states),
+        group_type=_type(told.before_end, states),
         since_ms=window.since_ms,
         until_ms=window.until_ms,
         source=given.source,
         verdict=tuple(verdict(found)),
-        basis=_basis(given, here),
-        remarks=tuple(
-            remarks(
-                given,
-                here,
-                dropped_events=len(shown) - len(kept),
-                cut_bodies=sum(row.cut for row in rows),
-                slots_left_out=slot_sums.left_out,
-                rows=row_sums,
-                trace_left_out=trace_left_out,
-                changes_left_out=max(len(changes) - limits.offset_changes, 0),
-                unread=lanes.unread,
-            )
-        ),
+        basis=_basis(given, told.here),
+        remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
         states=tuple(states),
-        holes=tuple(_clipped(findings.holes(told, window.since_ms), window)),
-        generations=tuple(flags),
-        slots=tuple(slots),
+        holes=tuple(_clipped(findings.holes(told.before_end, window.since_ms), window)),
+        generations=tuple(found.generations),
+        slots=tuple(members.slots),
         topics=tuple(topics),
         bucket_ms=bucket_ms,
         offset_changes=tuple(changes[: limits.offset_changes]),
         deadlines=tuple(_deadlines(given.offsets)),
-        conditions=tuple(conditions),
+        conditions=tuple(members.conditions),
         events=tuple(rows),
         trace=tuple(trace),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The events before the end of the window, those that the document is about, those in it, and those with a row."""
+
+    before_end: Sequence[ReadEvent]
+    shown: Sequence[ReadEvent]
+    here: Sequence[ReadEvent]
+    kept: Sequence[ReadEvent]
+    rows: Mapping[int, int]
+
+    def row_of(self, event: ReadEvent) -> int | None:
+        """The index of the event's row; None if it has none."""
+        return self.rows.get(event.index)
+
+
+def _read(given: TimelineInput, window: Window, limits: TimelineLimits) -> _Told:
+    told = [event for event in read_events(given.events) if event.time_ms < window.until_ms]
+    here = [event for event in told if window.holds(event.time_ms)]
+    # A condition that began before the window may hold in it.
+    shown = [event for event in told if window.holds(event.time_ms) or event.text("condition_id")]
+    kept = kept_events(here, limits.events)
+    return _Told(told, shown, here, kept, {event.index: row for row, event in enumerate(kept)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    lanes: Lanes
+    slots: Sequence[SlotLane]
+    sums: SlotSums
+    conditions: Sequence[ConditionBar]
+
+
+def _members(
+    given: TimelineInput, told: _Told, window: Window, text_of: TextOf, limits: TimelineLimits
+) -> _Members:
+    """The lanes of members, and the conditions that name them."""
+    lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
+    if not given.records:
+        lanes = event_lanes(told.before_end)
+    known = [
+        (bar, event)
+        for bar, event in findings.condition_bars(told.shown, told.row_of, text_of)
+        if bar.until_ms is None or bar.until_ms >= window.since_ms
+    ]
+    blamed = findings.blames(known, told.before_end, lanes)
+    marks = findings.lane_marks(told.here, lanes, told.row_of)
+    reasons = findings.leave_reasons(told.before_end)
+    slots, sums = slot_lanes(lanes, window, blamed, marks, reasons, limits)
+    return _Members(lanes, slots, sums, [bar for bar, _ in known])
+
+
+def _bucket_ms(commits: CommitLog, window: Window, limits: TimelineLimits) -> int:
+    """Buckets as wide as the usual gap would show the rhythm of the clients instead of their rate."""
+    span_ms = window.until_ms - window.since_ms
+    return bucket_width_ms(span_ms, limits.buckets, min(2 * usual_gap_ms(commits), span_ms // 60))
+
+
+def _findings(
+    given: TimelineInput,
+    window: Window,
+    told: _Told,
+    members: _Members,
+    changes: Sequence[OffsetChange],
+    states: Sequence[StateBar],
+) -> Findings:
+    holding = [lane for lane in members.slots if lane.tenures and lane.tenures[-1].until_ms is None]
+    return Findings(
+        since_ms=window.since_ms,
+        until_ms=window.until_ms,
+        conditions=members.conditions,
+        generations=findings.generation_flags(told.here, told.row_of),
+        slots=members.slots,
+        changes=changes,
+        commits=given.commits,
+        state=states[-1].state if states else None,
+        members=len(holding),
     )
 
 
@@ -160,11 +210,6 @@ def _window(given: TimelineInput) -> Window:
     until_ms = max([given.end_ms, *times]) + 1 if given.until_ms is None else given.until_ms
     since_ms = min(times, default=until_ms) if given.since_ms is None else given.since_ms
     return Window(since_ms, max(until_ms, since_ms + 1))
-
-
-def _reaches(event: ReadEvent, told: Sequence[ReadEvent], window: Window) -> bool:
-    """Whether an event before the window is about a condition, which may hold in it."""
-    return event.time_ms < window.since_ms and bool(event.text("condition_id"))
 
 
 def _states(given: TimelineInput, window: Window) -> list[StateBar]:

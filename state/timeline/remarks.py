@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupreplay.state.display.phrases import counted, milliseconds
@@ -14,61 +15,59 @@ if TYPE_CHECKING:
     from groupreplay.state.timeline.group_timeline import TimelineInput
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentSums:
+    """What a document leaves out or joins: numbers of events, bodies of events, slots, steps and changed offsets."""
+
+    events: int
+    bodies: int
+    slots: int
+    trace: int
+    changes: int
+    rows: RowSums
+
+
 def remarks(
-    given: TimelineInput,
-    events: Sequence[ReadEvent],
-    *,
-    dropped_events: int,
-    cut_bodies: int,
-    slots_left_out: int,
-    rows: RowSums,
-    trace_left_out: int,
-    changes_left_out: int,
-    unread: bool,
+    given: TimelineInput, events: Sequence[ReadEvent], sums: DocumentSums, *, unread: bool
 ) -> list[Remark]:
     """The remarks: first what is missing, then what was summed up."""
-    sums = [
+    shortest = milliseconds(sums.rows.shortest_ms)
+    told = (
         (
-            rows.shortest_ms,
+            sums.rows.shortest_ms,
             "summed_owners",
-            f"Owners that held a partition for less than {milliseconds(rows.shortest_ms)} "
-            "are joined where they follow each other; the number of changes is shown.",
+            f"Owners that held a partition for less than {shortest} are joined where they follow each other; "
+            "the number of changes is shown.",
         ),
         (
-            dropped_events,
+            sums.events,
             "summed_events",
-            f"{counted(dropped_events, 'event')} of severity INFO have no row here; "
-            "groupreplay replay prints them.",
+            f"{counted(sums.events, 'event')} of severity INFO have no row here; groupreplay replay prints them.",
         ),
         (
-            cut_bodies,
+            sums.bodies,
             "summed_events",
-            f"{counted(cut_bodies, 'event')} have no JSON here; groupreplay replay -o jsonl prints it.",
+            f"{counted(sums.bodies, 'event')} have no JSON here; groupreplay replay -o jsonl prints it.",
         ),
         (
-            slots_left_out,
+            sums.slots,
             "summed_members",
-            f"{counted(slots_left_out, 'slot')} of members have no lane here: those "
-            "that were there for the shortest time.",
+            f"{counted(sums.slots, 'slot')} of members have no lane here: those with the shortest time.",
         ),
         (
-            rows.pauses_left_out,
+            sums.rows.pauses_left_out,
             "summed_pauses",
-            f"{counted(rows.pauses_left_out, 'short pause')} of commits are not marked.",
+            f"{counted(sums.rows.pauses_left_out, 'short pause')} of commits are not marked.",
         ),
+        (sums.trace, "summed_trace", f"{counted(sums.trace, 'step')} of the trace have no mark here."),
         (
-            trace_left_out,
-            "summed_trace",
-            f"{counted(trace_left_out, 'step')} of the trace have no mark here.",
-        ),
-        (
-            changes_left_out,
+            sums.changes,
             "summed_offsets",
-            f"{counted(changes_left_out, 'changed offset')} are left out; the events have them.",
+            f"{counted(sums.changes, 'changed offset')} are left out; the events have them.",
         ),
-    ]
-    told = [Remark(kind=kind, text=text) for amount, kind, text in sums if amount]
-    return [*_missing(given, events, unread=unread, shared=rows.shared), *told]
+    )
+    summed = [Remark(kind=kind, text=text) for amount, kind, text in told if amount]
+    return [*_missing(given, events, unread=unread, shared=sums.rows.shared), *summed]
 
 
 def _missing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from groupreplay.state.timeline.document import (
     OwnerSpan,
     PartitionRow,
     SlotLane,
+    Span,
     Tenure,
     TopicRows,
 )
@@ -95,7 +97,7 @@ def slot_lanes(
     reasons: Mapping[str, Sequence[tuple[int, str]]],
     limits: TimelineLimits,
 ) -> tuple[list[SlotLane], SlotSums]:
-    """The slots with a member in the window, in the order of their first one.
+    """The slots with a member in the window, by name.
 
     Where there are too many, those that are blamed and those that were there longest are kept.
     """
@@ -105,7 +107,7 @@ def slot_lanes(
         if (found := [span for stay in life.stays if (span := _tenure(stay, window, reasons))])
     }
     ranked = sorted(tenures, key=lambda one: (one not in blames, -_present_ms(tenures[one], window)))
-    kept = sorted(ranked[: limits.slots])
+    kept = sorted(ranked[: limits.slots], key=lambda one: (_natural(_plain_name(lanes.slots[one])), one))
     names = _names([lanes.slots[one] for one in kept])
     slots = [
         SlotLane(
@@ -150,21 +152,28 @@ def _holdings(life: SlotLife, window: Window) -> list[tuple[int, int, int]]:
     ]
 
 
+def _plain_name(life: SlotLife) -> str:
+    return life.place.instance_id or life.place.client_id or "(no client id)"
+
+
 def _names(lives: Sequence[SlotLife]) -> list[str]:
-    """Instance id, else client id; with the host where that is not unique, with a number where the host is not."""
-    plain = [life.place.instance_id or life.place.client_id or "(no client id)" for life in lives]
-    uses = Counter(plain)
-    named = [
-        name
-        if uses[name] == 1 or life.place.instance_id
-        else f"{name} @ {life.place.client_host.removeprefix('/') or '?'}"
-        for name, life in zip(plain, lives, strict=True)
-    ]
-    again, seen, found = Counter(named), Counter[str](), list[str]()
-    for name in named:
+    """Instance id, else client id; where that repeats, with the host if each has another one, else with a number."""
+    plain = [_plain_name(life) for life in lives]
+    hosts = [life.place.client_host.removeprefix("/") or "?" for life in lives]
+    uses, pairs = Counter(plain), Counter(zip(plain, hosts, strict=True))
+    shared = {name for (name, _), count in pairs.items() if count > 1}
+    seen, found = Counter[str](), list[str]()
+    for name, host in zip(plain, hosts, strict=True):
         seen[name] += 1
-        found.append(name if again[name] == 1 else f"{name} #{seen[name]}")
+        found.append(
+            name if uses[name] == 1 else f"{name} #{seen[name]}" if name in shared else f"{name} @ {host}"
+        )
     return found
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """A key that sorts ``a-2`` before ``a-10``; numbers of any length."""
+    return [(len(part.lstrip("0")) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", text)]
 
 
 def topic_rows(
@@ -186,7 +195,9 @@ def topic_rows(
     places = sorted({*owned, *committed})
     rows = [
         PartitionRow(
-            partition=place[1], owners=tuple(owned.get(place, ())), pauses=tuple(quiet.get(place, ()))
+            partition=place[1],
+            owners=tuple(owned.get(place, ())),
+            pauses=_while_owned(quiet.get(place, ()), owned.get(place)),
         )
         for place in places
     ]
@@ -214,3 +225,18 @@ def _owners(spans: Sequence[Ownership], renumbered: Mapping[int, int], window: W
         for one in spans
         if (clipped := window.clip(one.since_ms, one.until_ms)) is not None
     ]
+
+
+def _while_owned(spans: Sequence[Span], owners: Sequence[OwnerSpan] | None) -> tuple[Span, ...]:
+    """The parts of pauses in which somebody owned the partition; all, if nobody ever did: a simple group commits so."""
+    if owners is None:
+        return tuple(spans)
+    found = list[Span]()
+    for since_ms, until_ms in spans:
+        for begin, end, _, _ in owners:
+            a, b = max(begin, since_ms), min(end, until_ms)
+            if a < b and found and found[-1][1] == a:
+                found[-1] = found[-1][0], b
+            elif a < b:
+                found.append((a, b))
+    return tuple(found)

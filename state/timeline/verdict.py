@@ -108,7 +108,7 @@ def _condition(name: str, bars: Sequence[ConditionBar], found: Findings) -> Stat
     if len(bars) > 1:
         parts = [f"{begin}, {len(bars)} times, the longest one "]
     if worst.until_ms is None:
-        parts += ["since ", worst.since_ms, f", for {lasted} at the end"]
+        parts += ["since ", worst.since_ms, f", still at the end after {lasted}"]
     else:
         parts += [worst.since_ms, " to ", until(worst), f" ({lasted})"]
     parts.append(_who(worst, found))

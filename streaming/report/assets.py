@@ -34,7 +34,7 @@ _PARTS: Final = {
 
 def asset(name: str) -> str:
     """The text of a file of the report."""
-    return resources.files("groupreplay.streaming.report").joinpath(FOLDER, name).read_text("utf-8")
+    return resources.files("groupreplay.streaming.report").joinpath(FOLDER).joinpath(name).read_text("utf-8")
 
 
 def source_hash(text: str) -> str:

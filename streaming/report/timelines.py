@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,10 @@ from groupreplay.state import Context
 from groupreplay.state.timeline.document import TimelineDocument, TimelineSource
 from groupreplay.state.timeline.group_timeline import TimelineInput, timeline_document
 from groupreplay.state.timeline.limits import TimelineLimits
+from groupreplay.state.timeline.states import ProbedState
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.inspection.state_history import ProbedState, group_answers
+from groupreplay.streaming.inspection.state_history import group_answers
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.report.group_log import GroupLogs
 from groupreplay.streaming.text.event_text import text_of
@@ -105,16 +105,15 @@ def read_trace(paths: Iterable[Path], groups: Collection[str]) -> dict[str, list
     """
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for path in paths:
-        with closing(_trace_lines(path)) as lines:
-            for number, line in lines:
-                try:
-                    entry = msgspec.json.decode(line)
-                except msgspec.DecodeError as error:
-                    raise _no_trace(path, f"line {number} is no JSON ({error})") from None
-                if not isinstance(entry, dict) or "group_id" not in entry:
-                    raise _no_trace(path, f"line {number} has no group_id")
-                if entry["group_id"] in groups:
-                    found[entry["group_id"]].append(entry)
+        for number, line in _trace_lines(path):
+            try:
+                entry = msgspec.json.decode(line)
+            except msgspec.DecodeError as error:
+                raise _no_trace(path, f"line {number} is no JSON ({error})") from None
+            if not isinstance(entry, dict) or "group_id" not in entry:
+                raise _no_trace(path, f"line {number} has no group_id")
+            if entry["group_id"] in groups:
+                found[entry["group_id"]].append(entry)
     return found
 
 

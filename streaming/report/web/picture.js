@@ -45,7 +45,7 @@ const Picture = (() => {
   }
   function lasted(ms) {
     if (ms < 1000) return `${Math.round(ms)} ms`;
-    if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`;
+    if (ms < 60000) return `${Number((ms / 1000).toFixed(1))} s`;
     const seconds = Math.round(ms / 1000), minutes = Math.floor(seconds / 60);
     if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
     const hours = Math.floor(minutes / 60);
@@ -121,7 +121,7 @@ const Picture = (() => {
   function drawStates(drawing) {
     const { doc, view, colours } = drawing;
     drawing.section("STATE");
-    const y = drawing.y, h = 22;
+    const y = drawing.y, h = 22, later = [];
     for (const bar of doc.states) {
       const until = bar.until_ms === null ? doc.until_ms : bar.until_ms, earliest = bar.earliest_ms === null ? doc.since_ms : bar.earliest_ms;
       const span = drawing.span(bar.since_ms, until), fill = colours.states[bar.state] || colours.states.NotReady;
@@ -133,14 +133,18 @@ const Picture = (() => {
         bar.evidence === "record" ? "a record of the log proves it" : bar.evidence === "probe" ? "an answer of a broker proves it" : "inferred: no record has its begin",
         ...(bar.generation === null ? [] : [`generation ${bar.generation}`])];
       if (unsure) {
-        drawing.rect(unsure[0], y, unsure[1] - unsure[0], h, fill, { opacity: 0.45, tip: [...tip, "hatched: it began somewhere here"] });
-        drawing.hatch(unsure[0], y, unsure[1] - unsure[0], h, colours.faint, { silent: true });
+        const at = y + h - 8, tipped = [...tip, "hatched: it began somewhere here"];
+        later.push(() => {
+          drawing.rect(unsure[0], at, unsure[1] - unsure[0], 8, fill, { opacity: 0.9, tip: tipped });
+          drawing.hatch(unsure[0], at, unsure[1] - unsure[0], 8, colours.muted, { silent: true });
+        });
       }
       if (!span) continue;
       drawing.rect(span[0], y, span[1] - span[0], h, fill, { tip, act: { go: [bar.since_ms, until] } });
-      if (span[1] - span[0] > bar.state.length * 6.4 + 10)
-        drawing.text(span[0] + 6, y + h / 2, bar.state, { fill: colours.text, silent: true });
+      const name = [bar.state, bar.state.replace("Rebalance", "")].find(text => span[1] - span[0] > text.length * 6.2 + 10);
+      if (name) drawing.text(span[0] + 6, y + h / 2 - (h > 20 ? 2 : 0), name, { fill: colours.text, silent: true });
     }
+    later.forEach(draw => draw());
     if (!doc.states.length) drawing.text(drawing.left, y + h / 2, "not known: the document was made without the records", { fill: colours.faint });
     drawing.y += h;
   }
@@ -249,9 +253,10 @@ const Picture = (() => {
       const shown = room > text.length * 6.3 + 10 ? text : room > 26 ? String(count) : "";
       if (shown) drawing.text(span[0] + 6, y + h / 2, shown, { fill: luminance(colour) > 150 ? "#10151c" : "#ffffff", opacity: dimmed ? 0.5 : 1, silent: true });
     }
+    let lastEnd = -100;
     for (const stay of lane.tenures) {
-      if (stay.until_ms === null || !drawing.inside(stay.until_ms)) continue;
-      const x = drawing.x(stay.until_ms), removed = stay.reason === "rebalance_timeout" || stay.reason === "session_timeout";
+      if (stay.until_ms === null || !drawing.inside(stay.until_ms) || drawing.x(stay.until_ms) - lastEnd < 7) continue;
+      const x = lastEnd = drawing.x(stay.until_ms), removed = stay.reason === "rebalance_timeout" || stay.reason === "session_timeout";
       const c = removed ? colours.bad : colours.text;
       drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2 - 4}L${x + 4} ${y + h / 2 + 4}M${x + 4} ${y + h / 2 - 4}L${x - 4} ${y + h / 2 + 4}`, stroke: c, width: 2, halo: colours.paper,
         tip: [`${safe(lane.name)} ${REASONS[stay.reason] || "left"}`, exact(stay.until_ms, view.zone)] });
@@ -321,20 +326,27 @@ const Picture = (() => {
       drawing.y += 18;
       return;
     }
-    const begin = drawing.y, shown = paged(drawing, "partitions", rows, SHOWN.partitions);
+    const shown = paged(drawing, "partitions", rows, SHOWN.partitions);
     const plain = shown.filter(row => row.kind === "row"), tall = plain.length <= 16;
     const budget = Math.max(1500, 3600 - drawing.items.length), merge = mergeWidth(drawing, plain, budget);
+    let begin = drawing.y;
     for (const row of shown) {
-      if (row.kind === "topic") drawTopic(drawing, row);
+      if (row.kind === "topic") { veil(drawing, begin); drawTopic(drawing, row); begin = drawing.y; }
       else if (row.kind === "shares") drawShares(drawing, row);
-      else { drawRibbon(drawing, row, merge, tall ? ROW.wide : ROW.partition); }
+      else drawRibbon(drawing, row, merge, tall ? ROW.wide : ROW.partition);
     }
-    for (const bar of doc.states) {
+    veil(drawing, begin);
+    scrollbar(drawing, "partitions");
+  }
+
+  // Owners of a classic group do not work while it rebalances: the rows from a height on are paler then.
+  function veil(drawing, begin) {
+    const { doc, colours } = drawing, h = drawing.y - begin;
+    for (const bar of h > 0 ? doc.states : []) {
       if (bar.state === "Stable" || bar.state === "Empty" || bar.state === "Dead" || bar.group_type !== "classic") continue;
       const span = drawing.span(bar.since_ms, bar.until_ms);
-      if (span && span[1] - span[0] > 1.5) drawing.rect(span[0], begin, span[1] - span[0], drawing.y - begin, colours.veil, { silent: true });
+      if (span && span[1] - span[0] > 1.5) drawing.rect(span[0], begin, span[1] - span[0], h, colours.veil, { silent: true });
     }
-    scrollbar(drawing, "partitions");
   }
 
   // The width below which neighbours are drawn as one, so that there are not too many shapes.
