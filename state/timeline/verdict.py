@@ -39,11 +39,11 @@ _MEANING: Final = {
 #: A stuck rebalance is slow before: the second one says nothing more.
 _IMPLIED: Final = {"rebalance.slow": "rebalance.stuck", "rebalance.suspected": "rebalance.stuck"}
 _CHANGES: Final = {
-    "offsets.expired": ("error", "{} of committed offsets expired"),
-    "offsets.deleted": ("warn", "{} lost its committed offsets by a deletion"),
-    "offsets.reset": ("warn", "{} went on elsewhere after its offsets were lost"),
-    "offset.rewound": ("warn", "{} was wound back"),
-    "offsets.set": ("info", "{} got an offset that was set by hand"),
+    "offsets.expired": ("error", "Committed offsets of {} expired"),
+    "offsets.deleted": ("warn", "Committed offsets of {} were deleted"),
+    "offsets.reset": ("warn", "After a loss of offsets, commits of {} began again"),
+    "offset.rewound": ("warn", "Offsets of {} went back"),
+    "offsets.set": ("info", "Offsets of {} were set"),
 }
 #: Commits that were on their way when a rebalance began.
 _ON_THE_WAY_MS: Final = 10_000
