@@ -78,7 +78,7 @@ class Remark:
         Meta(
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
             "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace, "
-            "summed_offsets."
+            "summed_offsets, summed_states."
         ),
     ]
     text: str
@@ -93,7 +93,9 @@ class StateBar:
     since_ms: int
     earliest_ms: int | None
     until_ms: int | None
-    evidence: Annotated[str, Meta(description="Of its begin: record, probe or inferred.")]
+    evidence: Annotated[
+        str, Meta(description="Of its begin: record, probe or inferred; summed: several short states.")
+    ]
     generation: int | None
     offset: int | None
 

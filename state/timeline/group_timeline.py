@@ -28,7 +28,7 @@ from groupreplay.state.timeline.document import (
 from groupreplay.state.timeline.event_reading import ReadEvent, read_events, whole, words
 from groupreplay.state.timeline.findings import TextOf
 from groupreplay.state.timeline.lanes import Lanes, lanes_of
-from groupreplay.state.timeline.limits import TimelineLimits, bodies, kept_events
+from groupreplay.state.timeline.limits import TimelineLimits, bodies, coarser_states, kept_events
 from groupreplay.state.timeline.membership import memberships
 from groupreplay.state.timeline.remarks import DocumentSums, remarks
 from groupreplay.state.timeline.rows import SlotSums, Window, event_lanes, slot_lanes, topic_rows
@@ -88,15 +88,16 @@ def timeline_document(
         given.trace, given.group_id, window, members.lanes, slots, limits.trace
     )
     rows = _rows(told.kept, members.lanes, slots, text_of, limits)
+    states, states_ms = coarser_states(_states(given, window), limits.states)
     sums = DocumentSums(
         events=len(told.shown) - len(told.kept),
         bodies=sum(row.cut for row in rows),
         slots=members.sums.left_out,
+        states_ms=max(states_ms, members.sums.shortest_ms),
         trace=trace_left_out,
         changes=max(len(changes) - limits.offset_changes, 0),
         rows=row_sums,
     )
-    states = _states(given, window)
     found = _findings(given, window, told, members, changes, states)
     return TimelineDocument(
         form=TIMELINE_FORM,

@@ -115,12 +115,15 @@ class _LaneWriter:
 
     def _note_count(self, slot: int, held: Mapping[str, str] | None, at_ms: int) -> None:
         holdings = self.lanes.slots[slot].holdings
+        count = None if held is None else sum(len(from_ranges(ranges)) for ranges in held.values())
         if holdings and holdings[-1][1] is None:
+            if holdings[-1][2] == count:
+                return
             since_ms, _, number = holdings.pop()
             if since_ms < at_ms:
                 holdings.append((since_ms, at_ms, number))
-        if held is not None:
-            holdings.append((at_ms, None, sum(len(from_ranges(ranges)) for ranges in held.values())))
+        if count is not None:
+            holdings.append((at_ms, None, count))
 
     def _move(self, lost: dict[TopicPlace, int], gained: dict[TopicPlace, int], now: Membership) -> None:
         if now.shared:

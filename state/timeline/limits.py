@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Final
 
 import msgspec
 
-from groupreplay.state.timeline.document import MIXED, OwnerSpan, PartitionRow, Span
+from groupreplay.state.timeline.document import MIXED, OwnerSpan, PartitionRow, Span, StateBar
 from groupreplay.state.timeline.event_reading import ReadEvent
+
+_LONGEST_MS: Final = 1 << 40
+#: since_ms, until_ms, number of partitions.
+Holdings = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +23,11 @@ class TimelineLimits:
     """The most of each kind in one document; ``event_bytes`` is for the bodies of all events."""
 
     buckets: int = 720
-    events: int = 6_000
-    event_bytes: int = 1_000_000
-    owner_spans: int = 30_000
+    events: int = 3_000
+    event_bytes: int = 400_000
+    states: int = 2_500
+    holdings: int = 10_000
+    owner_spans: int = 20_000
     pauses: int = 10_000
     slots: int = 2_000
     offset_changes: int = 2_000
@@ -32,6 +40,8 @@ class TimelineLimits:
             buckets=max(self.buckets // min(share, 4), 120),
             events=max(self.events // share, 200),
             event_bytes=max(self.event_bytes // share, 60_000),
+            states=max(self.states // share, 300),
+            holdings=max(self.holdings // share, 1_000),
             owner_spans=max(self.owner_spans // share, 2_000),
             pauses=max(self.pauses // share, 500),
             slots=max(self.slots // share, 200),
@@ -46,7 +56,7 @@ def coarser_rows(rows: Sequence[PartitionRow], most: int) -> tuple[list[Partitio
     Neighbours that are both shorter become one span of several owners, with the number of changes.
     """
     shortest_ms, found = 0, list(rows)
-    while sum(len(row.owners) for row in found) > max(most, len(rows)) and shortest_ms < 1 << 40:
+    while sum(len(row.owners) for row in found) > max(most, len(rows)) and shortest_ms < _LONGEST_MS:
         shortest_ms = shortest_ms * 2 or 1_000
         found = [_coarser(row, shortest_ms) for row in rows]
     return found, shortest_ms
@@ -65,6 +75,62 @@ def _coarser(row: PartitionRow, shortest_ms: int) -> PartitionRow:
                 continue
         owners.append((since_ms, until_ms, slot, changes))
     return PartitionRow(partition=row.partition, owners=tuple(owners), pauses=row.pauses)
+
+
+def coarser_states(states: Sequence[StateBar], most: int) -> tuple[list[StateBar], int]:
+    """At most about ``most`` states, and the length below which neighbours were joined (0: none).
+
+    States that follow each other and are shorter become one with the name of the longest of them.
+    """
+    shortest_ms, found = 0, list(states)
+    while len(found) > most and shortest_ms < _LONGEST_MS:
+        shortest_ms = shortest_ms * 2 or 1_000
+        found = [
+            bar
+            for is_short, run in groupby(states, key=lambda one: _length(one) < shortest_ms)
+            for bar in ([_joined(list(run))] if is_short else run)
+        ]
+    return found, shortest_ms
+
+
+def _length(bar: StateBar) -> int:
+    return _LONGEST_MS if bar.until_ms is None else bar.until_ms - bar.since_ms
+
+
+def _joined(run: Sequence[StateBar]) -> StateBar:
+    if len(run) == 1:
+        return run[0]
+    lengths = Counter[str]()
+    for bar in run:
+        lengths[bar.state] += _length(bar)
+    return replace(
+        run[0], state=lengths.most_common(1)[0][0], until_ms=run[-1].until_ms, evidence="summed", offset=None
+    )
+
+
+def coarser_holdings(lanes: Sequence[Holdings], most: int) -> tuple[list[Holdings], int]:
+    """Holdings of all lanes with at most about ``most`` spans, and the length below which neighbours were joined.
+
+    Neighbours that are both shorter become one span with the number of the last one.
+    """
+    shortest_ms, found = 0, list(lanes)
+    while sum(map(len, found)) > max(most, len(lanes)) and shortest_ms < _LONGEST_MS:
+        shortest_ms = shortest_ms * 2 or 1_000
+        found = [_coarser_holdings(one, shortest_ms) for one in lanes]
+    return found, shortest_ms
+
+
+def _coarser_holdings(spans: Holdings, shortest_ms: int) -> Holdings:
+    found: list[tuple[int, int, int]] = []
+    was_short = False
+    for since_ms, until_ms, number in spans:
+        is_short = until_ms - since_ms < shortest_ms
+        if found and is_short and was_short and found[-1][1] == since_ms:
+            found[-1] = found[-1][0], until_ms, number
+        else:
+            found.append((since_ms, until_ms, number))
+        was_short = is_short
+    return tuple(found)
 
 
 def longest_pauses(rows: Sequence[PartitionRow], most: int) -> tuple[list[PartitionRow], int]:

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSums:
-    """What a document leaves out or joins: numbers of events, bodies of events, slots, steps and changed offsets."""
+    """What a document leaves out or joins: numbers of events, bodies of events, slots, steps and changed offsets.
+
+    States and holdings of members that were shorter than ``states_ms`` were joined.
+    """
 
     events: int
     bodies: int
     slots: int
+    states_ms: int
     trace: int
     changes: int
     rows: RowSums
@@ -38,6 +42,12 @@ def remarks(
             "summed_owners",
             f"Owners that held a partition for less than {shortest} are joined where they follow each other; "
             "the number of changes is shown.",
+        ),
+        (
+            sums.states_ms,
+            "summed_states",
+            f"States and numbers of partitions that held for less than {milliseconds(sums.states_ms)} are joined "
+            "where they follow each other.",
         ),
         (
             sums.events,

@@ -22,7 +22,13 @@ from groupreplay.state.timeline.document import (
 )
 from groupreplay.state.timeline.event_reading import ReadEvent, words
 from groupreplay.state.timeline.lanes import Lanes, Ownership, SlotLife, Stay, lanes_of
-from groupreplay.state.timeline.limits import TimelineLimits, coarser_rows, longest_pauses
+from groupreplay.state.timeline.limits import (
+    Holdings,
+    TimelineLimits,
+    coarser_holdings,
+    coarser_rows,
+    longest_pauses,
+)
 from groupreplay.state.timeline.membership import Holder, Membership, Place
 
 #: A leave event has the time of its record or of the end of the join phase before it.
@@ -51,10 +57,14 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SlotSums:
-    """Old index of a slot -> its index in the document; how many slots were left out."""
+    """Old index of a slot -> its index in the document; how many slots were left out.
+
+    Holdings shorter than ``shortest_ms`` were joined.
+    """
 
     renumbered: Mapping[int, int]
     left_out: int
+    shortest_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +119,9 @@ def slot_lanes(
     ranked = sorted(tenures, key=lambda one: (one not in blames, -_present_ms(tenures[one], window)))
     kept = sorted(ranked[: limits.slots], key=lambda one: (_natural(_plain_name(lanes.slots[one])), one))
     names = _names([lanes.slots[one] for one in kept])
+    held, shortest_ms = coarser_holdings(
+        [_holdings(lanes.slots[one], window) for one in kept], limits.holdings
+    )
     slots = [
         SlotLane(
             name=name,
@@ -116,13 +129,14 @@ def slot_lanes(
             client_id=lanes.slots[one].place.client_id,
             client_host=lanes.slots[one].place.client_host,
             tenures=tuple(tenures[one]),
-            holdings=tuple(_holdings(lanes.slots[one], window)),
+            holdings=holdings,
             marks=tuple(marks.get(one, ())),
             blames=tuple(blames.get(one, ())),
         )
-        for one, name in zip(kept, names, strict=True)
+        for one, name, holdings in zip(kept, names, held, strict=True)
     ]
-    return slots, SlotSums({one: index for index, one in enumerate(kept)}, len(tenures) - len(kept))
+    numbers = {one: index for index, one in enumerate(kept)}
+    return slots, SlotSums(numbers, len(tenures) - len(kept), shortest_ms)
 
 
 def _tenure(stay: Stay, window: Window, reasons: Mapping[str, Sequence[tuple[int, str]]]) -> Tenure | None:
@@ -144,12 +158,12 @@ def _present_ms(tenures: Sequence[Tenure], window: Window) -> int:
     return sum((one.until_ms or window.until_ms) - one.since_ms for one in tenures)
 
 
-def _holdings(life: SlotLife, window: Window) -> list[tuple[int, int, int]]:
-    return [
+def _holdings(life: SlotLife, window: Window) -> Holdings:
+    return tuple(
         (span[0], span[1] or window.until_ms, number)
         for since_ms, until_ms, number in life.holdings
         if (span := window.clip(since_ms, until_ms)) is not None
-    ]
+    )
 
 
 def _plain_name(life: SlotLife) -> str:

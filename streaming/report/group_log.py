@@ -94,12 +94,14 @@ class GroupLogs:
         at_ms = numbers(batch["timestamp"])
         usable = (at_ms >= 0) & (at_ms <= min(self._until_ms, _LATEST_MS))
         group = keys.group[row_key]
+        # Keys of other records have the slot -1, and no topic.
+        topic = np.r_[keys.slot_topic, -1][keys.slot[row_key]]
         for number in np.unique(group).tolist():
             log, mine = self.logs[keys.groups[number]], group == number
             log.undated += int(((at_ms < 0) | (at_ms > _LATEST_MS))[mine].sum())
             commits = np.flatnonzero(mine & is_commit & usable)
             _add_commits(log, keys, row_key[commits], at_ms[commits])
-            chosen = _one_by_one(mine & usable, is_commit, keys.slot_topic[keys.slot[row_key]], log)
+            chosen = _one_by_one(mine & usable, is_commit, topic, log)
             _add_records(log, batch, keys, row_key, chosen)
 
 

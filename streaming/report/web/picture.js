@@ -118,35 +118,78 @@ const Picture = (() => {
     }
   }
 
+  // Spans [since, until, ...] in view, with pixels; neighbours that are both narrower than a width are one of several.
+  function joined(drawing, spans, width) {
+    const found = [];
+    for (let at = firstAfter(spans, drawing.view.since); at < spans.length && spans[at][0] < drawing.view.until; at++) {
+      const pixels = drawing.span(spans[at][0], spans[at][1]);
+      if (!pixels) continue;
+      const [a, b] = pixels, last = found[found.length - 1];
+      if (last && b - a < width && last.narrow && a - last.b < width) {
+        last.b = Math.max(last.b, b); last.spans.push(spans[at]);
+      } else found.push({ a, b, spans: [spans[at]], narrow: b - a < width });
+    }
+    return found;
+  }
+  // The smallest width with which a picture has at most so many shapes.
+  function narrowest(most, count) {
+    let width = 1;
+    while (width < 128 && count(width) > most) width *= 2;
+    return width;
+  }
+  const REST = new Set(["Stable", "Empty", "Dead"]);
+
   function drawStates(drawing) {
-    const { doc, view, colours } = drawing;
+    const { doc, colours } = drawing;
     drawing.section("STATE");
-    const y = drawing.y, h = 22, later = [];
-    for (const bar of doc.states) {
-      const until = bar.until_ms === null ? doc.until_ms : bar.until_ms, earliest = bar.earliest_ms === null ? doc.since_ms : bar.earliest_ms;
-      const span = drawing.span(bar.since_ms, until), fill = colours.states[bar.state] || colours.states.NotReady;
-      const unsure = earliest < bar.since_ms ? drawing.span(earliest, bar.since_ms) : null;
-      const began = bar.earliest_ms === bar.since_ms ? exact(bar.since_ms, view.zone)
-        : bar.earliest_ms === null ? `before ${exact(bar.since_ms, view.zone)}` : `between ${exact(earliest, view.zone)} and ${exact(bar.since_ms, view.zone)}`;
-      const least = until - bar.since_ms, most = until - earliest;
-      const tip = [bar.state, `since ${began}`, bar.until_ms === null ? "holds at the end" : least === most ? `for ${lasted(least)}` : `for ${lasted(least)} to ${lasted(most)}`,
-        bar.evidence === "record" ? "a record of the log proves it" : bar.evidence === "probe" ? "an answer of a broker proves it" : "inferred: no record has its begin",
-        ...(bar.generation === null ? [] : [`generation ${bar.generation}`])];
-      if (unsure) {
-        const at = y + h - 8, tipped = [...tip, "hatched: it began somewhere here"];
-        later.push(() => {
-          drawing.rect(unsure[0], at, unsure[1] - unsure[0], 8, fill, { opacity: 0.9, tip: tipped });
-          drawing.hatch(unsure[0], at, unsure[1] - unsure[0], 8, colours.muted, { silent: true });
-        });
-      }
-      if (!span) continue;
-      drawing.rect(span[0], y, span[1] - span[0], h, fill, { tip, act: { go: [bar.since_ms, until] } });
-      const name = [bar.state, bar.state.replace("Rebalance", "")].find(text => span[1] - span[0] > text.length * 6.2 + 10);
-      if (name) drawing.text(span[0] + 6, y + h / 2 - (h > 20 ? 2 : 0), name, { fill: colours.text, silent: true });
+    const y = drawing.y, h = 22, later = [], bars = doc.states.map(bar => [bar.since_ms, bar.until_ms === null ? doc.until_ms : bar.until_ms, bar]);
+    const width = narrowest(500, one => joined(drawing, bars, one).length);
+    for (const group of joined(drawing, bars, width)) {
+      if (group.spans.length === 1) drawState(drawing, group.spans[0][2], y, h, later);
+      else drawManyStates(drawing, group, y, h);
     }
     later.forEach(draw => draw());
     if (!doc.states.length) drawing.text(drawing.left, y + h / 2, "not known: the document was made without the records", { fill: colours.faint });
     drawing.y += h;
+  }
+
+  function drawState(drawing, bar, y, h, later) {
+    const { doc, view, colours } = drawing;
+    const until = bar.until_ms === null ? doc.until_ms : bar.until_ms, earliest = bar.earliest_ms === null ? doc.since_ms : bar.earliest_ms;
+    const span = drawing.span(bar.since_ms, until), fill = colours.states[bar.state] || colours.states.NotReady;
+    const unsure = earliest < bar.since_ms ? drawing.span(earliest, bar.since_ms) : null;
+    const began = bar.earliest_ms === bar.since_ms ? exact(bar.since_ms, view.zone)
+      : bar.earliest_ms === null ? `before ${exact(bar.since_ms, view.zone)}` : `between ${exact(earliest, view.zone)} and ${exact(bar.since_ms, view.zone)}`;
+    const least = until - bar.since_ms, most = until - earliest;
+    const tip = [bar.state, `since ${began}`, bar.until_ms === null ? "holds at the end" : least === most ? `for ${lasted(least)}` : `for ${lasted(least)} to ${lasted(most)}`,
+      bar.evidence === "record" ? "a record of the log proves it" : bar.evidence === "probe" ? "an answer of a broker proves it" : bar.evidence === "summed" ? "several short states, summed up" : "inferred: no record has its begin",
+      ...(bar.generation === null ? [] : [`generation ${bar.generation}`])];
+    if (unsure && unsure[1] - unsure[0] > 2) {
+      const at = y + h - 7, tipped = [...tip, "hatched: it began somewhere here"];
+      later.push(() => {
+        drawing.rect(unsure[0], at, unsure[1] - unsure[0], 7, fill, { opacity: 0.9, tip: tipped });
+        drawing.hatch(unsure[0], at, unsure[1] - unsure[0], 7, colours.muted, { silent: true });
+      });
+    }
+    if (!span) return;
+    drawing.rect(span[0], y, span[1] - span[0], h, fill, { tip, act: { go: [bar.since_ms, until] } });
+    const name = [bar.state, bar.state.replace("Rebalance", "")].find(text => span[1] - span[0] > text.length * 6.2 + 10);
+    if (name) drawing.text(span[0] + 6, y + h / 2 - 2, name, { fill: colours.text, silent: true });
+  }
+
+  // States that are too short to be drawn: how much of the time each of them has.
+  function drawManyStates(drawing, group, y, h) {
+    const { view, colours } = drawing, times = new Map(), first = group.spans[0][0], last = group.spans[group.spans.length - 1][1];
+    let all = 0, moving = 0;
+    for (const [since, until, bar] of group.spans) {
+      times.set(bar.state, (times.get(bar.state) || 0) + until - since);
+      all += until - since;
+      if (!REST.has(bar.state)) moving += until - since;
+    }
+    const shares = [...times].sort((a, b) => b[1] - a[1]).map(([state, time]) => `${state}: ${Math.round(100 * time / Math.max(all, 1))} %`);
+    const tip = [`${group.spans.length} states in turn`, ...shares, `${exact(first, view.zone)} to ${exact(last, view.zone)}`, "click: zoom in"], high = h * moving / Math.max(all, 1);
+    drawing.rect(group.a, y, group.b - group.a, h, colours.states.Stable, { tip, act: { go: [first, last] } });
+    drawing.rect(group.a, y + h - high, group.b - group.a, high, colours.states.PreparingRebalance, { silent: true });
   }
 
   function drawGenerations(drawing) {
@@ -219,16 +262,18 @@ const Picture = (() => {
       drawing.text(drawing.left, drawing.y + 8, view.filter ? "no member fits the filter here" : "no member in this time", { fill: colours.faint });
       drawing.y += 18;
     }
-    const begin = drawing.y;
-    for (const { lane, slot } of paged(drawing, "members", rows, SHOWN.members)) {
-      drawLane(drawing, lane, slot);
+    const begin = drawing.y, shown = paged(drawing, "members", rows, SHOWN.members);
+    const width = narrowest(1300, one => shown.reduce((all, { lane }) => all + joined(drawing, lane.holdings, one).length, 0));
+    const apart = narrowest(400, one => shown.reduce((all, { lane }) => all + Math.min(lane.tenures.length + lane.marks.length, (drawing.right - drawing.left) / one), 0));
+    for (const { lane, slot } of shown) {
+      drawLane(drawing, lane, slot, width, Math.max(apart, 7));
       drawing.y += ROW.member;
     }
     if (rows.length) scrollbar(drawing, "members");
     drawTrace(drawing, begin);
   }
 
-  function drawLane(drawing, lane, slot) {
+  function drawLane(drawing, lane, slot, width, apart) {
     const { view, colours, doc } = drawing, y = drawing.y, h = ROW.member - 5, colour = ownerColour(slot);
     const dimmed = view.slot !== null && view.slot !== slot, blamed = lane.blames.length > 0;
     drawing.lanes.set(slot, y + h / 2);
@@ -240,22 +285,21 @@ const Picture = (() => {
       const span = drawing.span(stay.since_ms, stay.until_ms);
       if (span) drawing.rect(span[0], y + h / 2 - 3, span[1] - span[0], 6, colour, { opacity: dimmed ? 0.25 : 0.45, silent: true });
     }
-    let spans = 0;
-    for (let at = firstAfter(lane.holdings, view.since); at < lane.holdings.length && lane.holdings[at][0] < view.until; at++) {
-      const [since, until, count] = lane.holdings[at], span = drawing.span(since, until);
-      if (!span || spans++ > 400) continue;
-      const stay = lane.tenures.find(one => one.since_ms <= since && (one.until_ms === null || one.until_ms >= until));
-      const tip = [safe(lane.name), counted(count, "partition"), `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`,
-        ...(stay ? [`member id ${safe(stay.member_id, 60)}`] : []),
+    for (const group of joined(drawing, lane.holdings, width)) {
+      const since = group.spans[0][0], until = group.spans[group.spans.length - 1][1], room = group.b - group.a, counts = group.spans.map(one => one[2]);
+      const least = Math.min(...counts), most = Math.max(...counts), many = group.spans.length > 1;
+      const stay = many ? null : lane.tenures.find(one => one.since_ms <= since && (one.until_ms === null || one.until_ms >= until));
+      const tip = [safe(lane.name), least === most ? counted(most, "partition") : `${least} to ${most} partitions`, `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`,
+        ...(many ? [`${group.spans.length} changes; zoom in`] : []), ...(stay ? [`member id ${safe(stay.member_id, 60)}`] : []),
         ...(stay && stay.until_ms === until ? [`then ${REASONS[stay.reason] || "left"}`] : [])];
-      drawing.rect(span[0], y, span[1] - span[0], h, colour, { opacity: dimmed ? 0.3 : count ? 1 : 0.4, radius: 2, gap: true, tip, act: { slot } });
-      const text = counted(count, "partition"), room = span[1] - span[0];
-      const shown = room > text.length * 6.3 + 10 ? text : room > 26 ? String(count) : "";
-      if (shown) drawing.text(span[0] + 6, y + h / 2, shown, { fill: luminance(colour) > 150 ? "#10151c" : "#ffffff", opacity: dimmed ? 0.5 : 1, silent: true });
+      drawing.rect(group.a, y, room, h, colour, { opacity: dimmed ? 0.3 : most ? 1 : 0.4, radius: 2, gap: true, tip, act: { slot } });
+      const text = most < 0 ? "" : least === most ? counted(most, "partition") : `${least} to ${most}`, short = least === most ? String(most) : "";
+      const shown = room > text.length * 6.3 + 10 ? text : room > 26 ? short : "";
+      if (shown) drawing.text(group.a + 6, y + h / 2, shown, { fill: luminance(colour) > 150 ? "#10151c" : "#ffffff", opacity: dimmed ? 0.5 : 1, silent: true });
     }
     let lastEnd = -100;
     for (const stay of lane.tenures) {
-      if (stay.until_ms === null || !drawing.inside(stay.until_ms) || drawing.x(stay.until_ms) - lastEnd < 7) continue;
+      if (stay.until_ms === null || !drawing.inside(stay.until_ms) || drawing.x(stay.until_ms) - lastEnd < apart) continue;
       const x = lastEnd = drawing.x(stay.until_ms), removed = stay.reason === "rebalance_timeout" || stay.reason === "session_timeout";
       const c = removed ? colours.bad : colours.text;
       drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2 - 4}L${x + 4} ${y + h / 2 + 4}M${x + 4} ${y + h / 2 - 4}L${x - 4} ${y + h / 2 + 4}`, stroke: c, width: 2, halo: colours.paper,
@@ -268,17 +312,17 @@ const Picture = (() => {
       drawing.add({ kind: "rect", x: span[0], y: y - 2, w: Math.max(span[1] - span[0], 3), h: h + 4, fill: "transparent", stroke: colours.bad, width: 2, dash: !blame.proven, radius: 3,
         tip: [safe(lane.name), safe(blame.text), blame.proven ? "the log proves it" : "inferred, not proven (dashed)", `${exact(blame.since_ms, view.zone)} to ${exact(until, view.zone)} (${lasted(until - blame.since_ms)})`], act: { go: [blame.since_ms, until] } });
     }
-    drawMarks(drawing, lane, y, h);
+    drawMarks(drawing, lane, y, h, apart);
   }
 
   const PLAIN = new Set(["member.left", "member.joined"]);
-  function drawMarks(drawing, lane, y, h) {
+  function drawMarks(drawing, lane, y, h, apart) {
     const { view, colours } = drawing;
     let last = -100;
     for (const mark of lane.marks) {
       if (!drawing.inside(mark.at_ms) || PLAIN.has(mark.name)) continue;
       const x = drawing.x(mark.at_ms);
-      if (x - last < 4) continue;
+      if (x - last < apart) continue;
       last = x;
       const d = mark.name === "static.replaced" ? `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z` : `M${x - 3} ${y + h}L${x + 3} ${y + h}L${x} ${y + h - 6}Z`;
       drawing.add({ kind: "path", d, fill: colours.paper, stroke: colours.text, width: 1.3, tip: [safe(mark.name.replace(".", " ")), safe(lane.name), exact(mark.at_ms, view.zone)], act: { event: mark.event } });
@@ -328,7 +372,7 @@ const Picture = (() => {
     }
     const shown = paged(drawing, "partitions", rows, SHOWN.partitions);
     const plain = shown.filter(row => row.kind === "row"), tall = plain.length <= 16;
-    const budget = Math.max(1500, 3600 - drawing.items.length), merge = mergeWidth(drawing, plain, budget);
+    const budget = 1700, merge = mergeWidth(drawing, plain, budget);
     let begin = drawing.y;
     for (const row of shown) {
       if (row.kind === "topic") { veil(drawing, begin); drawTopic(drawing, row); begin = drawing.y; }
@@ -342,10 +386,11 @@ const Picture = (() => {
   // Owners of a classic group do not work while it rebalances: the rows from a height on are paler then.
   function veil(drawing, begin) {
     const { doc, colours } = drawing, h = drawing.y - begin;
+    let drawn = 0;
     for (const bar of h > 0 ? doc.states : []) {
-      if (bar.state === "Stable" || bar.state === "Empty" || bar.state === "Dead" || bar.group_type !== "classic") continue;
+      if (REST.has(bar.state) || bar.group_type !== "classic") continue;
       const span = drawing.span(bar.since_ms, bar.until_ms);
-      if (span && span[1] - span[0] > 1.5) drawing.rect(span[0], begin, span[1] - span[0], h, colours.veil, { silent: true });
+      if (span && span[1] - span[0] > 1.5 && drawn++ < 150) drawing.rect(span[0], begin, span[1] - span[0], h, colours.veil, { silent: true });
     }
   }
 
@@ -353,7 +398,7 @@ const Picture = (() => {
   function mergeWidth(drawing, rows, budget) {
     for (let width = 1; ; width *= 2) {
       let count = 0;
-      for (const { row } of rows) count += merged(drawing, row, width).length + row.pauses.length;
+      for (const { row } of rows) count += merged(drawing, row, width).length + joined(drawing, row.pauses, width).length;
       if (count <= budget || width > 64) return width;
     }
   }
@@ -392,9 +437,11 @@ const Picture = (() => {
       drawing.rect(one.a, y, one.b - one.a, h, fill, { opacity: dimmed ? 0.18 : one.slot === -2 ? Math.min(0.35 + one.changes * 0.1, 1) : 1, gap: true,
         tip: [name, ownerName(doc, one.slot, one.changes), `${exact(one.from, view.zone)} to ${exact(one.to, view.zone)} (${lasted(one.to - one.from)})`], act: one.slot >= 0 ? { slot: one.slot } : { go: [one.from, one.to] } });
     }
-    for (let at = firstAfter(row.pauses, view.since); at < row.pauses.length && row.pauses[at][0] < view.until; at++) {
-      const [since, until] = row.pauses[at], span = drawing.span(since, until);
-      if (span) drawing.rect(span[0], y, span[1] - span[0], h, colours.veil, { tip: [name, "no commit for unusually long", `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`], act: { go: [since, until] } });
+    for (const group of joined(drawing, row.pauses, width)) {
+      const since = group.spans[0][0], until = group.spans[group.spans.length - 1][1];
+      if (group.b - group.a < width) continue;
+      drawing.rect(group.a, y, group.b - group.a, h, colours.veil, { act: { go: [since, until] },
+        tip: [name, group.spans.length > 1 ? `${group.spans.length} pauses of commits` : "no commit for unusually long", `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`] });
     }
     drawing.y += height;
   }
@@ -529,10 +576,11 @@ const Picture = (() => {
       const y = drawing.y, h = ROW.condition - 5;
       drawing.label(y + h / 2, safe(name, 40), { fill: colours.text });
       drawing.rect(drawing.left, y + h / 2, drawing.right - drawing.left, 1, colours.line, { silent: true });
-      let drawn = 0;
+      let edge = -10;
       for (const bar of doc.conditions) {
         const until = bar.until_ms === null ? doc.until_ms : bar.until_ms, span = bar.name === name ? drawing.span(bar.since_ms, until) : null;
-        if (!span || drawn++ > 300) continue;
+        if (!span || Math.max(span[1], span[0] + 3) < edge + 2) continue;
+        edge = Math.max(span[1], span[0] + 3);
         drawing.rect(span[0], y, Math.max(span[1] - span[0], 3), h, colours[SEVERITY[bar.severity]], { radius: 2, gap: true,
           tip: [`${safe(name)}, ${bar.severity}`, ...(bar.subject ? [safe(bar.subject)] : []), safe(bar.text, 400), `${exact(bar.since_ms, view.zone)} to ${bar.until_ms === null ? "the end" : exact(until, view.zone)} (${lasted(until - bar.since_ms)})`, "click: zoom to it"], act: { go: [bar.since_ms, until], event: bar.events[0] } });
       }
