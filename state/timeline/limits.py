@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.timeline.document import MIXED, OwnerSpan, PartitionRow, Span, StateBar
 from groupreplay.state.timeline.event_reading import ReadEvent
 
@@ -25,7 +26,7 @@ class TimelineLimits:
     buckets: int = 720
     events: int = 3_000
     event_bytes: int = 400_000
-    states: int = 2_500
+    states: int = 4_000
     holdings: int = 10_000
     owner_spans: int = 20_000
     pauses: int = 10_000
@@ -83,14 +84,30 @@ def coarser_states(states: Sequence[StateBar], most: int) -> tuple[list[StateBar
     States that follow each other and are shorter become one with the name of the longest of them.
     """
     shortest_ms, found = 0, list(states)
+    if len(found) > most:
+        # Where a rebalance was completed matters less than when it was in progress.
+        found = states = _without_completing(states)
+        shortest_ms = 1
     while len(found) > most and shortest_ms < _LONGEST_MS:
-        shortest_ms = shortest_ms * 2 or 1_000
+        shortest_ms = max(shortest_ms * 2, 1_000)
         found = [
             bar
             for is_short, run in groupby(states, key=lambda one: _length(one) < shortest_ms)
             for bar in ([_joined(list(run))] if is_short else run)
         ]
     return found, shortest_ms
+
+
+def _without_completing(states: Sequence[StateBar]) -> list[StateBar]:
+    """CompletingRebalance as the end of the PreparingRebalance before it."""
+    found: list[StateBar] = []
+    for bar in states:
+        follows = bool(found) and found[-1].state == Phase.PREPARING_REBALANCE.value
+        if follows and bar.state == Phase.COMPLETING_REBALANCE.value:
+            found[-1] = replace(found[-1], until_ms=bar.until_ms, evidence="summed")
+        else:
+            found.append(bar)
+    return found
 
 
 def _length(bar: StateBar) -> int:

@@ -46,8 +46,8 @@ def remarks(
         (
             sums.states_ms,
             "summed_states",
-            f"States and numbers of partitions that held for less than {milliseconds(sums.states_ms)} are joined "
-            "where they follow each other.",
+            "CompletingRebalance is shown as a part of PreparingRebalance; states and numbers of partitions that held "
+            f"for less than {milliseconds(sums.states_ms)} are joined where they follow each other.",
         ),
         (
             sums.events,

@@ -638,7 +638,9 @@ const Picture = (() => {
       const width = item.gap && item.w > 3 ? item.w - 1 : item.w;
       return { type: "rect", silent, style, shape: { x: item.x, y: item.y, width, height: item.h, r: width > 5 ? item.radius || 0 : 0 } };
     }
-    return { type: "path", silent, style, shape: { pathData: item.d } };
+    const path = { type: "path", silent, style, shape: { pathData: item.d } };
+    if (!item.halo) return path;
+    return { type: "group", children: [{ ...path, silent: true, style: { ...style, stroke: item.halo, lineWidth: item.width + 3 } }, path] };
   }
 
   // ECharts gets one custom series whose items are the shapes, and the time axis.

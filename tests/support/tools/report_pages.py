@@ -10,10 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 #: Names under which distributions install it.
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -73,29 +71,33 @@ class OpenedPage:
 
 
 @contextmanager
-def opened_page(path: Path, fragment: str = "", **settings: Any) -> Iterator[OpenedPage]:
-    """The page, drawn, in a headless browser without a network; skips the test where there is no browser."""
-    program = browser_program()
-    if program is None:
-        pytest.skip(NO_BROWSER)
+def running_browser() -> Iterator[Browser]:
+    """A headless browser; one at a time in a process."""
     from playwright.sync_api import sync_playwright
 
+    program = browser_program()
+    assert program is not None
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=120_000)
-        context = browser.new_context(
-            **{"viewport": {"width": 1360, "height": 1000}, "offline": True, **settings}
-        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def opened_page(browser: Browser, path: Path, **settings: Any) -> Iterator[OpenedPage]:
+    """The page, drawn, without a network; ``settings`` are those of a context of the browser."""
+    given = {"viewport": {"width": 1360, "height": 1000}, "offline": True, **settings}
+    with browser.new_context(**given) as context:
         context.set_default_timeout(60_000)
         opened = OpenedPage(context.new_page())
         opened.page.on("console", lambda message: opened.problems.append(f"console: {message.text}"))
         opened.page.on("pageerror", lambda error: opened.problems.append(f"error: {error}"))
         opened.page.on("request", lambda request: _note_request(opened, request.url))
-        opened.page.goto(path.as_uri() + fragment)
+        opened.page.goto(path.as_uri())
         opened.page.wait_for_selector("html[data-ready]", state="attached")
-        try:
-            yield opened
-        finally:
-            browser.close()
+        yield opened
 
 
 def _note_request(opened: OpenedPage, url: str) -> None:
