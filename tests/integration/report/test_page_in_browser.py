@@ -209,7 +209,7 @@ def test_copy_as_markdown(document: TimelineDocument, tmp_path: Path, browser: B
             "document.addEventListener('select', event => { window.copied = event.target.value; }, true)"
         )
         page.page.click("#copy-table")
-        page.page.wait_for_function("window.copied")
+        page.wait_for("Boolean(window.copied)")
         lines = str(page.value("window.copied")).splitlines()
     assert lines[0].startswith("**g**, 2026-01-01 00:00:00 to 00:10:00 UTC")
     assert sum(line.startswith("| 2026-") for line in lines) == len(document.events)
@@ -240,7 +240,8 @@ def test_dark_and_print(document: TimelineDocument, tmp_path: Path, browser: Bro
         page.page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert page.value(PIXEL) == [0x11, 0x16, 0x1D]
         assert page.page.pdf()[:5] == b"%PDF-"
-        assert page.problems == []
+        # The browser advises against reading pixels, which only this test does.
+        assert [one for one in page.problems if "willReadFrequently" not in one] == []
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -65,9 +66,14 @@ class OpenedPage:
 
     def wait_for_drawing(self, before: int) -> None:
         """Wait until the picture was drawn again."""
-        self.page.wait_for_function(
-            f"Number(document.documentElement.dataset.draws) > {before}", timeout=60_000
-        )
+        self.wait_for(f"Number(document.documentElement.dataset.draws) > {before}")
+
+    def wait_for(self, expression: str) -> None:
+        """Wait until an expression is true. The page's policy forbids the browser to do that by itself."""
+        deadline = time.monotonic() + 60
+        while not self.value(expression):
+            assert time.monotonic() < deadline, expression
+            time.sleep(0.02)
 
 
 @contextmanager
