@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from groupreplay.state.timeline.document import (
     ConditionBar,
     EventRow,
     ExpiryDeadline,
+    GenerationFlag,
     Hole,
     OffsetChange,
     SlotLane,
@@ -34,7 +35,7 @@ from groupreplay.state.timeline.remarks import DocumentSums, remarks
 from groupreplay.state.timeline.rows import SlotSums, Window, event_lanes, slot_lanes, topic_rows
 from groupreplay.state.timeline.states import ProbedState, state_spans
 from groupreplay.state.timeline.trace_marks import trace_marks
-from groupreplay.state.timeline.verdict import Findings, verdict
+from groupreplay.state.timeline.verdict import VerdictFacts, verdict
 
 _OPEN: Final = 1 << 60
 
@@ -79,48 +80,65 @@ def timeline_document(
     window = _window(given)
     told = _read(given, window, limits)
     members = _members(given, told, window, text_of, limits)
+    document, sums = _document(given, told, members, window, limits)
+    rows = _rows(told.kept, members.lanes, members.sums.renumbered, text_of, limits)
+    changes = findings.offset_changes(told.here, told.row_of)
+    flags = findings.generation_flags(told.here, told.row_of)
+    sums = replace(
+        sums, bodies=sum(row.cut for row in rows), changes=max(len(changes) - limits.offset_changes, 0)
+    )
+    return replace(
+        document,
+        verdict=tuple(verdict(_verdict_facts(document, given.commits, flags, changes))),
+        remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
+        generations=tuple(flags),
+        offset_changes=tuple(changes[: limits.offset_changes]),
+        events=tuple(rows),
+    )
+
+
+def _document(
+    given: TimelineInput, told: _Told, members: _Members, window: Window, limits: TimelineLimits
+) -> tuple[TimelineDocument, DocumentSums]:
+    """The document without verdict, remarks, generations, offsets and events; and what it leaves out."""
     bucket_ms = _bucket_ms(given.commits, window, limits)
     counts = commit_counts(given.commits, window.since_ms, window.until_ms, bucket_ms)
     slots = members.sums.renumbered
     topics, row_sums = topic_rows(members.lanes, given.commits, counts, slots, window, limits)
-    changes = findings.offset_changes(told.here, told.row_of)
     trace, trace_left_out = trace_marks(
         given.trace, given.group_id, window, members.lanes, slots, limits.trace
     )
-    rows = _rows(told.kept, members.lanes, slots, text_of, limits)
     states, states_ms = coarser_states(_states(given, window), limits.states)
-    sums = DocumentSums(
-        events=len(told.shown) - len(told.kept),
-        bodies=sum(row.cut for row in rows),
-        slots=members.sums.left_out,
-        states_ms=max(states_ms, members.sums.shortest_ms),
-        trace=trace_left_out,
-        changes=max(len(changes) - limits.offset_changes, 0),
-        rows=row_sums,
-    )
-    found = _findings(given, window, told, members, changes, states)
-    return TimelineDocument(
+    document = TimelineDocument(
         form=TIMELINE_FORM,
         group_id=given.group_id,
         group_type=_type(told.before_end, states),
         since_ms=window.since_ms,
         until_ms=window.until_ms,
         source=given.source,
-        verdict=tuple(verdict(found)),
+        verdict=(),
         basis=_basis(given, told.here),
-        remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
+        remarks=(),
         states=tuple(states),
         holes=tuple(_clipped(findings.holes(told.before_end, window.since_ms), window)),
-        generations=tuple(found.generations),
+        generations=(),
         slots=tuple(members.slots),
         topics=tuple(topics),
         bucket_ms=bucket_ms,
-        offset_changes=tuple(changes[: limits.offset_changes]),
+        offset_changes=(),
         deadlines=tuple(_deadlines(given.offsets)),
         conditions=tuple(members.conditions),
-        events=tuple(rows),
+        events=(),
         trace=tuple(trace),
     )
+    sums = DocumentSums(
+        events=len(told.here) - len(told.kept),
+        slots=members.sums.left_out,
+        states_ms=max(states_ms, members.sums.shortest_ms),
+        trace=trace_left_out,
+        rows=row_sums,
+    )
+    return document, sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,24 +198,22 @@ def _bucket_ms(commits: CommitLog, window: Window, limits: TimelineLimits) -> in
     return bucket_width_ms(span_ms, limits.buckets, min(2 * usual_gap_ms(commits), span_ms // 60))
 
 
-def _findings(
-    given: TimelineInput,
-    window: Window,
-    told: _Told,
-    members: _Members,
+def _verdict_facts(
+    document: TimelineDocument,
+    commits: CommitLog,
+    flags: Sequence[GenerationFlag],
     changes: Sequence[OffsetChange],
-    states: Sequence[StateBar],
-) -> Findings:
-    holding = [lane for lane in members.slots if lane.tenures and lane.tenures[-1].until_ms is None]
-    return Findings(
-        since_ms=window.since_ms,
-        until_ms=window.until_ms,
-        conditions=members.conditions,
-        generations=findings.generation_flags(told.here, told.row_of),
-        slots=members.slots,
+) -> VerdictFacts:
+    holding = [lane for lane in document.slots if lane.tenures and lane.tenures[-1].until_ms is None]
+    return VerdictFacts(
+        since_ms=document.since_ms,
+        until_ms=document.until_ms,
+        conditions=document.conditions,
+        generations=flags,
+        slots=document.slots,
         changes=changes,
-        commits=given.commits,
-        state=states[-1].state if states else None,
+        commits=commits,
+        state=document.states[-1].state if document.states else None,
         members=len(holding),
     )
 

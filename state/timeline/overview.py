@@ -73,7 +73,7 @@ class GroupsOverview:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCondition:
     name: str
     since_ms: int
     severity: str
@@ -81,13 +81,13 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _GroupTally:
     """One group so far."""
 
     group_type: str = "classic"
     rebalances: list[int] = field(default_factory=list)
     moved: int = 0
-    conditions: dict[str, _Open] = field(default_factory=dict)
+    conditions: dict[str, _OpenCondition] = field(default_factory=dict)
     marks: list[tuple[str, int, str]] = field(default_factory=list)
     last_ms: int = 0
 
@@ -96,7 +96,7 @@ class OverviewTally:
     """Counts events as they come; memory grows with groups, rebalances and conditions."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, _Tally] = {}
+        self._groups: dict[str, _GroupTally] = {}
         self.first_ms: int | None = None
 
     def add(self, body: Mapping[str, Any]) -> None:
@@ -104,9 +104,9 @@ class OverviewTally:
         for event in read_events([body]):
             group_id = event.data.get("group_id")
             if isinstance(group_id, str):
-                self._note(self._groups.setdefault(group_id, _Tally()), event)
+                self._note(self._groups.setdefault(group_id, _GroupTally()), event)
 
-    def _note(self, tally: _Tally, event: ReadEvent) -> None:
+    def _note(self, tally: _GroupTally, event: ReadEvent) -> None:
         self.first_ms = event.time_ms if self.first_ms is None else min(self.first_ms, event.time_ms)
         tally.group_type = event.text("group_type") or tally.group_type
         tally.last_ms = max(tally.last_ms, event.time_ms)
@@ -119,11 +119,11 @@ class OverviewTally:
             tally.marks.append((event.name, event.time_ms, event.severity))
 
     @staticmethod
-    def _note_condition(tally: _Tally, event: ReadEvent) -> None:
+    def _note_condition(tally: _GroupTally, event: ReadEvent) -> None:
         since_ms = event.number("since_ms")
         known = tally.conditions.setdefault(
             event.text("condition_id"),
-            _Open(event.name, event.time_ms if since_ms is None else since_ms, event.severity),
+            _OpenCondition(event.name, event.time_ms if since_ms is None else since_ms, event.severity),
         )
         known.severity = max(known.severity, event.severity, key=lambda one: _WEIGHT[one])
         known.until_ms = event.time_ms if event.text("status") == "resolved" else None
@@ -131,7 +131,7 @@ class OverviewTally:
     def strips(self, since_ms: int, until_ms: int, others: Iterable[str] = ()) -> list[GroupStrip]:
         """The strips in this time, the worst first; ``others`` are groups without any event."""
         for group_id in others:
-            self._groups.setdefault(group_id, _Tally())
+            self._groups.setdefault(group_id, _GroupTally())
         found = [_strip(group_id, tally, since_ms, until_ms) for group_id, tally in self._groups.items()]
         return sorted(found, key=lambda one: (-one.score, -one.rebalance_count, one.group_id))
 
@@ -141,7 +141,7 @@ def strip_bucket_ms(since_ms: int, until_ms: int) -> int:
     return bucket_width_ms(until_ms - since_ms, _BUCKETS)
 
 
-def _strip(group_id: str, tally: _Tally, since_ms: int, until_ms: int) -> GroupStrip:
+def _strip(group_id: str, tally: _GroupTally, since_ms: int, until_ms: int) -> GroupStrip:
     width = strip_bucket_ms(since_ms, until_ms)
     times = [at_ms for at_ms in tally.rebalances if since_ms <= at_ms < until_ms]
     buckets = [0] * max(-(-(until_ms - since_ms) // width), 1)

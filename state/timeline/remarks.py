@@ -23,25 +23,34 @@ class DocumentSums:
     """
 
     events: int
-    bodies: int
     slots: int
     states_ms: int
     trace: int
-    changes: int
     rows: RowSums
+    bodies: int = 0
+    changes: int = 0
 
 
 def remarks(
     given: TimelineInput, events: Sequence[ReadEvent], sums: DocumentSums, *, unread: bool
 ) -> list[Remark]:
     """The remarks: first what is missing, then what was summed up."""
-    shortest = milliseconds(sums.rows.shortest_ms)
-    told = (
+    missing = _missing(given, events, unread=unread, shared=sums.rows.shared)
+    joined, left_out = _joined(sums), _left_out(sums)
+    return [
+        *missing,
+        *(Remark(kind=kind, text=text) for amount, kind, text in (*joined, *left_out) if amount),
+    ]
+
+
+def _joined(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
+    """What was joined, if the first number is not 0."""
+    return (
         (
             sums.rows.shortest_ms,
             "summed_owners",
-            f"Owners that held a partition for less than {shortest} are joined where they follow each other; "
-            "the number of changes is shown.",
+            f"Owners that held a partition for less than {milliseconds(sums.rows.shortest_ms)} are joined where they "
+            "follow each other; the number of changes is shown.",
         ),
         (
             sums.states_ms,
@@ -49,6 +58,13 @@ def remarks(
             "CompletingRebalance is shown as a part of PreparingRebalance; states and numbers of partitions that held "
             f"for less than {milliseconds(sums.states_ms)} are joined where they follow each other.",
         ),
+    )
+
+
+def _left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
+    """What was left out, and how much of it."""
+    pauses = sums.rows.pauses_left_out
+    return (
         (
             sums.events,
             "summed_events",
@@ -64,11 +80,7 @@ def remarks(
             "summed_members",
             f"{counted(sums.slots, 'slot')} of members have no lane here: those with the shortest time.",
         ),
-        (
-            sums.rows.pauses_left_out,
-            "summed_pauses",
-            f"{counted(sums.rows.pauses_left_out, 'short pause')} of commits are not marked.",
-        ),
+        (pauses, "summed_pauses", f"{counted(pauses, 'short pause')} of commits are not marked."),
         (sums.trace, "summed_trace", f"{counted(sums.trace, 'step')} of the trace have no mark here."),
         (
             sums.changes,
@@ -76,8 +88,6 @@ def remarks(
             f"{counted(sums.changes, 'changed offset')} are left out; the events have them.",
         ),
     )
-    summed = [Remark(kind=kind, text=text) for amount, kind, text in told if amount]
-    return [*_missing(given, events, unread=unread, shared=sums.rows.shared), *summed]
 
 
 def _missing(

@@ -51,7 +51,7 @@ _NAMES_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class VerdictFacts:
     """What a verdict is made from."""
 
     since_ms: int
@@ -65,7 +65,7 @@ class Findings:
     members: int
 
 
-def verdict(found: Findings) -> list[Statement]:
+def verdict(found: VerdictFacts) -> list[Statement]:
     """The sentences, at least one."""
     told = [*_conditions(found), *_changes(found)]
     order: Sequence[Tone] = ("error", "warn", "info", "ok")
@@ -76,7 +76,7 @@ def verdict(found: Findings) -> list[Statement]:
     return [*told, _rebalances(found)]
 
 
-def _now(found: Findings) -> str:
+def _now(found: VerdictFacts) -> str:
     if found.state is None:
         return ""
     members = f" with {counted(found.members, 'member')}" if found.members else ""
@@ -89,7 +89,7 @@ def _statement(tone: Tone, parts: Sequence[str | int], span: tuple[int, int] | N
     return Statement(tone=tone, text=text, parts=tuple(parts), since_ms=since_ms, until_ms=until_ms)
 
 
-def _conditions(found: Findings) -> Iterator[Statement]:
+def _conditions(found: VerdictFacts) -> Iterator[Statement]:
     names = {bar.name for bar in found.conditions}
     kept = [bar for bar in found.conditions if _IMPLIED.get(bar.name) not in names]
     for name, same in groupby(sorted(kept, key=lambda bar: bar.name), key=lambda bar: bar.name):
@@ -97,7 +97,7 @@ def _conditions(found: Findings) -> Iterator[Statement]:
         yield _condition(name, bars, found)
 
 
-def _condition(name: str, bars: Sequence[ConditionBar], found: Findings) -> Statement:
+def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> Statement:
     def until(bar: ConditionBar) -> int:
         return found.until_ms if bar.until_ms is None else bar.until_ms
 
@@ -119,7 +119,7 @@ def _condition(name: str, bars: Sequence[ConditionBar], found: Findings) -> Stat
     )
 
 
-def _who(bar: ConditionBar, found: Findings) -> str:
+def _who(bar: ConditionBar, found: VerdictFacts) -> str:
     """The members that the condition names, and whether that is proven."""
     number = found.conditions.index(bar)
     named = [
@@ -143,7 +143,7 @@ def _who(bar: ConditionBar, found: Findings) -> str:
     return f": {shown}{more} did not rejoin (inferred from its commits)."
 
 
-def _quiet(name: str, bar: ConditionBar, until_ms: int, found: Findings) -> str:
+def _quiet(name: str, bar: ConditionBar, until_ms: int, found: VerdictFacts) -> str:
     """On how many partitions nothing was committed while a rebalance was stuck."""
     since_ms = bar.since_ms + _ON_THE_WAY_MS
     if name != "rebalance.stuck" or since_ms >= until_ms or not found.commits.places:
@@ -155,7 +155,7 @@ def _quiet(name: str, bar: ConditionBar, until_ms: int, found: Findings) -> str:
     return f" No commit on {quiet} of {counted(len(all_places), 'partition')} meanwhile."
 
 
-def _changes(found: Findings) -> Iterator[Statement]:
+def _changes(found: VerdictFacts) -> Iterator[Statement]:
     for name, (tone, words) in _CHANGES.items():
         places = [one for one in found.changes if one.name == name]
         if places:
@@ -181,7 +181,7 @@ def _how_far(places: Sequence[OffsetChange]) -> str:
     return f", {safe_text(worst.topic)}-{worst.partition} from {worst.old} to {worst.new}"
 
 
-def _rebalances(found: Findings) -> Statement:
+def _rebalances(found: VerdictFacts) -> Statement:
     flags = found.generations
     if not flags:
         return _statement("info", ["No rebalance was completed in this time."], None)

@@ -57,16 +57,28 @@ def group_timelines(
     answers: dict[str, list[ProbedState]] = defaultdict(list)
     for group_id, answer in group_answers(rows, set(query.groups), query.until_ms):
         answers[group_id].append(answer)
+    inputs = _inputs(context, query, logs, replay, events, answers)
+    return [timeline_document(given, text_of, limits) for given in inputs], replay
+
+
+def _inputs(
+    context: Context,
+    query: TimelineQuery,
+    logs: GroupLogs,
+    replay: Replay,
+    events: Mapping[str, Sequence[Mapping[str, Any]]],
+    answers: Mapping[str, Sequence[ProbedState]],
+) -> Iterator[TimelineInput]:
+    """What the timeline of each group that was found is made from."""
     offsets = {group.group_id: group.describe()["offsets"] for group in replay.groups()}
-    found = []
     for group_id in dict.fromkeys(query.groups):
-        if group_id not in logs.logs and not events[group_id]:
+        if group_id not in logs.logs and group_id not in events:
             continue
         log = logs.logs[group_id]
-        given = TimelineInput(
+        yield TimelineInput(
             group_id=group_id,
             source=query.source,
-            events=events[group_id],
+            events=events.get(group_id, ()),
             end_ms=replay.latest_ms,
             since_ms=query.since_ms,
             until_ms=query.until_ms,
@@ -74,15 +86,13 @@ def group_timelines(
             probed=context.probing,
             records=log.records,
             commits=log.commits(),
-            answers=sorted(answers[group_id]),
+            answers=sorted(answers.get(group_id, ())),
             offsets=offsets.get(group_id, ()),
             topic_names=context.topic_names,
             trace=(query.trace or {}).get(group_id, ()),
             undated=log.undated,
             redaction=context.redaction,
         )
-        found.append(timeline_document(given, text_of, limits))
-    return found, replay
 
 
 def digest_of(paths: Iterable[Path]) -> str:

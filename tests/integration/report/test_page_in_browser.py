@@ -13,9 +13,15 @@ from groupreplay.state.timeline.document import TimelineDocument
 from groupreplay.state.timeline.overview import OVERVIEW_FORM, GroupsOverview, OverviewTally, strip_bucket_ms
 from groupreplay.streaming.report.page import report_page
 from support.histories.builders import Raw, commit, generation, member
-from support.histories.timelines import BEGIN, MINUTE, SECOND, SOURCE, bodies, timeline_of
 from support.job.captures import invoke
-from support.tools.report_pages import NO_BROWSER, OpenedPage, browser_program, opened_page, running_browser
+from support.pictures.report_pages import (
+    NO_BROWSER,
+    OpenedPage,
+    browser_program,
+    opened_page,
+    running_browser,
+)
+from support.pictures.timelines import BEGIN, MINUTE, SECOND, SOURCE, bodies, timeline_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -10,7 +10,7 @@ from groupreplay.state.timeline.commit_rates import CommitLog
 from groupreplay.state.timeline.document import TIMELINE_FORM, Remark, StateBar, Statement
 from groupreplay.state.timeline.limits import TimelineLimits
 from support.histories.builders import Raw, commit, emptied, generation, gone, member, placed
-from support.histories.timelines import BEGIN, MINUTE, SECOND, bodies, timeline_of
+from support.pictures.timelines import BEGIN, MINUTE, SECOND, bodies, timeline_of
 
 A, B = member("a", (0, 1)), member("b", (2,))
 ALONE = member("a", (0, 1, 2))

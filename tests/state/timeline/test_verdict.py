@@ -9,7 +9,7 @@ import numpy as np
 
 from groupreplay.state.timeline.commit_rates import CommitLog
 from groupreplay.state.timeline.document import Blame, ConditionBar, OffsetChange, SlotLane
-from groupreplay.state.timeline.verdict import Findings, verdict
+from groupreplay.state.timeline.verdict import VerdictFacts, verdict
 
 #: 2026-01-01T00:00:00Z
 BEGIN = 1_767_225_600_000
@@ -53,7 +53,7 @@ def commits(*minutes: int) -> CommitLog:
     return CommitLog(places=(("t", 0), ("t", 1)), place=np.array(place), at_ms=np.array([*at_ms, at_ms[0]]))
 
 
-NOTHING = Findings(
+NOTHING = VerdictFacts(
     since_ms=BEGIN,
     until_ms=BEGIN + 60 * MINUTE,
     conditions=(),

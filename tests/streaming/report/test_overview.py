@@ -8,8 +8,8 @@ from groupreplay.state import Context
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.report.overview import AllStrips, all_strips, groups_overview
 from support.histories.builders import commit, generation, member
-from support.histories.timelines import BEGIN, MINUTE, SOURCE, timeline_of
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
+from support.pictures.timelines import BEGIN, MINUTE, SOURCE, timeline_of
 
 HISTORY = [
     generation(1, member("a", (0, 1)), at=BEGIN),

@@ -11,8 +11,8 @@ import pytest
 from groupreplay.streaming.report.assets import source_hash
 from groupreplay.streaming.report.page import data_island, report_page
 from support.histories.builders import generation, member
-from support.histories.timelines import BEGIN, timeline_of
-from support.tools.report_pages import PageParts
+from support.pictures.report_pages import PageParts
+from support.pictures.timelines import BEGIN, timeline_of
 
 DOCUMENT = timeline_of([generation(1, member("a", (0, 1)), at=BEGIN)])
 HOSTILE = (

@@ -11,7 +11,7 @@ import pytest
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.report.svg import timeline_svg
 from support.histories.builders import generation, member
-from support.histories.timelines import BEGIN, MINUTE, timeline_of
+from support.pictures.timelines import BEGIN, MINUTE, timeline_of
 
 SPACE = "{http://www.w3.org/2000/svg}"
 DOCUMENT = timeline_of(

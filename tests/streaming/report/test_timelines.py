@@ -13,8 +13,8 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.report.timelines import TimelineQuery, digest_of, group_timelines, read_trace
 from support.histories.builders import commit, generation, member
-from support.histories.timelines import BEGIN, MINUTE, SOURCE, timeline_of
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
+from support.pictures.timelines import BEGIN, MINUTE, SOURCE, timeline_of
 
 HISTORY = [
     generation(1, member("a", (0, 1)), at=BEGIN),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.histories.builders import commit, generation, member
-from support.histories.timelines import BEGIN, MINUTE
 from support.job.captures import invoke, raw, write_capture
-from support.tools.report_pages import PageParts
+from support.pictures.report_pages import PageParts
+from support.pictures.timelines import BEGIN, MINUTE
 
 
 @pytest.fixture

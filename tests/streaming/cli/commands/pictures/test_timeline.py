@@ -10,8 +10,8 @@ import pytest
 
 from groupreplay.state.timeline.timeline_schema import timeline_schema
 from support.histories.builders import commit, generation, member
-from support.histories.timelines import BEGIN, MINUTE
 from support.job.captures import invoke, raw, write_capture
+from support.pictures.timelines import BEGIN, MINUTE
 
 HISTORY = [
     generation(1, member("a", (0, 1)), at=BEGIN),
