@@ -17,10 +17,10 @@ BIN := .venv/bin
 PACKAGE := pyproject.toml README.md LICENSE \
 	$(shell find -L src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
-.PHONY: demo test test-fast test-lines test-long lint types layers jars bench bench-page docs dev setup clean help
+.PHONY: demo test test-fast test-lines test-long lint types layers jars bench bench-page docs screenshots dev setup clean help
 
 help:
-	@echo 'make demo        runs a broker, consumers and the job, and prints the events (ARGS="--seconds 60")'
+	@echo 'make demo        runs a broker, consumers and the job, prints the events, and writes demo.html (ARGS="--seconds 60")'
 	@echo 'make test        lint, and all tests except the long ones, on the built wheel'
 	@echo 'make test-fast   tests that need neither a broker nor a JVM'
 	@echo 'make test-lines  a live run, a restart and a stored checkpoint on each other line of Spark (LINES="3.5 4.1")'
@@ -29,6 +29,7 @@ help:
 	@echo 'make bench       compares the speed with the bare Kafka connector and other tools (ARGS="--shape many")'
 	@echo 'make bench-page  runs all benchmarks and writes the figures into docs/performance.md'
 	@echo 'make docs        writes the generated pages again'
+	@echo 'make screenshots takes the screenshots of the docs again; needs Chromium'
 	@echo 'make dev         replaces the wheel by an editable install'
 	@echo 'make clean       removes .venv and everything that was built'
 
@@ -81,6 +82,9 @@ bench-page: .venv/.wheel jars
 	$(BIN)/python benchmarks/growth.py --page
 	$(BIN)/python benchmarks/linear.py --page
 	$(BIN)/python benchmarks/spark_cluster.py --page
+
+screenshots: .venv/.wheel
+	$(BIN)/python docs/screenshots.py
 
 docs: .venv/.wheel
 	$(BIN)/python docs/refresh.py

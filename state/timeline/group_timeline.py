@@ -32,7 +32,7 @@ from groupreplay.state.timeline.lanes import Lanes, lanes_of
 from groupreplay.state.timeline.limits import TimelineLimits, bodies, coarser_states, kept_events
 from groupreplay.state.timeline.membership import memberships
 from groupreplay.state.timeline.remarks import DocumentSums, remarks
-from groupreplay.state.timeline.rows import SlotSums, Window, event_lanes, slot_lanes, topic_rows
+from groupreplay.state.timeline.rows import RowSums, SlotSums, Window, event_lanes, slot_lanes, topic_rows
 from groupreplay.state.timeline.states import ProbedState, state_spans
 from groupreplay.state.timeline.trace_marks import trace_marks
 from groupreplay.state.timeline.verdict import VerdictFacts, verdict
@@ -101,9 +101,8 @@ def _document(
     given: TimelineInput, told: _Told, members: _Members, window: Window, limits: TimelineLimits
 ) -> tuple[TimelineDocument, DocumentSums]:
     """The document without verdict, remarks, generations, offsets and events; and what it leaves out."""
-    bucket_ms = _bucket_ms(given.commits, window, limits)
+    slots, bucket_ms = members.sums.renumbered, _bucket_ms(given.commits, window, limits)
     counts = commit_counts(given.commits, window.since_ms, window.until_ms, bucket_ms)
-    slots = members.sums.renumbered
     topics, row_sums = topic_rows(members.lanes, given.commits, counts, slots, window, limits)
     trace, trace_left_out = trace_marks(
         given.trace, given.group_id, window, members.lanes, slots, limits.trace
@@ -131,14 +130,17 @@ def _document(
         events=(),
         trace=tuple(trace),
     )
-    sums = DocumentSums(
+    return document, _sums(told, members.sums, states_ms, trace_left_out, row_sums)
+
+
+def _sums(told: _Told, slots: SlotSums, states_ms: int, trace_left_out: int, rows: RowSums) -> DocumentSums:
+    return DocumentSums(
         events=len(told.here) - len(told.kept),
-        slots=members.sums.left_out,
-        states_ms=max(states_ms, members.sums.shortest_ms),
+        slots=slots.left_out,
+        states_ms=max(states_ms, slots.shortest_ms),
         trace=trace_left_out,
-        rows=row_sums,
+        rows=rows,
     )
-    return document, sums
 
 
 @dataclass(frozen=True, slots=True)
