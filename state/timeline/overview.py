@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -133,7 +133,9 @@ class OverviewTally:
         for group_id in others:
             self._groups.setdefault(group_id, _GroupTally())
         found = [_strip(group_id, tally, since_ms, until_ms) for group_id, tally in self._groups.items()]
-        return sorted(found, key=lambda one: (-one.score, -one.rebalance_count, one.group_id))
+        return sorted(
+            found, key=lambda one: (-_TONES.index(one.tone), -one.score, -one.rebalance_count, one.group_id)
+        )
 
 
 def strip_bucket_ms(since_ms: int, until_ms: int) -> int:
@@ -179,8 +181,3 @@ def _strip(group_id: str, tally: _GroupTally, since_ms: int, until_ms: int) -> G
 
 def _span(kind: str, name: str, since_ms: int, until_ms: int) -> StripSpan:
     return StripSpan(kind=kind, name=name, since_ms=since_ms, until_ms=until_ms)
-
-
-def worst_groups(strips: Sequence[GroupStrip], most: int) -> list[str]:
-    """The groups to show in full: the first ones of the strips."""
-    return [one.group_id for one in strips[:most]]

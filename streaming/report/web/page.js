@@ -32,7 +32,8 @@
   function showHead() {
     byId("title").textContent = safe(doc.group_id) || "(empty group id)";
     document.title = `${safe(doc.group_id, 60)}: what happened`;
-    byId("when").textContent = `${doc.group_type} group, ${rangeText(doc.since_ms, doc.until_ms)} ${zoneName(doc.since_ms, zone)} (${lasted(doc.until_ms - doc.since_ms)})`;
+    const types = doc.states.map(bar => bar.group_type).filter((type, at, all) => at === 0 || type !== all[at - 1]);
+    byId("when").textContent = `${types.length > 1 ? `first ${types.slice(0, 6).join(", then ")}` : doc.group_type} group, ${rangeText(doc.since_ms, doc.until_ms)} ${zoneName(doc.since_ms, zone)} (${lasted(doc.until_ms - doc.since_ms)})`;
     const verdict = byId("verdict");
     verdict.className = `verdict ${doc.verdict[0].tone}`;
     verdict.replaceChildren(...doc.verdict.map(statement => {
@@ -300,7 +301,7 @@
     for (const one of strip.spans) put(1000 * (one.since_ms - overview.since_ms) / span, one.kind === "condition" ? 6 : 1, Math.max(1000 * (one.until_ms - one.since_ms) / span, 4), one.kind === "stuck" ? 7 : 5, colours[one.kind] || "--info", 0.9);
     return picture;
   }
-  const stripText = strip => [counted(strip.rebalance_count, "rebalance"), ...Object.entries(strip.conditions).map(([name, count]) => `${name}${count > 1 ? ` ×${count}` : ""}`), ...(strip.expiries ? [`${strip.expiries} losses of offsets`] : [])].join(", ");
+  const stripText = strip => [...Object.entries(strip.conditions).map(([name, count]) => `${name}${count > 1 ? ` ×${count}` : ""}`), ...(strip.expiries ? [`offsets were lost${strip.expiries > 1 ? ` ${strip.expiries} times` : ""}`] : []), counted(strip.rebalance_count, "rebalance")].join(", ");
   let stripRows = 100;
   function showOverview() {
     byId("overview").classList.remove("hidden"); byId("group").classList.add("hidden");
@@ -311,7 +312,7 @@
     const found = overview.strips.filter(strip => strip.group_id.toLowerCase().includes(text) && (!byId("only-wrong").checked || strip.tone !== "ok"));
     byId("strip-count").textContent = `${counted(found.length, "group")}; ${documents.length} can be opened`;
     byId("strips").replaceChildren(...found.slice(0, stripRows).map(strip => {
-      const row = element("tr"), name = element("td"), picture = element("td", null, { class: "wide" });
+      const row = element("tr"), name = element("td", null, { class: "name" }), picture = element("td", null, { class: "wide" });
       name.append(element("span", null, { class: `tone ${strip.tone}`, role: "img", "aria-label": strip.tone }));
       if (full.has(strip.group_id)) name.append(element("a", safe(strip.group_id) || "(empty)", { href: `#g${full.get(strip.group_id)}` }));
       else name.append(element("span", safe(strip.group_id) || "(empty)"));

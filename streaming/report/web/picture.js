@@ -47,9 +47,9 @@ const Picture = (() => {
     if (ms < 1000) return `${Math.round(ms)} ms`;
     if (ms < 60000) return `${Number((ms / 1000).toFixed(1))} s`;
     const seconds = Math.round(ms / 1000), minutes = Math.floor(seconds / 60);
-    if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+    if (minutes < 60) return `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
     const hours = Math.floor(minutes / 60);
-    return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+    return hours < 48 ? `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ""}` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
   }
   const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
@@ -298,10 +298,16 @@ const Picture = (() => {
       if (shown) drawing.text(group.a + 6, y + h / 2, shown, { fill: luminance(colour) > 150 ? "#10151c" : "#ffffff", opacity: dimmed ? 0.5 : 1, silent: true });
     }
     let lastEnd = -100;
+    const next = new Map(lane.tenures.map((stay, at) => [stay, lane.tenures[at + 1]]));
     for (const stay of lane.tenures) {
       if (stay.until_ms === null || !drawing.inside(stay.until_ms) || drawing.x(stay.until_ms) - lastEnd < apart) continue;
       const x = lastEnd = drawing.x(stay.until_ms), removed = stay.reason === "rebalance_timeout" || stay.reason === "session_timeout";
-      const c = removed ? colours.bad : colours.text;
+      const after = next.get(stay), c = removed ? colours.bad : colours.text;
+      if (after && after.since_ms === stay.until_ms) {
+        drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z`, fill: colours.paper, stroke: colours.text, width: 1.3,
+          tip: [`${safe(lane.name)} is another process from here on`, exact(stay.until_ms, view.zone), `member id ${safe(after.member_id, 60)}`] });
+        continue;
+      }
       drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2 - 4}L${x + 4} ${y + h / 2 + 4}M${x + 4} ${y + h / 2 - 4}L${x - 4} ${y + h / 2 + 4}`, stroke: c, width: 2, halo: colours.paper,
         tip: [`${safe(lane.name)} ${REASONS[stay.reason] || "left"}`, exact(stay.until_ms, view.zone)] });
     }
@@ -315,7 +321,7 @@ const Picture = (() => {
     drawMarks(drawing, lane, y, h, apart);
   }
 
-  const PLAIN = new Set(["member.left", "member.joined"]);
+  const PLAIN = new Set(["member.left", "member.joined", "static.replaced"]);
   function drawMarks(drawing, lane, y, h, apart) {
     const { view, colours } = drawing;
     let last = -100;
@@ -324,7 +330,7 @@ const Picture = (() => {
       const x = drawing.x(mark.at_ms);
       if (x - last < apart) continue;
       last = x;
-      const d = mark.name === "static.replaced" ? `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z` : `M${x - 3} ${y + h}L${x + 3} ${y + h}L${x} ${y + h - 6}Z`;
+      const d = `M${x - 3} ${y + h}L${x + 3} ${y + h}L${x} ${y + h - 6}Z`;
       drawing.add({ kind: "path", d, fill: colours.paper, stroke: colours.text, width: 1.3, tip: [safe(mark.name.replace(".", " ")), safe(lane.name), exact(mark.at_ms, view.zone)], act: { event: mark.event } });
     }
   }
@@ -442,6 +448,11 @@ const Picture = (() => {
       if (group.b - group.a < width) continue;
       drawing.rect(group.a, y, group.b - group.a, h, colours.veil, { act: { go: [since, until] },
         tip: [name, group.spans.length > 1 ? `${group.spans.length} pauses of commits` : "no commit for unusually long", `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`] });
+    }
+    for (const bar of drawing.about.get(`${topic.topic}-${row.partition}`) || []) {
+      const span = drawing.span(bar.since_ms, bar.until_ms);
+      if (span) drawing.add({ kind: "rect", x: span[0], y: y - 1, w: Math.max(span[1] - span[0], 3), h: h + 2, fill: "transparent", stroke: bar.severity === "INFO" ? colours.text : colours.bad, width: 1.6,
+        tip: [name, safe(bar.name.replace(".", " ")), safe(bar.text, 400)], act: { go: [bar.since_ms, bar.until_ms === null ? doc.until_ms : bar.until_ms] } });
     }
     drawing.y += height;
   }
@@ -612,6 +623,9 @@ const Picture = (() => {
   function draw(doc, view) {
     const drawing = new Drawing(doc, view);
     drawing.lanes = new Map();
+    // Conditions by their subject: that of a partition is `topic-partition`.
+    drawing.about = new Map();
+    for (const bar of doc.conditions) if (bar.subject) drawing.about.set(bar.subject, [...(drawing.about.get(bar.subject) || []), bar]);
     drawStates(drawing); drawGenerations(drawing); drawMembers(drawing); drawPartitions(drawing);
     drawCommits(drawing); drawConditions(drawing); drawEvents(drawing);
     const body = drawing.items;
