@@ -17,10 +17,10 @@ BIN := .venv/bin
 PACKAGE := pyproject.toml README.md LICENSE \
 	$(shell find -L src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
-.PHONY: demo test test-fast test-lines test-long lint types layers jars bench bench-page docs dev setup clean help
+.PHONY: demo test test-fast test-lines test-long lint types layers jars bench bench-page browser docs screenshots dev setup clean help
 
 help:
-	@echo 'make demo        runs a broker, consumers and the job, and prints the events (ARGS="--seconds 60")'
+	@echo 'make demo        runs a broker, consumers and the job, prints the events, and writes demo.html (ARGS="--seconds 60")'
 	@echo 'make test        lint, and all tests except the long ones, on the built wheel'
 	@echo 'make test-fast   tests that need neither a broker nor a JVM'
 	@echo 'make test-lines  a live run, a restart and a stored checkpoint on each other line of Spark (LINES="3.5 4.1")'
@@ -29,6 +29,7 @@ help:
 	@echo 'make bench       compares the speed with the bare Kafka connector and other tools (ARGS="--shape many")'
 	@echo 'make bench-page  runs all benchmarks and writes the figures into docs/performance.md'
 	@echo 'make docs        writes the generated pages again'
+	@echo 'make screenshots takes the screenshots of the docs again; needs Chromium'
 	@echo 'make dev         replaces the wheel by an editable install'
 	@echo 'make clean       removes .venv and everything that was built'
 
@@ -36,7 +37,7 @@ demo: .venv/.wheel
 	$(BIN)/groupreplay demo $(ARGS)
 
 # Two workers, because tests of a broker or of the job mostly wait. Files keep their order: the slowest come early.
-test: lint jars
+test: lint jars browser
 	$(BIN)/pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-fast: .venv/.wheel
@@ -81,6 +82,17 @@ bench-page: .venv/.wheel jars
 	$(BIN)/python benchmarks/growth.py --page
 	$(BIN)/python benchmarks/linear.py --page
 	$(BIN)/python benchmarks/spark_cluster.py --page
+
+# Tests of pages need a browser. It is installed where that is allowed without a question: for root, by apt, as in a
+# container of CI. Elsewhere they are skipped, and say so. NO_BROWSER=1 leaves the machine as it is.
+browser:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || { \
+		[ -z '$(NO_BROWSER)' ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { \
+			apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; \
+		} >/dev/null 2>&1; } || echo 'no Chromium: the tests of pages in a browser are skipped'
+
+screenshots: .venv/.wheel
+	$(BIN)/python docs/screenshots.py
 
 docs: .venv/.wheel
 	$(BIN)/python docs/refresh.py

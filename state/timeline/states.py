@@ -8,7 +8,7 @@ Groups of the newer kinds write every step, and their state follows from their r
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -67,10 +67,16 @@ def state_spans(records: Sequence[GroupRecord], answers: Sequence[ProbedState] =
         answers: those of a prober about the group, ordered by the time of the question.
     """
     timeline = _Timeline(answers=sorted(answers))
-    for _, operation in groupby(_numbered(records), key=lambda one: one[0]):
-        timeline.apply([record for _, record in operation])
+    for operation in operations(records):
+        timeline.apply(operation)
     timeline.end()
     return timeline.spans
+
+
+def operations(records: Sequence[GroupRecord]) -> Iterator[list[GroupRecord]]:
+    """The records of each operation of the coordinator, in order."""
+    for _, operation in groupby(_numbered(records), key=lambda one: one[0]):
+        yield [record for _, record in operation]
 
 
 def _numbered(records: Sequence[GroupRecord]) -> list[tuple[int, GroupRecord]]:

@@ -34,6 +34,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "replay": "Print the events of a capture or a live topic, without Spark.",
     "list": "List groups and their states, from the offsets topic alone.",
     "describe": "Describe offsets, members, state or history of groups.",
+    "report": "Draw what happened to a group, or to all, as one HTML file.",
+    "timeline": "Print what happened to a group as one JSON document.",
     "events": "Print the events that the job has written; can follow.",
     "export": "Serve metrics from the job's topics to Prometheus.",
     "decode": "Print records as the JSON that Kafka's formatters print.",
@@ -43,6 +45,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "schema": "Print the JSON Schemas of the events.",
     "bundle": "Write an archive of groupreplay for spark-submit.",
 }
+#: Commands whose module is in a package of its own below ``commands``.
+_PLACES: Final[Mapping[str, str]] = {"report": "pictures.report", "timeline": "pictures.timeline"}
 #: Other names of commands, which the overview leaves out.
 ALIASES: Final[Mapping[str, str]] = {"watch": "events"}
 
@@ -58,7 +62,8 @@ class Program(click.Group):
         """The command; imports its module."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"groupreplay.streaming.cli.commands.{cmd_name}")
+        place = _PLACES.get(cmd_name, cmd_name)
+        module = importlib.import_module(f"groupreplay.streaming.cli.commands.{place}")
         command: click.Command = module.command
         return command
 

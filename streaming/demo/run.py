@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -59,8 +60,8 @@ def _stoppable() -> Iterator[None]:
 
 
 @_stoppable()
-def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool) -> None:
-    """Run the broker, the consumers of ``story`` and the job, and print the job's events.
+def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, report: Path) -> None:
+    """Run the broker, the consumers of ``story`` and the job, print the job's events, and write a report of all groups.
 
     ``seconds`` None: as long as the story needs. ``keep`` leaves the broker running.
 
@@ -87,6 +88,9 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool) -
             _await_job(job, reader)
         _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
+        with screen.busy("drawing what happened"):
+            drawn = _draw(broker.bootstrap_servers, report)
+        screen.note(drawn)
         with screen.busy("ending the consumers and the job"):
             job.ask_to_end()
             stage.close()
@@ -223,6 +227,18 @@ def _summary_row(document: Mapping[str, Any]) -> list[str | int | None]:
         document.get("protocol"),
         " ".join(sorted(str(name) for name in names)),
     ]
+
+
+def _draw(servers: str, report: Path) -> str:
+    """Write the report of all groups, and say where it is; a folder that cannot be written to does not end the demo."""
+    command = [sys.executable, "-m", "groupreplay.streaming", "report", "--bootstrap-server", servers]
+    done = subprocess.run(
+        [*command, "--all-groups", "-o", str(report)], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 0:
+        return f"What happened to each group, as a page for your browser: {report.resolve()}"
+    lines = done.stderr.strip().splitlines() or ["no reason was given"]
+    return f"No report was written: {lines[0]}"
 
 
 def _program() -> str:

@@ -37,7 +37,7 @@ def state_rows(
     ``offset`` of the record. Records that cannot be decoded are left out.
     """
     answers: dict[str, list[ProbedState]] = defaultdict(list)
-    for group_id, answer in _answers(rows, groups, until_ms):
+    for group_id, answer in group_answers(rows, groups, until_ms):
         answers[group_id].append(answer)
     records: dict[str, list[GroupRecord]] = defaultdict(list)
     for record in _records(rows, groups, until_ms):
@@ -95,9 +95,10 @@ def _with_groups(batch: pa.RecordBatch, groups: Collection[str] | None) -> pa.Re
     return batch.filter(reduce(pc.or_, found))
 
 
-def _answers(
+def group_answers(
     rows: Rows, groups: Collection[str] | None, until_ms: int | None
 ) -> Iterator[tuple[str, ProbedState]]:
+    """The prober's answers about these groups (None: all) up to a time, by group id."""
     probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
     for batch in rows.probes:
         columns = (batch[name].to_pylist() for name in INPUT_COLUMNS)

@@ -17,9 +17,14 @@ SCENARIOS = {
     f"groupreplay/streaming/simulate/scenarios/{path.name}"
     for path in (ROOT / "streaming" / "simulate" / "scenarios").glob("*.toml")
 }
+WEB = {
+    f"groupreplay/streaming/report/web/{path.name}"
+    for path in (ROOT / "streaming" / "report" / "web").iterdir()
+}
 DATA = {
     "groupreplay/py.typed",
     "groupreplay/streaming/local/jars.json",
+    *WEB,
     "groupreplay/streaming/spark/log4j2.xml",
     *SCENARIOS,
 }
@@ -94,6 +99,7 @@ def test_planted_offences_are_found(tmp_path: Path) -> None:
     (project / "streaming" / "starts.py").write_text("import os; os.system('true')")
     assert offences(project) == [
         "missing: groupreplay/streaming/local/jars.json",
+        *(f"missing: {path}" for path in sorted(WEB)),
         *(f"missing: {path}" for path in sorted(SCENARIOS)),
         "missing: groupreplay/streaming/spark/log4j2.xml",
         "foreign: groupreplay/streaming/states_page.py",

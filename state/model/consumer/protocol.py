@@ -154,7 +154,9 @@ class ConsumerHandler:
             group,
             now_ms=now_ms,
             interval_ms=self.coordinator.settings.consumer_regex_refresh_interval_ms,
-            newest_topic=self.coordinator.newest_topic if group.regex_members or update.after.topic_regex else -1,
+            newest_topic=self.coordinator.newest_topic
+            if group.regex_members or update.after.topic_regex
+            else -1,
         )
         refreshed = self.write_metadata(group, update, written)
         target = self._assign(group, update, written, now_ms, refreshed=refreshed)

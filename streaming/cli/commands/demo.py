@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
@@ -36,6 +37,16 @@ class DemoSettings:
     keep: bool = declared_as(
         click.option("--keep", is_flag=True, help="Keep the broker running at the end, to inspect it.")
     )
+    report: Path = declared_as(
+        click.option(
+            "--report",
+            type=click.Path(path_type=Path),
+            default=Path("demo.html"),
+            show_default=True,
+            metavar="FILE",
+            help="Where to write the report of all groups at the end.",
+        )
+    )
 
 
 @with_settings("demo", DemoSettings)
@@ -56,7 +67,9 @@ def command(settings: DemoSettings) -> int | None:
 
     screen = Screen(colour=display().colour)
     try:
-        run_demo(STORIES[settings.scenario], settings.seconds, screen, keep=settings.keep)
+        run_demo(
+            STORIES[settings.scenario], settings.seconds, screen, keep=settings.keep, report=settings.report
+        )
     except DemoStoppedError as stopped:
         click.echo("stopped; the broker, the consumers and the job have ended", err=True)
         return 128 + stopped.number

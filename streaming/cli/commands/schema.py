@@ -26,14 +26,16 @@ class SchemaSettings:
 def command(settings: SchemaSettings) -> None:
     """Print the JSON Schema of EVENT (for example rebalance.completed), or of all events by name.
 
-    The name scenario-file stands for the scenario files of simulate, trace-file for a line of simulate --trace.
+    The name scenario-file stands for the scenario files of simulate, trace-file for a line of simulate --trace, and
+    timeline for the document of groupreplay timeline.
     """
     from groupreplay.state.output.schemas import json_schemas
     from groupreplay.state.simulation.scenario_schema import SCENARIO_FILE, scenario_schema
     from groupreplay.state.simulation.trace_schema import TRACE_FILE, trace_schema
+    from groupreplay.state.timeline.timeline_schema import TIMELINE, timeline_schema
 
     event, schemas = settings.event, json_schemas()
-    others = {SCENARIO_FILE: scenario_schema, TRACE_FILE: trace_schema}
+    others = {SCENARIO_FILE: scenario_schema, TRACE_FILE: trace_schema, TIMELINE: timeline_schema}
     if event in others:
         schemas = {event: others[event]()}
     if event is not None and event not in schemas:

@@ -34,7 +34,7 @@ def test_a_java_that_the_broker_or_spark_cannot_use(
     monkeypatch.setattr(metadata, "version", lambda _: release)
     monkeypatch.setattr(jars, "jar_paths", pytest.fail)
     with pytest.raises(JavaNotFoundError, match=f"^Java {needed} is needed"):
-        module.run_demo(STORIES["mixed"], None, MagicMock(), keep=False)
+        module.run_demo(STORIES["mixed"], None, MagicMock(), keep=False, report=tmp_path / "demo.html")
 
 
 def test_a_row_of_the_summary() -> None:
@@ -97,3 +97,10 @@ def test_a_signal_leaves_by_an_exception_and_comes_once() -> None:
         interrupted()
     assert (raised.value.number, cleared) == (signal.SIGTERM, [True])
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+    """The demo goes on, and the line says why: here no cluster can be named."""
+    said = module._draw("", tmp_path / "demo.html")
+    assert said.startswith("No report was written: ")
+    assert list(tmp_path.iterdir()) == []

@@ -416,7 +416,8 @@ def _with_racks(numbers: random.Random, topic: Topic) -> Topic:
     return replace(
         topic,
         racks=tuple(
-            tuple(numbers.sample(_RACKS, numbers.randrange(4))) for _ in range(numbers.randrange(topic.partitions))
+            tuple(numbers.sample(_RACKS, numbers.randrange(4)))
+            for _ in range(numbers.randrange(topic.partitions))
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -12,16 +13,19 @@ from support.job.captures import invoke
 
 
 def test_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scenario, its time, and whether the broker stays; a signal's number becomes the exit code."""
+    """The scenario, its time, whether the broker stays, and the report; a signal's number becomes the exit code."""
     calls: list[tuple[object, ...]] = []
 
-    def run_demo(story: object, seconds: int | None, _screen: object, *, keep: bool) -> None:
-        calls.append((story, seconds, keep))
+    def run_demo(story: object, seconds: int | None, _screen: object, *, keep: bool, report: Path) -> None:
+        calls.append((story, seconds, keep, report))
         if keep:
             raise module.DemoStoppedError(signal.SIGTERM)
 
     monkeypatch.setattr(module, "run_demo", run_demo)
     assert invoke("demo").exit_code == 0
-    stopped = invoke("demo", "--scenario", "stuck", "--seconds", "10", "--keep")
+    stopped = invoke("demo", "--scenario", "stuck", "--seconds", "10", "--keep", "--report", "a.html")
     assert (stopped.exit_code, stopped.stderr.startswith("stopped; ")) == (143, True)
-    assert calls == [(STORIES["mixed"], None, False), (STORIES["stuck"], 10, True)]
+    assert calls == [
+        (STORIES["mixed"], None, False, Path("demo.html")),
+        (STORIES["stuck"], 10, True, Path("a.html")),
+    ]

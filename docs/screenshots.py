@@ -1,0 +1,74 @@
+"""Takes the screenshots of README.md and docs/report.md: ``make screenshots``; needs Chromium.
+
+The captures are simulated with fixed seeds, so the same code gives the same pictures but for the fonts of the machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+IMAGES: Final = Path(__file__).parent / "images"
+PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
+#: Image -> scenario, flags of the simulation, the group (None: all groups), settings of the browser.
+SHOTS: Final[dict[str, tuple[str, list[str], str | None, dict[str, Any]]]] = {
+    "report-stuck.png": (
+        "stuck",
+        ["--groups", "3", "--seconds", "5400", "--seed", "11"],
+        "stuck-000001",
+        {"viewport": {"width": 1280, "height": 860}},
+    ),
+    "report-kip848-dark.png": (
+        "kip848",
+        ["--groups", "3", "--seconds", "5400", "--seed", "11"],
+        "kip848-000001",
+        {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
+    ),
+    "report-all.png": (
+        "mixed",
+        ["--groups", "60", "--seconds", "14400", "--seed", "3"],
+        None,
+        {"viewport": {"width": 1280, "height": 640}},
+    ),
+}
+
+
+def groupreplay(*words: object) -> None:
+    """Runs a command of groupreplay."""
+    subprocess.run([sys.executable, "-m", "groupreplay.streaming", *map(str, words)], check=True)
+
+
+def shoot(page: Path, image: Path, settings: dict[str, Any]) -> None:
+    """The upper part of a page as a picture."""
+    from playwright.sync_api import sync_playwright
+
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        raise SystemExit(f"no browser: install one of {', '.join(PROGRAMS)}")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=120_000)
+        opened = browser.new_page(**settings)
+        opened.goto(page.as_uri())
+        opened.wait_for_selector("html[data-ready]", state="attached")
+        opened.screenshot(path=image)
+        browser.close()
+
+
+def main() -> None:
+    """All screenshots."""
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, (scenario, flags, group, settings) in SHOTS.items():
+            capture, page = Path(scratch) / f"{scenario}.parquet", Path(scratch) / f"{scenario}.html"
+            groupreplay("simulate", "--scenario", scenario, *flags, "-o", capture)
+            chosen = ["--all-groups"] if group is None else ["--group", group]
+            groupreplay("report", "--from-file", capture, *chosen, "-o", page)
+            shoot(page, IMAGES / name, settings)
+
+
+if __name__ == "__main__":
+    main()

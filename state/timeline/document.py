@@ -1,0 +1,284 @@
+"""The timeline document of a group: everything that a page draws, and what is missing from it.
+
+Times are integer milliseconds since 1970. A span ends before ``until_ms``; ``until_ms`` null: it holds at the end of
+the document. ``slot`` is an index of ``slots``, ``event`` one of ``events``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta
+
+#: The version of the document's form; it changes when a field changes its meaning or disappears.
+TIMELINE_FORM: Final = "groupreplay.timeline.v1"
+#: Owners that are no slot: a partition that a share group's members share, a slot that was left out, several in turn.
+SHARED, LEFT_OUT, MIXED = -2, -1, -3
+
+Tone = Literal["ok", "info", "warn", "error"]
+Span = tuple[int, int]
+OwnerSpan = Annotated[
+    tuple[int, int, int, int],
+    Meta(
+        description="since_ms, until_ms, slot, changes. slot -1: a member without a lane here; -2: shared by as many "
+        "members as changes has; -3: as many changes of the owner as changes has, too short to be shown one by one."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineSource:
+    """Where the document comes from."""
+
+    command: Annotated[str, Meta(description="The command that made it, without the flags of a connection.")]
+    version: Annotated[str, Meta(description="The release of groupreplay.")]
+    origin: Annotated[str, Meta(description="Names of the capture files, or the cluster.")]
+    cluster_id: str
+    topic_id: Annotated[str, Meta(description="Id of the offsets topic; 0 where it is not known.")]
+    digest: Annotated[str | None, Meta(description="SHA-256 of the capture; null for a live cluster.")]
+    redacted: Annotated[tuple[str, ...], Meta(description="What is replaced by a keyed hash.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A sentence of the verdict; the first one is the most important. ``since_ms`` to ``until_ms`` is where to look."""
+
+    tone: Tone
+    text: str
+    parts: Annotated[
+        tuple[str | int, ...],
+        Meta(description="The same text; a number stands for a point in time, for pages with another zone."),
+    ]
+    since_ms: int | None
+    until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What the document rests on."""
+
+    evidence: Annotated[tuple[str, ...], Meta(description="Of its events: log, probe, inferred.")]
+    history: Annotated[
+        str, Meta(description="full, or partial: compaction has removed records of the group.")
+    ]
+    catch_up: Annotated[
+        int, Meta(description="Number of events that were recorded long after they happened.")
+    ]
+    probed: Annotated[bool, Meta(description="Whether a prober asked the brokers about classic groups.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What the document does not have, or has in sums only, in words."""
+
+    kind: Annotated[
+        str,
+        Meta(
+            description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
+            "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace, "
+            "summed_offsets, summed_states."
+        ),
+    ]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBar:
+    """A state of the group (docs/states.md); it began between ``earliest_ms`` (null: unknown) and ``since_ms``."""
+
+    state: str
+    group_type: str
+    since_ms: int
+    earliest_ms: int | None
+    until_ms: int | None
+    evidence: Annotated[
+        str, Meta(description="Of its begin: record, probe or inferred; summed: several short states.")
+    ]
+    generation: int | None
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hole:
+    """A time of which compaction has removed the records."""
+
+    since_ms: int
+    until_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationFlag:
+    """A completed rebalance. Durations are null where nothing shows them."""
+
+    at_ms: int
+    generation: int
+    trigger: str
+    members: int
+    joined: int
+    left: int
+    moved: int | None
+    unassigned: int | None
+    skipped: Annotated[int, Meta(description="Generations that were begun and never completed.")]
+    duration_ms: int | None
+    duration_upper_bound_ms: int | None
+    join_ms: int | None
+    sync_ms: int | None
+    event: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenure:
+    """A member in a slot, from the first assignment that contains it to the first one that does not."""
+
+    member_id: str
+    since_ms: int
+    until_ms: int | None
+    reason: Annotated[str | None, Meta(description="Why it left, as member.left says it.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneMark:
+    """An event about the holder of a slot."""
+
+    at_ms: int
+    name: str
+    event: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """A condition names the holder of a slot. ``proven``: the log proves it; else it is inferred."""
+
+    since_ms: int
+    until_ms: int | None
+    proven: bool
+    condition: Annotated[int, Meta(description="An index of conditions.")]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotLane:
+    """A slot: members with the same instance id, or that followed each other with one client id and host."""
+
+    name: Annotated[str, Meta(description="Instance id, else client id; with host or number if it repeats.")]
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    tenures: tuple[Tenure, ...]
+    holdings: Annotated[
+        tuple[tuple[int, int, int], ...], Meta(description="since_ms, until_ms, number of partitions.")
+    ]
+    marks: tuple[LaneMark, ...]
+    blames: tuple[Blame, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRow:
+    """A partition, or a task of a streams group: its owners, and when nobody committed although commits are usual."""
+
+    partition: int
+    owners: tuple[OwnerSpan, ...]
+    pauses: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRows:
+    """A topic, or a subtopology of a streams group; ``commits`` are counts in buckets from the document's begin on."""
+
+    topic: str
+    partitions: tuple[PartitionRow, ...]
+    commits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetChange:
+    """An offset that changed by other than progress; ``old`` or ``new`` is null where there was or is none."""
+
+    at_ms: int
+    name: str
+    topic: str
+    partition: int
+    old: int | None
+    new: int | None
+    event: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryDeadline:
+    """Committed offsets that the broker may remove from this time on, as ranges of partitions."""
+
+    at_ms: int
+    topic: str
+    partitions: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionBar:
+    """A condition from its begin to its end; ``severity`` is its highest one."""
+
+    name: str
+    condition_id: str
+    severity: str
+    since_ms: int
+    until_ms: int | None
+    subject: Annotated[str, Meta(description="The member, instance or partition; empty: the group.")]
+    text: str
+    runbook: str
+    events: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """An event as a row of the table; ``body`` is the CloudEvent, null where ``cut`` is true."""
+
+    id: str
+    time_ms: int
+    name: str
+    severity: str
+    text: str
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    slot: int | None
+    cut: bool
+    body: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceMark:
+    """A step of a simulated coordinator (docs/trace.md) about a member, or about the group."""
+
+    at_ms: int
+    slot: int | None
+    kind: str
+    text: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineDocument:
+    """What happened to one group between two points in time."""
+
+    form: str
+    group_id: str
+    group_type: str
+    since_ms: int
+    until_ms: int
+    source: TimelineSource
+    verdict: tuple[Statement, ...]
+    basis: Basis
+    remarks: tuple[Remark, ...]
+    states: tuple[StateBar, ...]
+    holes: tuple[Hole, ...]
+    generations: tuple[GenerationFlag, ...]
+    slots: tuple[SlotLane, ...]
+    topics: tuple[TopicRows, ...]
+    bucket_ms: Annotated[int, Meta(description="The width of a bucket of commits.")]
+    offset_changes: tuple[OffsetChange, ...]
+    deadlines: tuple[ExpiryDeadline, ...]
+    conditions: tuple[ConditionBar, ...]
+    events: tuple[EventRow, ...]
+    trace: tuple[TraceMark, ...]

@@ -1,0 +1,101 @@
+"""Events as the timeline reads them: CloudEvents of any release; any field may be missing or of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Final
+
+_PREFIX: Final = "groupreplay."
+_SEVERITIES: Final = ("INFO", "WARN", "ERROR")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadEvent:
+    """An event: its place among the events of the document, what identifies it, and its ``data``."""
+
+    index: int
+    id: str
+    name: str
+    time_ms: int
+    severity: str
+    data: Mapping[str, Any]
+    body: Mapping[str, Any]
+
+    def number(self, field: str) -> int | None:
+        """A field of ``data`` that is an integer; None otherwise."""
+        return whole(self.data.get(field))
+
+    def text(self, field: str) -> str:
+        """A field of ``data`` that is a text; empty otherwise."""
+        return words(self.data.get(field))
+
+    def items(self, field: str) -> Sequence[Any]:
+        """A field of ``data`` that is a list; empty otherwise."""
+        value = self.data.get(field)
+        return value if isinstance(value, list | tuple) else ()
+
+    def mappings(self, field: str) -> Iterator[Mapping[str, Any]]:
+        """The objects in a field of ``data`` that is a list."""
+        return (one for one in self.items(field) if isinstance(one, Mapping))
+
+    @property
+    def cause(self) -> Mapping[str, Any]:
+        """The record that proves it; empty if there is none."""
+        cause = self.data.get("cause")
+        return cause if isinstance(cause, Mapping) else {}
+
+
+def whole(value: Any) -> int | None:
+    """An integer, None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def words(value: Any) -> str:
+    """A text, empty for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def read_events(events: Sequence[Mapping[str, Any]]) -> list[ReadEvent]:
+    """The events in order of time; those without a time that can be read are left out."""
+    timed = [(at_ms, body) for body in events if (at_ms := moment_ms(body.get("time"))) is not None]
+    timed.sort(key=lambda one: (one[0], words(one[1].get("sequence"))))
+    return [_read(index, at_ms, body) for index, (at_ms, body) in enumerate(timed)]
+
+
+def _read(index: int, at_ms: int, body: Mapping[str, Any]) -> ReadEvent:
+    data, severity = body.get("data"), body.get("severitytext")
+    return ReadEvent(
+        index=index,
+        id=words(body.get("id")),
+        name=name_of(words(body.get("type"))),
+        time_ms=at_ms,
+        severity=severity if severity in _SEVERITIES else "INFO",
+        data=data if isinstance(data, Mapping) else {},
+        body=body,
+    )
+
+
+def name_of(kind: str) -> str:
+    """``rebalance.completed`` for the type ``groupreplay.rebalance.completed.v1``."""
+    head, _, version = kind.removeprefix(_PREFIX).rpartition(".")
+    return head if version[:1] == "v" and version[1:].isdigit() else kind.removeprefix(_PREFIX)
+
+
+def moment_ms(text: Any) -> int | None:
+    """Milliseconds since 1970 of an RFC 3339 time; None for anything else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text.removesuffix("Z"))
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return round(moment.timestamp() * 1000)
+
+
+def clock(at_ms: int) -> str:
+    """``02:07:10`` in UTC."""
+    return datetime.fromtimestamp(at_ms // 1000, timezone.utc).strftime("%H:%M:%S")

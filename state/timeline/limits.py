@@ -1,0 +1,190 @@
+"""The most that a timeline document holds, and how what is too fine is summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.timeline.document import MIXED, OwnerSpan, PartitionRow, Span, StateBar
+from groupreplay.state.timeline.event_reading import ReadEvent
+
+_LONGEST_MS: Final = 1 << 40
+#: since_ms, until_ms, number of partitions.
+Holdings = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineLimits:
+    """The most of each kind in one document; ``event_bytes`` is for the bodies of all events."""
+
+    buckets: int = 720
+    events: int = 3_000
+    event_bytes: int = 400_000
+    states: int = 4_000
+    holdings: int = 10_000
+    owner_spans: int = 20_000
+    pauses: int = 10_000
+    slots: int = 2_000
+    offset_changes: int = 2_000
+    trace: int = 4_000
+
+    def of_many(self, documents: int) -> TimelineLimits:
+        """The limits of each of so many documents that share one page."""
+        share = max(documents // 4, 1)
+        return TimelineLimits(
+            buckets=max(self.buckets // min(share, 4), 120),
+            events=max(self.events // share, 200),
+            event_bytes=max(self.event_bytes // share, 60_000),
+            states=max(self.states // share, 300),
+            holdings=max(self.holdings // share, 1_000),
+            owner_spans=max(self.owner_spans // share, 2_000),
+            pauses=max(self.pauses // share, 500),
+            slots=max(self.slots // share, 200),
+            offset_changes=max(self.offset_changes // share, 200),
+            trace=max(self.trace // share, 200),
+        )
+
+
+def coarser_rows(rows: Sequence[PartitionRow], most: int) -> tuple[list[PartitionRow], int]:
+    """Rows with at most about ``most`` spans of owners, and the length below which spans were joined (0: none).
+
+    Neighbours that are both shorter become one span of several owners, with the number of changes.
+    """
+    shortest_ms, found = 0, list(rows)
+    while sum(len(row.owners) for row in found) > max(most, len(rows)) and shortest_ms < _LONGEST_MS:
+        shortest_ms = shortest_ms * 2 or 1_000
+        found = [_coarser(row, shortest_ms) for row in rows]
+    return found, shortest_ms
+
+
+def _coarser(row: PartitionRow, shortest_ms: int) -> PartitionRow:
+    owners: list[OwnerSpan] = []
+    for since_ms, until_ms, slot, changes in row.owners:
+        if owners and until_ms - since_ms < shortest_ms:
+            before = owners[-1]
+            if before[2] == MIXED:
+                owners[-1] = before[0], until_ms, MIXED, before[3] + 1
+                continue
+            if before[1] - before[0] < shortest_ms:
+                owners[-1] = before[0], until_ms, MIXED, 2
+                continue
+        owners.append((since_ms, until_ms, slot, changes))
+    return PartitionRow(partition=row.partition, owners=tuple(owners), pauses=row.pauses)
+
+
+def coarser_states(states: Sequence[StateBar], most: int) -> tuple[list[StateBar], int]:
+    """At most about ``most`` states, and the length below which neighbours were joined (0: none).
+
+    States that follow each other and are shorter become one with the name of the longest of them.
+    """
+    shortest_ms, found = 0, list(states)
+    if len(found) > most:
+        # Where a rebalance was completed matters less than when it was in progress.
+        found = states = _without_completing(states)
+        shortest_ms = 1
+    while len(found) > most and shortest_ms < _LONGEST_MS:
+        shortest_ms = max(shortest_ms * 2, 1_000)
+        found = [
+            bar
+            for is_short, run in groupby(states, key=lambda one: _length(one) < shortest_ms)
+            for bar in ([_joined(list(run))] if is_short else run)
+        ]
+    return found, shortest_ms
+
+
+def _without_completing(states: Sequence[StateBar]) -> list[StateBar]:
+    """CompletingRebalance as the end of the PreparingRebalance before it."""
+    found: list[StateBar] = []
+    for bar in states:
+        follows = bool(found) and found[-1].state == Phase.PREPARING_REBALANCE.value
+        if follows and bar.state == Phase.COMPLETING_REBALANCE.value:
+            found[-1] = replace(found[-1], until_ms=bar.until_ms, evidence="summed")
+        else:
+            found.append(bar)
+    return found
+
+
+def _length(bar: StateBar) -> int:
+    return _LONGEST_MS if bar.until_ms is None else bar.until_ms - bar.since_ms
+
+
+def _joined(run: Sequence[StateBar]) -> StateBar:
+    if len(run) == 1:
+        return run[0]
+    lengths = Counter[str]()
+    for bar in run:
+        lengths[bar.state] += _length(bar)
+    return replace(
+        run[0], state=lengths.most_common(1)[0][0], until_ms=run[-1].until_ms, evidence="summed", offset=None
+    )
+
+
+def coarser_holdings(lanes: Sequence[Holdings], most: int) -> tuple[list[Holdings], int]:
+    """Holdings of all lanes with at most about ``most`` spans, and the length below which neighbours were joined.
+
+    Neighbours that are both shorter become one span with the number of the last one.
+    """
+    shortest_ms, found = 0, list(lanes)
+    while sum(map(len, found)) > max(most, len(lanes)) and shortest_ms < _LONGEST_MS:
+        shortest_ms = shortest_ms * 2 or 1_000
+        found = [_coarser_holdings(one, shortest_ms) for one in lanes]
+    return found, shortest_ms
+
+
+def _coarser_holdings(spans: Holdings, shortest_ms: int) -> Holdings:
+    found: list[tuple[int, int, int]] = []
+    was_short = False
+    for since_ms, until_ms, number in spans:
+        is_short = until_ms - since_ms < shortest_ms
+        if found and is_short and was_short and found[-1][1] == since_ms:
+            found[-1] = found[-1][0], until_ms, number
+        else:
+            found.append((since_ms, until_ms, number))
+        was_short = is_short
+    return tuple(found)
+
+
+def longest_pauses(rows: Sequence[PartitionRow], most: int) -> tuple[list[PartitionRow], int]:
+    """Rows with the longest ``most`` pauses, and how many were left out."""
+    lengths = sorted((until_ms - since_ms for row in rows for since_ms, until_ms in row.pauses), reverse=True)
+    if len(lengths) <= most:
+        return list(rows), 0
+    least_ms = lengths[most]
+    kept = [
+        PartitionRow(partition=row.partition, owners=row.owners, pauses=_longer(row.pauses, least_ms))
+        for row in rows
+    ]
+    return kept, len(lengths) - sum(len(row.pauses) for row in kept)
+
+
+def _longer(spans: Iterable[Span], least_ms: int) -> tuple[Span, ...]:
+    return tuple(span for span in spans if span[1] - span[0] > least_ms)
+
+
+def kept_events(events: Sequence[ReadEvent], most: int) -> list[ReadEvent]:
+    """The events with a row: all that warn, then those of the group, then those about members, the latest first."""
+    if len(events) <= most:
+        return list(events)
+    ranked = sorted(events, key=_rank)[:most]
+    return sorted(ranked, key=lambda event: event.index)
+
+
+def _rank(event: ReadEvent) -> tuple[bool, bool, int]:
+    return event.severity == "INFO", event.name.startswith("member."), -event.time_ms
+
+
+def bodies(events: Sequence[ReadEvent], most_bytes: int) -> dict[int, Mapping[str, Any]]:
+    """Index -> the CloudEvent of those that fit into so many bytes: the small ones, and those that warn, first."""
+    sized = [(len(msgspec.json.encode(event.body)), event) for event in events]
+    found, left = dict[int, Mapping[str, Any]](), most_bytes
+    for size, event in sorted(sized, key=lambda one: (one[1].severity == "INFO", one[0], one[1].index)):
+        if size <= left:
+            found[event.index] = event.body
+            left -= size
+    return found

@@ -1,0 +1,131 @@
+"""What a timeline does not have, or has in sums only, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from groupreplay.state.display.phrases import counted, milliseconds
+from groupreplay.state.timeline.document import Remark
+from groupreplay.state.timeline.event_reading import ReadEvent
+from groupreplay.state.timeline.rows import RowSums
+
+if TYPE_CHECKING:
+    from groupreplay.state.timeline.group_timeline import TimelineInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentSums:
+    """What a document leaves out or joins: numbers of events, bodies of events, slots, steps and changed offsets.
+
+    States and holdings of members that were shorter than ``states_ms`` were joined.
+    """
+
+    events: int
+    slots: int
+    states_ms: int
+    trace: int
+    rows: RowSums
+    bodies: int = 0
+    changes: int = 0
+
+
+def remarks(
+    given: TimelineInput, events: Sequence[ReadEvent], sums: DocumentSums, *, unread: bool
+) -> list[Remark]:
+    """The remarks: first what is missing, then what was summed up."""
+    missing = _missing(given, events, unread=unread, shared=sums.rows.shared)
+    joined, left_out = _joined(sums), _left_out(sums)
+    return [
+        *missing,
+        *(Remark(kind=kind, text=text) for amount, kind, text in (*joined, *left_out) if amount),
+    ]
+
+
+def _joined(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
+    """What was joined, if the first number is not 0."""
+    return (
+        (
+            sums.rows.shortest_ms,
+            "summed_owners",
+            f"Owners that held a partition for less than {milliseconds(sums.rows.shortest_ms)} are joined where they "
+            "follow each other; the number of changes is shown.",
+        ),
+        (
+            sums.states_ms,
+            "summed_states",
+            "CompletingRebalance is shown as a part of PreparingRebalance; states and numbers of partitions that held "
+            f"for less than {milliseconds(sums.states_ms)} are joined where they follow each other.",
+        ),
+    )
+
+
+def _left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
+    """What was left out, and how much of it."""
+    pauses = sums.rows.pauses_left_out
+    return (
+        (
+            sums.events,
+            "summed_events",
+            f"{counted(sums.events, 'event')} of severity INFO have no row here; groupreplay replay prints them.",
+        ),
+        (
+            sums.bodies,
+            "summed_events",
+            f"{counted(sums.bodies, 'event')} have no JSON here; groupreplay replay -o jsonl prints it.",
+        ),
+        (
+            sums.slots,
+            "summed_members",
+            f"{counted(sums.slots, 'slot')} of members have no lane here: those with the shortest time.",
+        ),
+        (pauses, "summed_pauses", f"{counted(pauses, 'short pause')} of commits are not marked."),
+        (sums.trace, "summed_trace", f"{counted(sums.trace, 'step')} of the trace have no mark here."),
+        (
+            sums.changes,
+            "summed_offsets",
+            f"{counted(sums.changes, 'changed offset')} are left out; the events have them.",
+        ),
+    )
+
+
+def _missing(
+    given: TimelineInput, events: Sequence[ReadEvent], *, unread: bool, shared: bool
+) -> Iterator[Remark]:
+    if not given.has_log:
+        yield Remark(kind="no_records", text="Made from events alone: states and commits are not known.")
+    elif not given.records:
+        yield Remark(kind="no_records", text="The log has no record of this group's members or generations.")
+    if given.has_log and not len(given.commits.at_ms):
+        yield Remark(kind="no_commits", text="The log has no offset commit of this group.")
+    is_classic = any(event.text("group_type") == "classic" for event in events)
+    if is_classic and not given.probed:
+        yield Remark(
+            kind="no_probes",
+            text="No prober asked the brokers: a classic rebalance is seen when it has ended, and one that never "
+            "ended is not seen.",
+        )
+    if any(event.text("history") == "partial" for event in events):
+        yield Remark(
+            kind="history", text="Compaction has removed records of this group; grey times are unknown."
+        )
+    if any(event.data.get("truncated") is True for event in events):
+        yield Remark(
+            kind="cut_lists", text="Lists in some events were cut to 64 KiB; pictures use the records."
+        )
+    if unread:
+        yield Remark(
+            kind="no_assignments",
+            text="Some members' assignments cannot be read: their partitions are not shown.",
+        )
+    if shared:
+        yield Remark(
+            kind="shared_partitions",
+            text="Members of a share group share partitions: the ribbon shows how many do.",
+        )
+    if given.undated:
+        yield Remark(
+            kind="undated_records",
+            text=f"{counted(given.undated, 'record')} without a usable time are left out.",
+        )

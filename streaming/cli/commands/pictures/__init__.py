@@ -1,0 +1,1 @@
+"""Commands that make documents and pages of what happened to a group over time."""

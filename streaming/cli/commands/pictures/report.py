@@ -1,0 +1,91 @@
+"""``groupreplay report``: what happened to a group, or to all groups, as one file to send on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.options import file_flag, flag, switch
+from groupreplay.streaming.cli.pictures import PictureQuery, need_timelines, opened, picture_source
+
+_WORST: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSettings(PictureQuery):
+    """The flags of ``report``."""
+
+    group: str | None = flag("The group: its exact id.", "--group", metavar="GROUP")
+    all_groups: bool = switch("An overview of all groups, and the worst ones in full.")
+    worst: int = flag(
+        "With --all-groups: how many groups are shown in full.", type=click.IntRange(0, 200), default=_WORST
+    )
+    path: Path = file_flag(
+        "File to write: .html, or .svg for the picture of one group.", "-o", "--path", required=True
+    )
+
+
+@with_settings("report", ReportSettings)
+def command(settings: ReportSettings) -> None:
+    """Draw what happened to a group as one HTML file that needs no network, or its picture as SVG.
+
+    Verdict, states, generations, members, partitions by owner, commits, conditions and events on one time axis. The
+    file opens from disk in a browser and can be attached to a ticket; it contains names of groups, clients and hosts
+    unless --redact hides them.
+    """
+    if settings.all_groups == (settings.group is not None):
+        raise click.UsageError("Give either --group or --all-groups.")
+    kind = settings.path.suffix.lower()
+    if kind not in (".html", ".htm", ".svg"):
+        raise click.UsageError("-o must end with .html or .svg.")
+    if kind == ".svg" and settings.all_groups:
+        raise click.UsageError("An SVG shows one group: give --group.")
+    text = _overview(settings) if settings.group is None else _one_group(settings, settings.group, kind)
+    _write(settings.path, text)
+    click.echo(f"{settings.path} ({settings.path.stat().st_size / 1e6:.1f} MB)", err=True)
+
+
+def _one_group(settings: ReportSettings, group: str, kind: str) -> str:
+    source = picture_source(settings, "report", ["--group", group, "-o", settings.path.name])
+    (document,) = need_timelines(settings, [group], source)
+    if kind == ".svg":
+        from groupreplay.streaming.report.svg import timeline_svg
+
+        return timeline_svg(document)
+    from groupreplay.streaming.report.page import report_page
+
+    return report_page(document)
+
+
+def _overview(settings: ReportSettings) -> str:
+    """Reads the log twice: for the strips of all groups, and for the worst ones in full."""
+    from groupreplay.state.timeline.limits import TimelineLimits
+    from groupreplay.streaming.report.overview import all_strips, groups_overview
+    from groupreplay.streaming.report.page import report_page
+
+    source = picture_source(settings, "report", ["--all-groups", "-o", settings.path.name])
+    with opened(settings) as log:
+        source = replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era)
+        found = all_strips(log.rows, log.context, settings.since, settings.until, log.end_ms)
+    worst = [one.group_id for one in found.strips[: settings.worst]]
+    until_ms = settings.until or found.until_ms
+    limits = TimelineLimits().of_many(len(worst))
+    timelines = need_timelines(replace(settings, until=until_ms), worst, source, limits) if worst else []
+    return report_page(groups_overview(found, timelines, source))
+
+
+def _write(path: Path, text: str) -> None:
+    from groupreplay.streaming.base.errors import unusable
+
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        fix = "check that the folder exists, is writable and has free space"
+        raise unusable(f"cannot write the report, {error.strerror}", path, fix) from None

@@ -1,0 +1,35 @@
+"""``groupreplay timeline``: the timeline document of a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import click
+
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.options import flag, output_flag
+from groupreplay.streaming.cli.pictures import PictureQuery, need_timelines, picture_source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineSettings(PictureQuery):
+    """The flags of ``timeline``."""
+
+    group: str = flag("The group: its exact id.", "--group", required=True, metavar="GROUP")
+    output: Literal["json"] = output_flag("json")
+
+
+@with_settings("timeline", TimelineSettings)
+def command(settings: TimelineSettings) -> None:
+    """Print the timeline of a group: states, generations, members, partitions, commits, conditions and events.
+
+    groupreplay report draws it; groupreplay schema timeline prints its JSON Schema.
+    """
+    import msgspec
+
+    from groupreplay.streaming.text.terminal import escape_json
+
+    source = picture_source(settings, "timeline", ["--group", settings.group])
+    (document,) = need_timelines(settings, [settings.group], source)
+    click.echo(escape_json(msgspec.json.encode(document).decode()))

@@ -1,0 +1,87 @@
+"""The overview of all groups from the rows of a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from groupreplay.state import Context
+from groupreplay.state.display.phrases import counted
+from groupreplay.state.timeline.document import Remark, TimelineDocument, TimelineSource
+from groupreplay.state.timeline.overview import (
+    OVERVIEW_FORM,
+    GroupsOverview,
+    GroupStrip,
+    OverviewTally,
+    strip_bucket_ms,
+)
+from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.kafka.topic_reader import Rows
+
+#: Rows of the table; more would make the page slow.
+_MOST_STRIPS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllStrips:
+    """The strips of all groups between two points in time, the worst first."""
+
+    since_ms: int
+    until_ms: int
+    strips: Sequence[GroupStrip]
+
+
+def all_strips(
+    rows: Rows, context: Context, since_ms: int | None, until_ms: int | None, end_ms: int | None
+) -> AllStrips:
+    """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete."""
+    replay, tally = Replay(context, until_ms=until_ms, now_ms=end_ms), OverviewTally()
+    for row in replay.feed(rows):
+        if row.output is Output.EVENTS and row.value is not None:
+            tally.add(json.loads(row.value))
+    ends_ms = replay.latest_ms + 1 if until_ms is None else until_ms
+    begins_ms = min(tally.first_ms or ends_ms - 1, ends_ms - 1) if since_ms is None else since_ms
+    others = [group.group_id for group in replay.groups()]
+    return AllStrips(
+        since_ms=begins_ms,
+        until_ms=ends_ms,
+        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1), others),
+    )
+
+
+def groups_overview(
+    found: AllStrips, timelines: Sequence[TimelineDocument], source: TimelineSource
+) -> GroupsOverview:
+    """The document of the overview; groups shown in full keep their strip, the others their numbers."""
+    full = {one.group_id for one in timelines}
+    strips = [
+        replace(one, in_full=True) if one.group_id in full else replace(one, rebalances=(), spans=())
+        for one in found.strips[:_MOST_STRIPS]
+    ]
+    left_out = len(found.strips) - len(strips)
+    remarks = [
+        Remark(
+            kind="strips",
+            text="Strips are made from events; a group in full also has its states, owners and commits.",
+        )
+    ]
+    if len(strips) > len(full):
+        text = f"{counted(len(strips) - len(full), 'group')} have a row only: the worst {len(full)} are shown in full."
+        remarks.append(Remark(kind="summed_groups", text=text))
+    if left_out:
+        remarks.append(
+            Remark(kind="summed_groups", text=f"{counted(left_out, 'group')} without a problem are left out.")
+        )
+    return GroupsOverview(
+        form=OVERVIEW_FORM,
+        since_ms=found.since_ms,
+        until_ms=found.until_ms,
+        bucket_ms=strip_bucket_ms(found.since_ms, found.until_ms),
+        source=source,
+        remarks=tuple(remarks),
+        strips=tuple(strips),
+        timelines=tuple(timelines),
+    )

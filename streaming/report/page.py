@@ -1,0 +1,43 @@
+"""A report as one HTML file: page, scripts and data, without anything from a network."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+
+from groupreplay.state.timeline.document import TimelineDocument
+from groupreplay.state.timeline.overview import GroupsOverview
+from groupreplay.streaming.report.assets import asset, echarts, source_hash
+
+_PLACE: Final = re.compile(r"@([A-Z]+)@")
+#: Characters that could end the element with the data, or begin a comment in it.
+_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
+
+def report_page(document: TimelineDocument | GroupsOverview) -> str:
+    """The page of one group or of all groups.
+
+    Its policy allows exactly its own scripts and its own style, by their hashes, and no request.
+    """
+    style = asset("page.css")
+    scripts = {"ECHARTS": echarts(), "PICTURE": asset("picture.js"), "PAGE": asset("page.js")}
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {' '.join(map(source_hash, scripts.values()))}",
+            f"style-src {source_hash(style)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    parts = {"POLICY": policy, "STYLE": style, "DATA": data_island(document), **scripts}
+    return _PLACE.sub(lambda match: parts[match[1]], asset("page.html"))
+
+
+def data_island(document: Any) -> str:
+    """The document as JSON that can stand in an element of HTML: in ASCII, without ``<``, ``>`` and ``&``."""
+    text = json.dumps(msgspec.to_builtins(document), separators=(",", ":"))
+    return text.translate(_ESCAPES)

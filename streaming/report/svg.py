@@ -1,0 +1,34 @@
+"""The picture of a timeline as SVG, by the page's own script in a JavaScript engine of this process."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from groupreplay.state.timeline.document import TimelineDocument
+from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.report.assets import asset, echarts
+from groupreplay.streaming.report.page import data_island
+
+_WIDTH: Final = 1400
+
+
+def timeline_svg(document: TimelineDocument, *, width: int = _WIDTH, dark: bool = False) -> str:
+    """The whole picture with its verdict, ``width`` pixels wide.
+
+    Raises:
+        GroupReplayError: the JavaScript engine is not installed.
+    """
+    try:
+        from py_mini_racer import MiniRacer
+    except ImportError:
+        fix = "install it: pip install 'groupreplay[svg]'; or save the picture from the HTML report"
+        raise unusable("SVG needs the package mini-racer", None, fix) from None
+    engine = MiniRacer()
+    try:
+        engine.eval(f"{echarts()};0")
+        engine.eval(f"{asset('picture.js')};0")
+        call = f"Picture.svg({data_island(document)}, {json.dumps(width)}, {json.dumps(dark)})"
+        return str(engine.eval(call))
+    finally:
+        engine.close()

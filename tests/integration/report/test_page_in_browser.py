@@ -1,0 +1,343 @@
+"""The page of a report in a real browser: what it draws, how it reacts, and that hostile names do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from groupreplay.state.timeline.document import TimelineDocument
+from groupreplay.state.timeline.overview import OVERVIEW_FORM, GroupsOverview, OverviewTally, strip_bucket_ms
+from groupreplay.streaming.report.page import report_page
+from support.histories.builders import Raw, commit, generation, member
+from support.job.captures import invoke
+from support.pictures.report_pages import (
+    NO_BROWSER,
+    OpenedPage,
+    browser_program,
+    opened_page,
+    running_browser,
+)
+from support.pictures.timelines import BEGIN, MINUTE, SECOND, SOURCE, bodies, timeline_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = [pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER), pytest.mark.timeout(600)]
+
+HOSTILE = (
+    "</script><script>window.hacked=1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "\u202eevil\u202c\x1b[31m\u0000",
+    "'\"`${window.hacked=1}",
+    "javascript:window.hacked=1",
+)
+
+
+DATA = "JSON.parse(document.getElementById('data').textContent)"
+#: The shapes of the first view, told apart by the first line of what they say.
+COUNTED = f"""() => {{
+  const d = {DATA}, items = Picture.draw(d, Picture.firstView(d, 1300)).items.filter(item => item.tip);
+  const count = test => items.filter(item => test(item.tip[0], item)).length;
+  const many = items.map(item => /^([0-9]+) states in turn$/.exec(item.tip[0])).filter(Boolean);
+  return {{
+    generations: count(first => first.startsWith("Generation ")),
+    owners: count((first, item) => /^t-[0-9]+$/.test(first) && !item.tip[1].includes("commit")),
+    holdings: count((first, item) => first === "a" && item.kind === "rect" && item.tip[1].includes("partition")),
+    states: many.reduce((sum, one) => sum + Number(one[1]), count(first => d.states.some(bar => bar.state === first))),
+  }};
+}}"""
+#: Red, green and blue of a place without a shape.
+PIXEL = (
+    "Array.from(document.querySelector('#canvas canvas').getContext('2d')"
+    ".getImageData(3, 3, 1, 1).data.slice(0, 3))"
+)
+
+
+def drawing(more: str, result: str) -> str:
+    """An expression of the page: ``result`` of ``one``, the picture of the document with these settings."""
+    return f"(d => {{ const one = Picture.draw(d, Picture.firstView(d, 1300, {more})); return {result}; }})({DATA})"
+
+
+def history(names: tuple[str, str] = ("a", "b"), topic: str = "t") -> list[Raw]:
+    """Two members take turns with four partitions of a topic, and commit."""
+    first = member("a", (0, 1, 2, 3), client_id=names[0], topic=topic)
+    both = (
+        member("a", (0, 1), client_id=names[0], topic=topic),
+        member("b", (2, 3), client_id=names[1], topic=topic),
+    )
+    records = [generation(0, at=BEGIN, since=BEGIN, protocol_type="")]
+    for number in range(1, 9):
+        at = BEGIN + number * MINUTE
+        records.append(generation(number, *(both if number % 2 else (first,)), at=at))
+        records += [commit(topic, one, number, at=at + 20 * SECOND) for one in range(4)]
+    return records
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with running_browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def document() -> TimelineDocument:
+    """The timeline that most tests draw."""
+    return timeline_of(history(), end_ms=BEGIN + 10 * MINUTE)
+
+
+@pytest.fixture(scope="module")
+def shown(
+    document: TimelineDocument, tmp_path_factory: pytest.TempPathFactory, browser: Browser
+) -> Iterator[OpenedPage]:
+    """Its page in a browser."""
+    path = tmp_path_factory.mktemp("page") / "group.html"
+    path.write_text(report_page(document), encoding="utf-8")
+    with opened_page(browser, path) as page:
+        yield page
+
+
+def table_size(page: OpenedPage) -> int:
+    """The number of rows of the table of events."""
+    return int(page.page.locator("#rows > tr:not(.detail)").count())
+
+
+def whole_time(page: OpenedPage) -> None:
+    """Back to the first view."""
+    before = page.drawn()
+    page.page.locator("#picture").focus()
+    page.page.keyboard.press("Escape")
+    page.wait_for_drawing(before)
+    before = page.drawn()
+    page.page.keyboard.press("0")
+    page.wait_for_drawing(before)
+
+
+def test_the_page_has_what_the_document_says(shown: OpenedPage, document: TimelineDocument) -> None:
+    """Each event is a row, each sentence of the verdict a line; the picture is drawn, without an error or a request."""
+    assert table_size(shown) == len(document.events)
+    lines = shown.page.locator("#verdict p > span").all_inner_texts()
+    assert lines == [one.text for one in document.verdict]
+    assert shown.page.inner_text("#title") == "g"
+    assert shown.value("document.querySelector('#canvas canvas').width") > 1000
+    assert shown.problems == []
+
+
+def test_shapes_are_counted_against_the_document(shown: OpenedPage, document: TimelineDocument) -> None:
+    """A flag for each generation, a span for each owner, a bar for each holding and for each state.
+
+    States that are too short for a bar of their own are counted in the bar of several.
+    """
+    owners = sum(len(row.owners) for topic in document.topics for row in topic.partitions)
+    lane = next(lane for lane in document.slots if lane.name == "a")
+    assert shown.value(f"({COUNTED})()") == {
+        "generations": len(document.generations),
+        "owners": owners,
+        "holdings": len(lane.holdings),
+        "states": len(document.states),
+    }
+
+
+def test_keys_zoom_and_the_table_follows(shown: OpenedPage, document: TimelineDocument) -> None:
+    """Plus zooms in: the table has the events of the time shown, and says so; 0 goes back."""
+    whole_time(shown)
+    for _ in range(4):
+        before = shown.drawn()
+        shown.page.keyboard.press("+")
+        shown.wait_for_drawing(before)
+    assert 0 < table_size(shown) < len(document.events)
+    assert f"of {len(document.events)} in the time shown" in shown.page.inner_text("#count")
+    whole_time(shown)
+    assert table_size(shown) == len(document.events)
+
+
+def test_a_dragged_selection_filters_the_table(shown: OpenedPage, document: TimelineDocument) -> None:
+    """The brush: events of the selected time only; the button zooms to it, Escape clears it."""
+    whole_time(shown)
+    box = shown.page.locator("#picture").bounding_box()
+    assert box is not None
+    # A third of the plot, from its begin.
+    left, y = box["x"] + 195, box["y"] + 60
+    shown.page.mouse.move(left, y)
+    shown.page.mouse.down()
+    shown.page.mouse.move(left + (box["width"] - 220) / 3, y, steps=6)
+    shown.page.mouse.up()
+    shown.page.wait_for_selector("#select-zoom:not(.hidden)")
+    chosen = table_size(shown)
+    assert 0 < chosen < len(document.events)
+    before = shown.drawn()
+    shown.page.click("#select-zoom")
+    shown.wait_for_drawing(before)
+    assert table_size(shown) == pytest.approx(chosen, abs=2)
+    whole_time(shown)
+    assert "hidden" in (shown.page.get_attribute("#selection", "class") or "")
+
+
+def test_an_event_unfolds(shown: OpenedPage) -> None:
+    """Its JSON, the command that decodes its record, and buttons to copy; again, and it is folded."""
+    whole_time(shown)
+    name = shown.page.locator("#rows button.open", has_text="rebalance.completed").first
+    name.click()
+    detail = shown.page.locator("#rows tr.detail").inner_text()
+    assert '"type": "groupreplay.rebalance.completed.v1"' in detail
+    assert "groupreplay decode --bootstrap-server HOST:PORT --partition 3 --offset" in detail
+    assert name.get_attribute("aria-expanded") == "true"
+    name.click()
+    assert shown.page.locator("#rows tr.detail").count() == 0
+
+
+def test_the_filter(shown: OpenedPage, document: TimelineDocument) -> None:
+    """Only events that have the text, and only members and partitions whose names do."""
+    whole_time(shown)
+    before = shown.drawn()
+    shown.page.fill("#filter", "rebalance.completed")
+    shown.wait_for_drawing(before)
+    assert table_size(shown) == len(document.generations)
+    before = shown.drawn()
+    shown.page.fill("#filter", "")
+    shown.wait_for_drawing(before)
+
+
+def test_copy_as_markdown(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
+    """The verdict and the events of the time shown, as a table."""
+    path = tmp_path / "group.html"
+    path.write_text(report_page(document), encoding="utf-8")
+    with opened_page(browser, path) as page:
+        page.page.evaluate(
+            "document.execCommand = () => { window.copied = document.activeElement.value; return true; };"
+            "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
+        )
+        page.page.evaluate(
+            "document.addEventListener('select', event => { window.copied = event.target.value; }, true)"
+        )
+        page.page.click("#copy-table")
+        page.wait_for("Boolean(window.copied)")
+        lines = str(page.value("window.copied")).splitlines()
+    assert lines[0].startswith("**g**, 2026-01-01 00:00:00 to 00:10:00 UTC")
+    assert sum(line.startswith("| 2026-") for line in lines) == len(document.events)
+
+
+def test_another_time_zone(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
+    """Local time is that of the reader, with its offset; UTC is the default."""
+    path = tmp_path / "group.html"
+    path.write_text(report_page(document), encoding="utf-8")
+    with opened_page(browser, path, timezone_id="Asia/Kolkata") as page:
+        assert "2026-01-01 00:00:00 to 00:10:00 UTC" in page.page.inner_text("#when")
+        page.page.click("main#group [data-zone=local]")
+        assert "2026-01-01 05:30:00 to 05:40:00 UTC+05:30" in page.page.inner_text("#when")
+        assert page.page.inner_text("#rows tr:first-child td.time") == "2026-01-01 05:30:00.000"
+
+
+def test_dark_and_print(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
+    """The picture is dark where the reader wants it, and light on paper, on which the tools are left out."""
+    path = tmp_path / "group.html"
+    path.write_text(report_page(document), encoding="utf-8")
+    with opened_page(browser, path, color_scheme="dark") as page:
+        assert page.value(PIXEL) == [0x11, 0x16, 0x1D]
+        page.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.value(PIXEL) == [255, 255, 255]
+        page.page.emulate_media(media="print")
+        assert page.value("getComputedStyle(document.querySelector('.tools')).display") == "none"
+        page.page.emulate_media(media="screen")
+        page.page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.value(PIXEL) == [0x11, 0x16, 0x1D]
+        assert page.page.pdf()[:5] == b"%PDF-"
+        # The browser advises against reading pixels, which only this test does.
+        assert [one for one in page.problems if "willReadFrequently" not in one] == []
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_do_nothing(text: str, tmp_path: Path, browser: Browser) -> None:
+    """As a group, a client, a topic and in an event: shown as text, nothing runs, nothing is asked for."""
+    plain = timeline_of(history((text, "b"), topic=text.replace("\x00", "")), end_ms=BEGIN + 10 * MINUTE)
+    rows = tuple(replace(row, text=text, name=text) for row in plain.events)
+    path = tmp_path / "group.html"
+    path.write_text(report_page(replace(plain, group_id=text, events=rows)), encoding="utf-8")
+    with opened_page(browser, path) as page:
+        page.page.locator("#rows button.open").first.click()
+        box = page.page.locator("#picture").bounding_box()
+        assert box is not None
+        for step in range(8):
+            page.page.mouse.move(box["x"] + 100 + step * 100, box["y"] + 60 + step * 25)
+        assert page.value("typeof window.hacked") == "undefined"
+        assert page.problems == []
+        assert page.page.locator("img").count() == 0
+        title = page.page.inner_text("#title")
+    assert "\u202e" not in title
+    assert title.strip() != ""
+
+
+def test_many_partitions_are_folded_and_scrolled(tmp_path: Path, browser: Browser) -> None:
+    """Hundreds of partitions are one row of shares until somebody unfolds them; then they scroll."""
+    wide = [generation(1, member("a", range(200)), member("b", range(200, 400)), at=BEGIN)]
+    path = tmp_path / "group.html"
+    path.write_text(report_page(timeline_of(wide, end_ms=BEGIN + MINUTE)), encoding="utf-8")
+    with opened_page(browser, path) as page:
+        assert page.value(drawing("{}", "one.regions.partitions.total")) == 2
+        unfolded = drawing("{ folds: new Map([[0, false]]) }", "one.regions.partitions")
+        region = page.value(unfolded)
+        assert (region["total"], region["shown"], page.problems) == (401, 60, [])
+
+
+def test_the_overview(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
+    """A row for each group, the worst first; one in full opens, and the way back works."""
+    tally = OverviewTally()
+    for body in bodies(history()):
+        tally.add(body)
+    since_ms, until_ms = document.since_ms, document.until_ms
+    strips = [replace(one, in_full=one.group_id == "g") for one in tally.strips(since_ms, until_ms, ["idle"])]
+    overview = GroupsOverview(
+        form=OVERVIEW_FORM,
+        since_ms=since_ms,
+        until_ms=until_ms,
+        bucket_ms=strip_bucket_ms(since_ms, until_ms),
+        source=SOURCE,
+        remarks=(),
+        strips=tuple(strips),
+        timelines=(document,),
+    )
+    path = tmp_path / "all.html"
+    path.write_text(report_page(overview), encoding="utf-8")
+    with opened_page(browser, path) as page:
+        assert page.page.locator("#strips tr").count() == 2
+        assert page.page.locator("#strips svg rect").count() > 0
+        page.page.click("#strips a")
+        page.page.wait_for_selector("#group:not(.hidden)")
+        assert page.page.inner_text("#title") == "g"
+        page.page.click("#back")
+        page.page.wait_for_selector("#overview:not(.hidden)")
+        page.page.fill("#group-filter", "idle")
+        assert page.page.locator("#strips tr").count() == 1
+        assert page.problems == []
+
+
+def test_the_command_writes_what_the_browser_draws(tmp_path: Path, browser: Browser) -> None:
+    """From a simulated capture: the page of a group, and the overview; small files, and no error."""
+    capture = tmp_path / "stuck.parquet"
+    words = ("simulate", "--scenario", "stuck", "--groups", 2, "--seconds", 1800, "--seed", 11, "-o", capture)
+    assert invoke(*words).exit_code == 0
+    for flags in (("--group", "stuck-000001"), ("--all-groups",)):
+        path = tmp_path / f"{flags[0]}.html"
+        done = invoke("report", "--from-file", capture, *flags, "-o", path)
+        assert done.exit_code == 0, done.output
+        assert path.stat().st_size < 2_000_000
+        with opened_page(browser, path) as page:
+            assert page.problems == []
+
+
+def test_the_most_that_a_picture_draws(tmp_path: Path, browser: Browser) -> None:
+    """A member that moves every second for hours: at most 5 000 shapes, and none is cut off."""
+    records = []
+    for number in range(1, 3000):
+        pair = (member("a", (0,)), member("b", (1,)))
+        records.append(generation(number, *(pair if number % 2 else pair[:1]), at=BEGIN + number * SECOND))
+    found = timeline_of(records)
+    path = tmp_path / "group.html"
+    path.write_text(report_page(found), encoding="utf-8")
+    with opened_page(browser, path) as page:
+        assert page.value(drawing("{}", "[one.items.length <= Picture.MOST_ITEMS, one.dropped]")) == [True, 0]
+        assert page.problems == []

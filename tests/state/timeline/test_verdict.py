@@ -1,0 +1,146 @@
+"""The verdict: which sentences, in which order, from which facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from groupreplay.state.timeline.commit_rates import CommitLog
+from groupreplay.state.timeline.document import Blame, ConditionBar, OffsetChange, SlotLane
+from groupreplay.state.timeline.verdict import VerdictFacts, verdict
+
+#: 2026-01-01T00:00:00Z
+BEGIN = 1_767_225_600_000
+MINUTE = 60_000
+
+
+def bar(name: str, since: int, until: int | None, severity: str = "ERROR", **fields: Any) -> ConditionBar:
+    """A condition between two minutes."""
+    return ConditionBar(
+        name=name,
+        condition_id=f"{name} {since}",
+        severity=severity,
+        since_ms=BEGIN + since * MINUTE,
+        until_ms=None if until is None else BEGIN + until * MINUTE,
+        subject=fields.get("subject", ""),
+        text="",
+        runbook="",
+        events=(),
+    )
+
+
+def lane(name: str, condition: int, *, proven: bool) -> SlotLane:
+    """A slot whose holder a condition names."""
+    blame = Blame(since_ms=BEGIN, until_ms=None, proven=proven, condition=condition, text="")
+    return SlotLane(
+        name=name,
+        instance_id=None,
+        client_id=name,
+        client_host="/h",
+        tenures=(),
+        holdings=(),
+        marks=(),
+        blames=(blame,),
+    )
+
+
+def commits(*minutes: int) -> CommitLog:
+    """Commits of two partitions; the second one has only the first of them."""
+    at_ms = [BEGIN + minute * MINUTE for minute in minutes]
+    place = [0] * len(at_ms) + [1]
+    return CommitLog(places=(("t", 0), ("t", 1)), place=np.array(place), at_ms=np.array([*at_ms, at_ms[0]]))
+
+
+NOTHING = VerdictFacts(
+    since_ms=BEGIN,
+    until_ms=BEGIN + 60 * MINUTE,
+    conditions=(),
+    generations=(),
+    slots=(),
+    changes=(),
+    commits=CommitLog(),
+    state="Stable",
+    members=2,
+)
+
+
+def texts(**found: Any) -> list[tuple[str, str]]:
+    """Tone and text of each sentence."""
+    return [(one.tone, one.text) for one in verdict(replace(NOTHING, **found))]
+
+
+def test_nothing() -> None:
+    """A quiet time of a group."""
+    assert texts() == [
+        ("ok", "Nothing was wrong; at the end the group is Stable with 2 members."),
+        ("info", "No rebalance was completed in this time."),
+    ]
+    assert texts(state=None)[0] == ("ok", "Nothing was wrong.")
+
+
+def test_stuck() -> None:
+    """When, for how long, who did not rejoin, and on how many partitions nothing was committed."""
+    found = texts(
+        conditions=(bar("rebalance.slow", 10, 22, "WARN"), bar("rebalance.stuck", 10, 22)),
+        slots=(lane("billing-3", 1, proven=False),),
+        commits=commits(1, 5, 30),
+    )
+    assert found[0] == (
+        "error",
+        "Stuck in a rebalance 00:10:00 to 00:22:00 (12 min 0 s): billing-3 did not rejoin (inferred from its commits)."
+        " No commit on 2 of 2 partitions meanwhile.",
+    )
+    assert len(found) == 2
+
+
+def test_stuck_on_blockers() -> None:
+    """Blockers are proven by the log."""
+    stuck = (bar("rebalance.stuck", 10, 22),)
+    one = texts(conditions=stuck, slots=(lane("a", 0, proven=True),))[0][1]
+    two = texts(conditions=stuck, slots=(lane("a", 0, proven=True), lane("b", 0, proven=True)))[0][1]
+    assert one.endswith("(12 min 0 s): a did not give up its partitions.")
+    assert two.endswith("(12 min 0 s): blocked by a, b.")
+
+
+def test_several_times_and_still() -> None:
+    """The longest one stands for all; one that holds at the end has no end."""
+    found = texts(conditions=(bar("rebalance.storm", 5, 6, "WARN"), bar("rebalance.storm", 20, None, "WARN")))
+    assert found[0] == (
+        "warn",
+        "Rebalance storm: more generations than joins and leaves explain, 2 times, the longest one since 00:20:00, "
+        "still at the end after 40 min 0 s.",
+    )
+
+
+def test_an_unknown_condition() -> None:
+    """Of a later release: its name, and its subject."""
+    found = texts(conditions=(bar("commits.paused", 5, 6, "WARN", subject="t-3"),))
+    assert found[0] == ("warn", "Commits paused 00:05:00 to 00:06:00 (1 min 0 s): t-3.")
+
+
+def test_the_worst_first_and_where_to_look() -> None:
+    """Errors, then warnings, then facts; a sentence about a time has its bounds, and the times as numbers."""
+    conditions = (bar("member.idle", 1, 2, "WARN"), bar("rebalance.stuck", 10, 22))
+    found = verdict(replace(NOTHING, conditions=conditions))
+    assert [one.tone for one in found] == ["error", "warn", "info"]
+    assert (found[0].since_ms, found[0].until_ms) == (BEGIN + 10 * MINUTE, BEGIN + 22 * MINUTE)
+    assert found[0].parts[1:4] == (BEGIN + 10 * MINUTE, " to ", BEGIN + 22 * MINUTE)
+
+
+def test_changed_offsets() -> None:
+    """Lost and changed offsets, with the largest jump where both offsets are known."""
+    lost = OffsetChange(
+        at_ms=BEGIN + MINUTE, name="offsets.expired", topic="t", partition=0, old=7, new=None, event=None
+    )
+    reset = replace(lost, name="offsets.reset", at_ms=BEGIN + 2 * MINUTE, new=0)
+    further = replace(reset, at_ms=BEGIN + 3 * MINUTE, partition=1, old=900)
+    assert texts(changes=(lost, reset, further))[:2] == [
+        ("error", "Committed offsets of 1 partition expired at 00:01:00."),
+        (
+            "warn",
+            "After a loss of offsets, commits of 2 partitions began again between 00:02:00 and 00:03:00, "
+            "t-1 from 900 to 0.",
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""Documents and pages of what happened to groups, for tests."""

@@ -1,0 +1,111 @@
+"""Pages of reports: made from captures, taken apart as HTML, and opened in a browser."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+#: Names under which distributions install it.
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NO_BROWSER = f"no browser: none of {', '.join(PROGRAMS)} is installed"
+
+
+class PageParts(HTMLParser):
+    """The elements of a page with their attributes, and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.sources: list[tuple[str, dict[str, str | None], str]] = []
+        self._open: tuple[str, dict[str, str | None]] | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """See ``HTMLParser``."""
+        self.elements.append((tag, dict(attrs)))
+        self._open = (tag, dict(attrs)) if tag in ("script", "style") else None
+
+    def handle_data(self, data: str) -> None:
+        """See ``HTMLParser``."""
+        if self._open is not None:
+            self.sources.append((*self._open, data))
+
+    def handle_endtag(self, tag: str) -> None:
+        """See ``HTMLParser``."""
+        self._open = None
+
+
+def browser_program() -> str | None:
+    """A browser that is installed here; None: there is none."""
+    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
+@dataclass(slots=True)
+class OpenedPage:
+    """A page in a browser; ``problems`` are errors, messages of the console and requests for anything but the file."""
+
+    page: Page
+    problems: list[str] = field(default_factory=list)
+
+    def value(self, expression: str) -> Any:
+        """The value of an expression in the page."""
+        return self.page.evaluate(expression)
+
+    def drawn(self) -> int:
+        """How often the picture was drawn."""
+        return int(self.value("document.documentElement.dataset.draws || 0"))
+
+    def wait_for_drawing(self, before: int) -> None:
+        """Wait until the picture was drawn again."""
+        self.wait_for(f"Number(document.documentElement.dataset.draws) > {before}")
+
+    def wait_for(self, expression: str) -> None:
+        """Wait until an expression is true. The page's policy forbids the browser to do that by itself."""
+        deadline = time.monotonic() + 60
+        while not self.value(expression):
+            assert time.monotonic() < deadline, expression
+            time.sleep(0.02)
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    """A headless browser; one at a time in a process."""
+    from playwright.sync_api import sync_playwright
+
+    program = browser_program()
+    assert program is not None
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=120_000)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def opened_page(browser: Browser, path: Path, **settings: Any) -> Iterator[OpenedPage]:
+    """The page, drawn, without a network; ``settings`` are those of a context of the browser."""
+    given = {"viewport": {"width": 1360, "height": 1000}, "offline": True, **settings}
+    with browser.new_context(**given) as context:
+        context.set_default_timeout(60_000)
+        opened = OpenedPage(context.new_page())
+        opened.page.on("console", lambda message: opened.problems.append(f"console: {message.text}"))
+        opened.page.on("pageerror", lambda error: opened.problems.append(f"error: {error}"))
+        opened.page.on("request", lambda request: _note_request(opened, request.url))
+        opened.page.goto(path.as_uri())
+        opened.page.wait_for_selector("html[data-ready]", state="attached")
+        yield opened
+
+
+def _note_request(opened: OpenedPage, url: str) -> None:
+    if not url.startswith(("file:", "blob:", "data:")):
+        opened.problems.append(f"request: {url}")

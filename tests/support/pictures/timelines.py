@@ -1,0 +1,67 @@
+"""Timelines of small histories, as the program makes them from a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from groupreplay.codecs import OffsetCommitValue
+from groupreplay.state.output.envelope import cloud_event
+from groupreplay.state.timeline.commit_rates import CommitLog
+from groupreplay.state.timeline.document import TimelineDocument, TimelineSource
+from groupreplay.state.timeline.group_timeline import TimelineInput, timeline_document
+from groupreplay.state.timeline.limits import TimelineLimits
+from groupreplay.streaming.text.event_text import text_of
+from support.histories.builders import CONTEXT, GROUP, Raw, group_record, placed, replay
+
+SOURCE = TimelineSource(
+    command="groupreplay timeline",
+    version="1",
+    origin="a.parquet",
+    cluster_id="test-cluster",
+    topic_id="era-1",
+    digest=None,
+    redacted=(),
+)
+SECOND = 1_000
+MINUTE = 60 * SECOND
+#: 2026-01-01T00:00:00Z
+BEGIN = 1_767_225_600_000
+
+
+def bodies(history: Iterable[Raw]) -> list[dict[str, Any]]:
+    """The CloudEvents of a history."""
+    _, events = replay(list(history))
+    return [json.loads(cloud_event(event, CONTEXT, event.time_ms).value) for event in events]
+
+
+def commit_log(history: Iterable[Raw]) -> CommitLog:
+    """Its commits."""
+    commits = [one for one in history if isinstance(one.value, OffsetCommitValue)]
+    places = sorted({(one.key.topic, one.key.partition) for one in commits})
+    return CommitLog(
+        places=tuple(places),
+        place=np.array([places.index((one.key.topic, one.key.partition)) for one in commits], np.int64),
+        at_ms=np.array([one.at for one in commits], np.int64),
+    )
+
+
+def timeline_of(
+    history: Iterable[Raw], limits: TimelineLimits | None = None, **given: Any
+) -> TimelineDocument:
+    """The timeline of a history; ``given`` replaces what the program would have given."""
+    records = placed(history)
+    defaults: dict[str, Any] = {
+        "group_id": GROUP,
+        "source": SOURCE,
+        "events": bodies(records),
+        "end_ms": max(one.at for one in records),
+        "has_log": True,
+        "probed": True,
+        "records": [group_record(one) for one in records],
+        "commits": commit_log(records),
+    }
+    return timeline_document(TimelineInput(**{**defaults, **given}), text_of, limits)
