@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 
+from groupreplay.state.replay.offset_changes.sets import OCCASION_MS
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.replays import Json, event_name, replayed_log
+from support.kafka.clients import commit_once
 from support.kafka.kafka_admin import by_broker, by_log
 from support.kafka.live_groups import World
-from support.ordeals.crowd import Crowd, Wave, api_type
+from support.kafka.waiting import wait_until
+from support.ordeals.crowd import TOPICS, Crowd, Wave, api_type
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]
 
@@ -70,6 +74,29 @@ def compare(crowd: Crowd, answers: dict[str, dict[str, Any]]) -> list[Json]:
     return events
 
 
+def occasions(events: list[Json]) -> list[tuple[str, dict[str, int]]]:
+    """The offsets that were set by hand, by the events: group, and the new offset by place."""
+    return sorted(
+        (
+            one["data"]["group_id"],
+            {f"{at['topic']}-{at['partition']}": at["to_offset"] for at in one["data"]["partitions"]},
+        )
+        for one in events
+        if event_name(one) == "offsets.set"
+    )
+
+
+def pass_time(crowd: Crowd) -> None:
+    """Until a record was written later than the end of the last occasion; commits of another group are the clock."""
+    end = time.monotonic() + OCCASION_MS / 1_000 + 1
+
+    def later() -> bool:
+        commit_once(crowd.world.servers, "clock", TopicPartition(next(iter(TOPICS)), 0, 1))
+        return time.monotonic() > end
+
+    wait_until(later, pause=1.0)
+
+
 def assigned(log: Path) -> set[tuple[str, int]]:
     """Group and generation of all completed classic rebalances, by the broker's own log."""
     return {(group, int(number)) for group, number in _ASSIGNED.findall(log.read_text())}
@@ -96,7 +123,9 @@ def test_a_thousand_groups(tmp_path: Path) -> None:
             crowd.operate(
                 {name: empty[name]["offsets"] for name in wave.groups if "offsets" in empty.get(name, ())}
             )
+        pass_time(crowd)
         events = compare(crowd, quiet(crowd, wave))
+        assert occasions(events) == sorted(crowd.resets)
         completed = [
             (one["data"]["group_id"], one["data"]["generation"])
             for one in events
