@@ -176,7 +176,9 @@ class Coordinator(CoordinatorState):
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
-        records = self.offsets.commit(self.group_id, request, fits, now_ms, None if self.settings.scala else self.topics)
+        records = self.offsets.commit(
+            self.group_id, request, fits, now_ms, None if self.settings.scala else self.topics
+        )
         self.journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
             refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)

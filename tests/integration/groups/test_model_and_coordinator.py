@@ -6,6 +6,7 @@ Every step is compared: answers, records in their order, and timers with their d
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -57,7 +58,7 @@ def test_many_random_scripts(
 ) -> None:
     """More than a thousand of other seeds."""
     with capsys.disabled():
-        print(f"\n{kind} scripts {MANY.start} to {MANY.stop - 1}", flush=True)
+        sys.stdout.write(f"\n{kind} scripts {MANY.start} to {MANY.stop - 1}\n")
     check(coordinator, kind, MANY)
 
 

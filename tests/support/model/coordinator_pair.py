@@ -142,7 +142,10 @@ class CoordinatorPair:
         The older coordinator goes through a hash map of partitions when they are committed.
         """
         return [
-            (at_ms, _in_order([(key, _sorted(value)) for key, value in records], all_offsets=self.settings.scala))
+            (
+                at_ms,
+                _in_order([(key, _sorted(value)) for key, value in records], all_offsets=self.settings.scala),
+            )
             for at_ms, records in operations
             if records
         ]

@@ -72,7 +72,12 @@ STABLE = replace(MEMBER, epoch=3, previous_epoch=2, assigned={**held(2, 0), **he
         (
             MEMBER,
             replace(
-                NEXT, target_epoch=2, subscribed=frozenset(), subscribes=False, subscription_changed=True, owned=frozenset()
+                NEXT,
+                target_epoch=2,
+                subscribed=frozenset(),
+                subscribes=False,
+                subscription_changed=True,
+                owned=frozenset(),
             ),
             replace(MEMBER, previous_epoch=2, assigned={}),
         ),
