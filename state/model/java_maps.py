@@ -27,7 +27,7 @@ def uuid_hash(topic_id: bytes) -> int:
 class HashOrder(Generic[_Key]):
     """The keys of a ``HashMap`` in its order: by bucket, in a bucket in the order of insertion.
 
-    It grows with its keys and does not shrink. Buckets of eight keys and more, which Java makes trees, are not modelled.
+    It grows with its keys and does not shrink. Buckets of eight keys, which Java makes trees, are not modelled.
     """
 
     def __init__(

@@ -192,10 +192,13 @@ class Rebalance:
             self.keep_alive(member, now_ms)
             member.is_new = False
             group.pending_syncs[member.member_id] = None
-        generation = group.generation
+        self._await_syncs(now_ms)
+
+    def _await_syncs(self, now_ms: int) -> None:
+        generation = self.group.generation
         self.coordinator.timers.schedule(
             _SYNC,
-            now_ms + group.rebalance_timeout_ms,
+            now_ms + self.group.rebalance_timeout_ms,
             self._later(lambda rebalance, at_ms: rebalance._expire_syncs(generation, at_ms)),
         )
 

@@ -6,7 +6,6 @@ members of the classic protocol in a consumer group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from groupreplay.state.kafka_terms import MemberPhase, Phase
@@ -40,6 +39,7 @@ from groupreplay.state.model.consumer.tracing import (
     trace_reconciliation,
     trace_update,
 )
+from groupreplay.state.model.consumer.validation import validate_epoch, validate_request
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import (
     downgrade,
@@ -67,7 +67,7 @@ class ConsumerHandler:
     def heartbeat(self, request: ConsumerGroupHeartbeat, now_ms: int) -> Answer:
         """Handle a ConsumerGroupHeartbeat. Raises ``Refused``."""
         self.coordinator.trace.branch("consumerGroupHeartbeat")
-        _validate(request, self.coordinator.settings.consumer_assignors)
+        validate_request(request, self.coordinator.settings.consumer_assignors)
         if request.member_epoch in (LEFT, AWAY):
             return self._leave(request, now_ms)
         joins = request.member_epoch == 0
@@ -120,7 +120,7 @@ class ConsumerHandler:
             group, request.member_id, request.instance_id, joins=joins, classic=False, written=written
         )
         if not joins:
-            _validate_epoch(before, request)
+            validate_epoch(before, request)
         after = replace(
             before,
             instance_id=before.instance_id if request.instance_id is None else request.instance_id,
@@ -379,25 +379,3 @@ def _members_after(group: ConsumerGroup, update: MemberUpdate) -> list[ConsumerM
 
 def _timer(kind: str, member_id: str) -> tuple[str, str, str]:
     return kind, member_id, "consumer"
-
-
-def _validate(request: ConsumerGroupHeartbeat, assignors: Sequence[str]) -> None:
-    """The checks that do not need the group (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
-    joins = request.member_epoch == 0
-    subscribes = request.topics is not None or request.topic_regex is not None
-    incomplete = request.rebalance_timeout_ms == -1 or not subscribes or request.owned != frozenset()
-    if not request.member_id or request.member_epoch < AWAY or (joins and incomplete):
-        raise Refused(Error.INVALID_REQUEST)
-    if request.member_epoch == AWAY and request.instance_id is None:
-        raise Refused(Error.INVALID_REQUEST)
-    if request.assignor is not None and request.assignor not in assignors:
-        raise Refused(Error.UNSUPPORTED_ASSIGNOR)
-
-
-def _validate_epoch(member: ConsumerMember, request: ConsumerGroupHeartbeat) -> None:
-    """Raises ``Refused`` for a wrong epoch. The previous epoch is valid: the last answer may have been lost."""
-    if request.member_epoch == member.epoch:
-        return
-    lost = request.member_epoch == member.previous_epoch and request.member_epoch < member.epoch
-    if not lost or request.owned is None or not request.owned <= set(member.assigned):
-        raise Refused(Error.FENCED_MEMBER_EPOCH)

@@ -14,8 +14,9 @@ from groupreplay.state.model.requests import TopicIdPartition
 class Reconciliation:
     """The input of a member's next step.
 
-    ``subscribed`` are ids of topics, ``subscribes`` also counts those that do not exist; ``taken`` are partitions that any member owns or has not revoked yet. ``owned``
-    are the partitions that the request names as owned; None when it names none: then nothing counts as revoked.
+    ``subscribed`` are ids of topics, ``subscribes`` also counts topics that do not exist; ``taken`` are partitions that
+    any member owns or has not revoked yet. ``owned`` are the partitions that the request names as owned; None when it
+    names none: then nothing counts as revoked.
     """
 
     target_epoch: int

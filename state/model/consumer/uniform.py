@@ -144,7 +144,7 @@ class _Heterogeneous:
         for number in numbers:
             movable.setdefault(self._owners[topic][number], []).append(number)
         moved = 0
-        while not balance.is_balanced:
+        while not balance.levelled():
             most = balance.most_loaded()
             if most == -1:
                 break
@@ -153,7 +153,7 @@ class _Heterogeneous:
                 continue
             number = movable[most].pop()
             least = balance.least_loaded()
-            if balance.is_balanced:
+            if balance.levelled():
                 break
             self._move(topic, number, least)
             moved += 1
@@ -196,8 +196,7 @@ class _Balance:
             spread=most - least,
         )
 
-    @property
-    def is_balanced(self) -> bool:
+    def levelled(self) -> bool:
         """Whether both ranges differ by one partition at most."""
         return self.most_load - self.least_load <= 1
 

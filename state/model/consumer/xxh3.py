@@ -82,7 +82,7 @@ def _short(data: bytes) -> int:
         high = _number(data, size - 8) ^ _number(_SECRET, 40) ^ _number(_SECRET, 48)
         return _avalanche(size + int.from_bytes(low.to_bytes(8, "little"), "big") + high + _fold(low, high))
     if size >= 4:
-        first, last = (struct.unpack_from("<I", data, at)[0] for at in (0, size - 4))
+        first, last = (int.from_bytes(data[at : at + 4], "little") for at in (0, size - 4))
         value = (last + (first << 32)) ^ _number(_SECRET, 8) ^ _number(_SECRET, 16)
         value ^= _rotate(value, 49) ^ _rotate(value, 24)
         value = value * _MIX_RRMXMX & _64_BITS

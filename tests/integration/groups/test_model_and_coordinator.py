@@ -1,11 +1,13 @@
-"""The coordinator model and Kafka's own coordinator do the same in virtual time, in random scripts.
+"""The coordinator model and Kafka's own coordinators do the same in virtual time, in random scripts.
 
-Every step is compared: answers, records in their order, and timers with their deadlines.
+Every step is compared: answers, records in their order, and timers with their deadlines. Of Kafka 3.9's coordinator,
+which is written in Scala and has no such timers, answers and records with their times.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from groupreplay.state.model.consumer.xxh3 import xxh3
 from groupreplay.streaming.local.jars import jar_paths
 from support.kafka.kafka_classes import compiled
-from support.model.kafka_coordinator import KafkaCoordinator, kafka_coordinator
+from support.model.kafka_coordinator import KafkaCoordinator, kafka_coordinator, scala_coordinator
 from support.model.random_scripts import KINDS, make_script
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
@@ -34,11 +36,18 @@ def coordinator() -> Iterator[KafkaCoordinator]:
         yield running
 
 
-def check(kafka: KafkaCoordinator, kind: str, seeds: range) -> None:
+@pytest.fixture(scope="module")
+def older_coordinator() -> Iterator[KafkaCoordinator]:
+    """That of Kafka 3.9 for classic groups."""
+    with scala_coordinator(jar_paths("broker-3.9.1")) as running:
+        yield running
+
+
+def check(kafka: KafkaCoordinator, kind: str, seeds: range, *, scala: bool = False) -> None:
     """Run the scripts of these seeds; the message names the first one that differs."""
     for seed in seeds:
         try:
-            make_script(kafka, kind, seed).run()
+            make_script(kafka, kind, seed, scala=scala).run()
         except AssertionError as error:
             raise AssertionError(f"{kind} script {seed}: {error}") from error
 
@@ -49,6 +58,18 @@ def test_random_scripts(kind: str, coordinator: KafkaCoordinator) -> None:
     check(coordinator, kind, FEW)
 
 
+def test_random_scripts_of_the_older_coordinator(older_coordinator: KafkaCoordinator) -> None:
+    """Classic groups with ``--scala``."""
+    check(older_coordinator, "classic", FEW, scala=True)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_many_random_scripts_of_the_older_coordinator(older_coordinator: KafkaCoordinator) -> None:
+    """The same seeds as of the newer one."""
+    check(older_coordinator, "classic", MANY, scala=True)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,7 +78,7 @@ def test_many_random_scripts(
 ) -> None:
     """More than a thousand of other seeds."""
     with capsys.disabled():
-        print(f"\n{kind} scripts {MANY.start} to {MANY.stop - 1}", flush=True)
+        sys.stdout.write(f"\n{kind} scripts {MANY.start} to {MANY.stop - 1}\n")
     check(coordinator, kind, MANY)
 
 

@@ -10,7 +10,7 @@ from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.consumer.group import ConsumerGroup
 from groupreplay.state.model.migration import decode_member_subscription, encode_classic_assignment
 from groupreplay.state.model.requests import Answer, ClassicHeartbeat, Error, Protocol, Refused, Settings
-from support.model.classic_clients import protocols, subscription
+from support.model.classic_clients import joining, protocols, subscription
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 
 T = TOPIC_IDS["t"]
@@ -200,3 +200,21 @@ def test_what_cannot_be_read_or_is_not_there() -> None:
     assert encode_classic_assignment([(nowhere, 0)], subscription("t"), {}) == encode_classic_assignment(
         [], subscription("t"), {}
     )
+
+
+def test_an_empty_consumer_group_is_forgotten_until_the_coordinator_moves() -> None:
+    """A classic member with an id is unknown; Kafka forgets the group then, without a record."""
+    clients = ConsumerClients()
+    clients.enter("n")
+    clients.depart("n")
+    before = len(clients.log)
+    assert clients.told(joining("c", "c-1")) == Answer(error=Error.UNKNOWN_MEMBER_ID, member_id="c-1")
+    assert (clients.coordinator.group, len(clients.log)) == (None, before)
+    epoch = clients.log[-1].value.epoch
+    clients.take(clients.coordinator.move(clients.now))
+    assert (clients.consumers.epoch, clients.consumers.state) == (epoch, ConsumerPhase.EMPTY)
+    # With a record of another group of this id it is gone for good.
+    clients.told(joining("c", "c-1"))
+    clients.join("c")
+    clients.take(clients.coordinator.move(clients.now))
+    assert isinstance(clients.coordinator.group, ClassicGroup)

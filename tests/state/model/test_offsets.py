@@ -25,6 +25,7 @@ from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.offsets import Offsets
 from support.histories.builders import observed
 from support.model.classic_clients import Clients, joining
+from support.model.consumer_clients import ConsumerClients
 
 DAY_MS = 24 * 3_600_000
 
@@ -316,3 +317,39 @@ def test_what_expires_is_what_the_replay_says_is_due(
         place for place, at in zip(offsets.names(range(len(offsets))), due.tolist(), strict=True) if at <= now
     }
     assert set(clients.coordinator.offsets.expired(group, 500, now)) == overdue
+
+
+def test_commits_in_a_transaction_are_no_signs_of_life() -> None:
+    """The session ends as without them."""
+    clients = Clients()
+    (member_id,) = clients.stable("a", session_timeout_ms=10_000)
+    clients.heartbeat(member_id)
+    clients.wait(8_000)
+    assert clients.commit(1, member_id=member_id, generation=1, producer_id=5) == "NONE"
+    clients.wait(2_000)
+    assert clients.state == "Empty"
+
+
+def test_commits_in_a_transaction_have_one_error_for_a_wrong_generation() -> None:
+    """Of a group that does not exist, and of a member of the consumer protocol."""
+    assert Clients().commit(1, member_id="a", generation=1, producer_id=5) == "ILLEGAL_GENERATION"
+    clients = ConsumerClients()
+    clients.enter("n")
+    for generation, error in ((9, "ILLEGAL_GENERATION"), (-2, "ILLEGAL_GENERATION"), (2, "NONE")):
+        assert clients.commit(1, member_id="n", generation=generation, producer_id=5) == error
+    assert clients.commit(1, generation=-2, producer_id=5) == "UNKNOWN_MEMBER_ID"
+    assert clients.commit(1, generation=-1, producer_id=5) == "NONE"
+
+
+def test_a_deleted_topic_has_a_tombstone_for_each_offset() -> None:
+    """Also for the committed and the pending offset of one partition."""
+    clients = Clients()
+    clients.commit(1)
+    clients.commit(2, producer_id=5)
+    clients.ask(EndTransaction(producer_id=5, committed=False))
+    clients.commit(3, producer_id=5)
+    before = clients.coordinator.offsets.each_partition()
+    assert before == [("t", 0), ("t", 0)]
+    (operation,) = clients.coordinator.delete_topic("t", clients.now).operations
+    assert operation.records == ((OffsetCommitKey(group="g", topic="t", partition=0), None),) * 2
+    assert not clients.coordinator.offsets

@@ -26,12 +26,12 @@ from groupreplay.state.model.requests import (
     OffsetDelete,
     Protocol,
     SyncGroup,
-    TopicIdPartition,
 )
 from groupreplay.state.model.requests import Settings as GroupSettings
 from support.model.classic_clients import owning
 from support.model.coordinator_pair import CoordinatorPair
 from support.model.kafka_coordinator import KafkaCoordinator
+from support.model.script_actors import ClassicActor, ConsumerActor
 
 HOST: Final = "/10.0.0.1"
 KINDS: Final = ("classic", "consumer", "mixed")
@@ -48,44 +48,6 @@ _RACKS: Final = ("a", "b", "c")
 _REGEXES: Final = ("t", "[tuw]", "[uv].*", "w|v", "none", "")
 _WRONG_REGEX: Final = "(t"
 _PROTOCOLS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
-
-
-@dataclass
-class ClassicActor:
-    """A client of the classic protocol and what it was last told."""
-
-    name: str
-    instance_id: str | None = None
-    member_id: str = ""
-    generation: int = -1
-    members: tuple[str, ...] = ()
-    assignment: bytes = b""
-    protocols: tuple[Protocol, ...] = ()
-    session_ms: int = 10_000
-    rebalance_ms: int = 20_000
-    joining: int | None = None
-    syncing: int | None = None
-
-
-@dataclass
-class ConsumerActor:
-    """A client of the consumer protocol (KIP-848) and what it was last told."""
-
-    name: str
-    instance_id: str | None = None
-    lives: int = 0
-    epoch: int = 0
-    before: int = 0
-    owned: frozenset[TopicIdPartition] = frozenset()
-    rebalance_ms: int = 20_000
-    topics: tuple[str, ...] = ()
-    regex: str | None = None
-    assignor: str | None = None
-
-    @property
-    def member_id(self) -> str:
-        """A member chooses its id itself; a new process has a new one."""
-        return f"{self.name}{self.lives}"
 
 
 @dataclass
