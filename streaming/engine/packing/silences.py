@@ -62,10 +62,10 @@ def _maybe_silent(rows: Ints, record_ms: Ints, stream: Ints) -> Ints:
     width, streams = int(quarter.max()) + 1, int(of.max()) + 1
     if width * streams > _MOST_QUARTERS:
         return rows
-    filled: Flags = np.zeros((streams, width), bool)
+    filled = np.zeros((streams, width), bool)
     filled[of, quarter] = True
-    before: Flags = np.maximum.accumulate(filled, axis=1)
-    backwards: Flags = np.maximum.accumulate(filled[:, ::-1], axis=1)
-    silent = (before & backwards[:, ::-1] & ~filled).any(axis=1)
+    # Between its first quarter and its last one, a stream has as many of them as lie between the two.
+    first, last = filled.argmax(axis=1), width - 1 - filled[:, ::-1].argmax(axis=1)
+    silent = filled.sum(axis=1) < last - first + 1
     kept: Ints = rows[silent[of]]
     return kept
