@@ -159,5 +159,6 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "timeouts": "because it takes an hour",
     "idle": "because it takes a quarter of an hour",
     "silent": "because the usual commit interval is only known after several minutes",
+    "pause": "because the usual commit interval is only known after several minutes",
     "poison": "because it takes a quarter of an hour",
 }

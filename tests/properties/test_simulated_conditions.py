@@ -30,7 +30,7 @@ def test_an_hour_of_healthy_groups_raises_no_warning(tmp_path: Path, scenario: s
     assert unexpected_warnings(run_simulation(tmp_path, scenario, 2, HOUR_MS)) == []
 
 
-@pytest.mark.parametrize("scenario", ["stuck", "flapping"])
+@pytest.mark.parametrize("scenario", ["stuck", "flapping", "pause"])
 def test_the_expected_condition_is_raised_in_an_hour(tmp_path: Path, scenario: str) -> None:
     """For every group, each time."""
     assert missed_conditions(run_simulation(tmp_path, scenario, 2, HOUR_MS), EXPECTED[scenario][0]) == []

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from groupreplay.state.events.event import Evidence, History, Severity
 from groupreplay.state.events.offset_events import OffsetsSet, SetDirection, SetPartition
 from groupreplay.state.replay.group_activity import has_members, is_significant
@@ -79,10 +81,12 @@ def hold_sets(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> None
 def _steps(run: CommitRun, applied: Applied, *, by_program: bool) -> Iterator[_PossibleSet]:
     """``by_program``: the group never had members, and a program of its own commits."""
     topic, partition = run.rows["topic"], run.rows["partition"]
-    steps = (*applied.steps.tolist(), *run.steps.tolist())
-    for row, old, new, log_offset, at_ms, old_epoch, epoch in steps:
-        if not by_program or new < old or (old_epoch >= 0 and epoch < 0):
-            yield _PossibleSet(log_offset, at_ms, run.topics[topic[row]], int(partition[row]), old, new)
+    steps = np.concatenate([applied.steps, run.steps])
+    if by_program:
+        by_tool = (steps["old_leader_epoch"] >= 0) & (steps["leader_epoch"] < 0)
+        steps = steps[by_tool | (steps["new_offset"] < steps["old_offset"])]
+    for row, old, new, log_offset, at_ms, _, _ in steps.tolist():
+        yield _PossibleSet(log_offset, at_ms, run.topics[topic[row]], int(partition[row]), old, new)
     for row in () if by_program else applied.new_rows:
         one = run.rows[row]
         place = (int(one["first_log_offset"]), int(one["first_timestamp_ms"]))

@@ -183,7 +183,7 @@ def _packed_rows(chunk: _Chunk, horizons: Horizons) -> PackedRows:
     if times.cuts is not None:
         cuts |= times.cuts
         commits = replace(commits, commit_timestamp_ms=times.inside_ms)
-    if (silences := silence_cuts(times.record_ms, applied, stream)) is not None:
+    if (silences := silence_cuts(times.record_ms, applied, stream, stretches)) is not None:
         cuts |= silences
     items: defaultdict[int, list[tuple[int, PackedItem]]] = defaultdict(list)
     for row, (raw_key, raw_value) in records.items():

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from groupreplay.state.snapshot.observations import SILENCE_MS
 from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints
+from groupreplay.streaming.engine.packing.record_times import Stretches
+
+#: A table of streams and quarters of a silence, if it is not larger: it is read several times.
+_MOST_QUARTERS: Final = 2_000_000
+_QUARTER_MS: Final = SILENCE_MS // 4
+#: Where a clock goes back by more, a quarter can be filled by a record from before the silence, or after it.
+_MOST_BACK_MS: Final = 20_000
 
 
-def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints) -> Flags | None:
+def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints, stretches: Stretches) -> Flags | None:
     """The rows after which their stream has no row for ``SILENCE_MS``; None if there is none.
 
     ``applied`` marks the rows that reach a group; the rows of a stream are in the order of the log.
@@ -17,6 +26,10 @@ def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints) -> Flags | None:
     if int(record_ms.max()) - int(record_ms.min()) < SILENCE_MS:
         return None
     rows = np.flatnonzero(applied & (stream >= 0))
+    if not any(_goes_back(record_ms[of_partition]) for _, of_partition in stretches):
+        rows = _maybe_silent(rows, record_ms, stream)
+    if not len(rows):
+        return None
     bits = len(record_ms).bit_length()
     # Stream and row in one number: sorting these numbers is faster than a stable sort by stream.
     ordered = stream[rows] << bits | rows
@@ -29,3 +42,30 @@ def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints) -> Flags | None:
     cuts = np.zeros(len(record_ms), bool)
     cuts[rows[:-1][found]] = True
     return cuts
+
+
+def _goes_back(record_ms: Ints) -> bool:
+    if not (record_ms[1:] < record_ms[:-1]).any():
+        return False
+    return bool((np.maximum.accumulate(record_ms) - record_ms).max() > _MOST_BACK_MS)
+
+
+def _maybe_silent(rows: Ints, record_ms: Ints, stream: Ints) -> Ints:
+    """Those of the rows whose stream has an empty quarter of ``SILENCE_MS`` between two that are not: all silences do.
+
+    It needs no sort, and nearly all streams of a chunk are never silent.
+    """
+    at_ms, of = record_ms[rows], stream[rows]
+    if not len(rows) or at_ms.min() < 0:
+        return rows
+    quarter = (at_ms - at_ms.min()) // _QUARTER_MS
+    width, streams = int(quarter.max()) + 1, int(of.max()) + 1
+    if width * streams > _MOST_QUARTERS:
+        return rows
+    filled = np.zeros((streams, width), bool)
+    filled[of, quarter] = True
+    # Between its first quarter and its last one, a stream has as many of them as lie between the two.
+    first, last = filled.argmax(axis=1), width - 1 - filled[:, ::-1].argmax(axis=1)
+    silent = filled.sum(axis=1) < last - first + 1
+    kept: Ints = rows[silent[of]]
+    return kept

@@ -166,5 +166,6 @@ EXPECTED: Mapping[str, tuple[str, Callable[[SimulatedRun, str, str], Iterator[st
     "idle": ("member.idle", _throughout),
     "silent": ("owner.silent", _episodes),
     "poison": ("partition.poison", _throughout),
+    "pause": ("commits.paused", _episodes),
     "expiry": ("offsets.expiring", _once),
 }

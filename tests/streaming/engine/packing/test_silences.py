@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
+import pytest
 
 from groupreplay.state.snapshot.observations import SILENCE_MS
+from groupreplay.streaming.engine.packing import silences
+from groupreplay.streaming.engine.packing.record_times import Stretches
 from groupreplay.streaming.engine.packing.silences import silence_cuts
 
 
@@ -13,7 +18,8 @@ def cuts(rows: list[tuple[int, int]], left_out: tuple[int, ...] = ()) -> list[in
     stream, at_ms = np.array(rows, np.int64).T
     applied = np.ones(len(rows), bool)
     applied[list(left_out)] = False
-    found = silence_cuts(at_ms, applied, stream)
+    one_partition = Stretches(np.zeros(len(rows), np.int64), np.arange(len(rows)), np.array([len(rows) - 1]))
+    found = silence_cuts(at_ms, applied, stream, one_partition)
     return None if found is None else np.flatnonzero(found).tolist()
 
 
@@ -35,3 +41,19 @@ def test_times_that_cannot_be() -> None:
     """No time is no silence, and the largest difference of two times is no error."""
     assert cuts([(0, -1), (0, 10 * SILENCE_MS)]) is None
     assert cuts([(0, 0), (-1, -(2**63)), (-1, 2**63 - 1), (0, SILENCE_MS)]) == [0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_quick_way_leaves_nothing_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rows as without the table that leaves most streams out."""
+    random, at_ms = Random(seed), 0
+    back = random.choice(((), (-19_000,), (-90_000,)))
+    rows = []
+    for _ in range(200):
+        at_ms += random.choice((0, 1, 20_000, 50_000, SILENCE_MS - 1, SILENCE_MS, *back)) * random.randrange(
+            2
+        )
+        rows.append((random.randrange(random.choice((1, 3))), at_ms))
+    found = cuts(rows)
+    monkeypatch.setattr(silences, "_MOST_QUARTERS", 0)
+    assert cuts(rows) == found
