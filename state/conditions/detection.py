@@ -58,9 +58,9 @@ class Detection:
 
     kind: type[Condition]
     since_ms: int
-    earliest_ms: int | None
     threshold_ms: int | None
     details: dict[str, Any]
+    earliest_ms: int | None = None
     subject: str = ""
     severity: Severity | None = None
     evidence: Evidence = Evidence.LOG

@@ -76,7 +76,18 @@ class MemberIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberPicture(MemberIdentity):
+class MemberForm(MemberIdentity):
+    """A member and what it has asked for; null where the log does not have it, or it cannot be read."""
+
+    session_timeout_ms: Annotated[
+        int | None, Meta(description="Null for the newer protocols, where it is a setting of the broker.")
+    ]
+    rebalance_timeout_ms: int | None
+    topics: Annotated[tuple[str, ...] | None, Meta(description="Its subscription.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberPicture(MemberForm):
     """A member as an event shows it."""
 
     partitions: Partitions | None

@@ -13,6 +13,7 @@ from msgspec import Meta
 from groupreplay.state.events.event import (
     Fact,
     LeaveReason,
+    MemberForm,
     MemberIdentity,
     MemberPicture,
     Severity,
@@ -122,7 +123,19 @@ class RebalanceCompleted(Fact):
     ]
     protocol_type: str | None
     protocol: str | None
+    previous_protocol: Annotated[
+        str | None, Meta(description="That of the generation before; null for the newer kinds.")
+    ]
     leader: str | None
+    previous_leader: Annotated[str | None, Meta(description="Member id; null for the newer kinds.")]
+    rebalance_timeout_ms: Annotated[
+        int | None,
+        Meta(
+            description="How long the coordinator waits for members to rejoin: the largest of the members'. Null for "
+            "the newer kinds, where each member has its own."
+        ),
+    ]
+    rebalance_timeout_member: Annotated[str | None, Meta(description="Id of the member that asked for it.")]
     members: tuple[MemberPicture, ...]
     member_count: int
     joined: Annotated[tuple[str, ...] | None, Meta(description="Member ids in new slots.")]
@@ -208,6 +221,8 @@ class MemberUpdated(MemberFact):
     NAME: ClassVar[str] = "member.updated"
     DOC: ClassVar[str] = "Same slot, other member id, client id, host, timeouts or subscription."
     changed: Annotated[tuple[str, ...], Meta(description="Names of the fields that differ.")]
+    old: Annotated[MemberForm, Meta(description="The member before.")]
+    new: Annotated[MemberForm, Meta(description="The member now.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +21,7 @@ from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.connect import Worker
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import GroupState
-from groupreplay.state.snapshot.members import Member, group_topics
+from groupreplay.state.snapshot.members import Member, group_topics, settings_fields, slowest_member
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import from_ranges
@@ -61,6 +61,7 @@ def _head(group_id: str, group: GroupState, seen: GroupSummary) -> dict[str, Any
         "protocol_type": group.classic.protocol_type if known is None else _PROTOCOL_TYPES[group.group_type],
         "protocol": group.classic.protocol if known is None else _assignor(known),
         "leader": group.classic.leader,
+        **_slowest(group),
         "generation": group.classic.generation,
         "group_epoch": modern.group_epoch(known) if known else None,
         "target_epoch": modern.target_epoch(known) if known else None,
@@ -68,6 +69,15 @@ def _head(group_id: str, group: GroupState, seen: GroupSummary) -> dict[str, Any
         "since_ms_earliest": group.in_progress.earliest_ms if group.in_progress else group.since_ms,
         "history": group.history.value,
         "topology_epoch": known.topology_epoch if known else None,
+    }
+
+
+def _slowest(group: GroupState) -> dict[str, Any]:
+    """How long a classic group waits for members to rejoin, and the member that asked for it."""
+    slowest = slowest_member(group.classic.members)
+    return {
+        "rebalance_timeout_ms": slowest.rebalance_timeout_ms if slowest else None,
+        "rebalance_timeout_member": slowest.member_id if slowest else None,
     }
 
 
@@ -110,6 +120,8 @@ def _member(
         "rack_id": known.rack_id if known else None,
         "process_id": known.process_id if known else None,
         "connect": member.worker and _worker(member.worker, shown),
+        "is_leader": group.classic.leader == member.member_id if known is None else None,
+        **settings_fields(member, native=not classic),
     }
 
 
@@ -122,10 +134,14 @@ def _worker(worker: Worker, shown: Callable[[_Held], Any]) -> dict[str, Any]:
     }
 
 
-def _topics(group: GroupState, seen: GroupSummary) -> list[str]:
+def _topics(group: GroupState, seen: GroupSummary) -> list[str] | None:
+    """The topics of the members' subscriptions; None where these cannot be read: then nothing expires."""
     if group.modern is not None:
         return sorted(modern.subscribed_topics(group.group_type, group.modern))
-    return sorted(group_topics(seen.members, group.classic.protocol_type) or ())
+    if not seen.members:
+        return []
+    topics = group_topics(seen.members, group.classic.protocol_type)
+    return None if topics is None else sorted(topics)
 
 
 def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> dict[str, Any]:
@@ -146,11 +162,31 @@ def _with_deadlines(group: GroupState, offsets: Offsets, context: Context) -> li
     due = retention.deadlines(group, offsets, context.assumed_retention_ms)
     names_ = offsets.names(np.arange(len(offsets)))
     at = dict(zip(names_, due.tolist(), strict=True))
+    rule, subscribed = retention.rule_of(group), retention.subscribed_topics(group)
     shown = []
     for offset in offsets:
         deadline_ms = at[offset["topic"], offset["partition"]]
-        shown.append({**offset, "expires_at_ms": None if deadline_ms == retention.NEVER else deadline_ms})
+        shown.append(
+            {
+                **offset,
+                "expires_at_ms": None if deadline_ms == retention.NEVER else deadline_ms,
+                "expiry_rule": rule.name,
+                "expiry_base": _expiry_base(group, rule, offset, subscribed),
+            }
+        )
     return shown
+
+
+def _expiry_base(
+    group: GroupState, rule: retention.Rule, offset: Mapping[str, Any], subscribed: Collection[str]
+) -> str | None:
+    """From when on the retention counts: ``commit``, ``emptied``, ``own`` (no retention); None: it does not expire."""
+    if rule.base is None or offset["topic"] in subscribed:
+        return None
+    if offset["expire_timestamp_ms"] is not None:
+        return "own"
+    is_emptied = rule.base is retention.Base.EMPTIED and group.classic.emptied_ms is not None
+    return "emptied" if is_emptied else "commit"
 
 
 def _next_expiry_ms(group: GroupState, offsets: Offsets, context: Context) -> int | None:

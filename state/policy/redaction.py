@@ -18,7 +18,10 @@ LEAST_KEY_BYTES: Final = 16
 #: The keys below these fields are names of topics or of labels: nothing to hide.
 _BY_NAME: Final = frozenset({"labels", "partitions", "revoking", "tasks"})
 _MEMBER_IDS: Final = frozenset(
-    {"member_id", "old_member_id", "new_member_id", "leader", "joined", "left", "kept", "memberId"}
+    {
+        *("member_id", "old_member_id", "new_member_id", "leader", "joined", "left", "kept", "memberId"),
+        *("previous_leader", "rebalance_timeout_member"),
+    }
 )
 #: ``client id@host``.
 _PLACES: Final = frozenset({"place", "places"})

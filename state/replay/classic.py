@@ -31,7 +31,14 @@ from groupreplay.state.replay.probing import join_bounds_ms, probed_leave_reason
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
-from groupreplay.state.snapshot.members import Member, group_topics, pair, read_members
+from groupreplay.state.snapshot.members import (
+    Member,
+    group_topics,
+    pair,
+    read_members,
+    rebalance_timeout_ms,
+    slowest_member,
+)
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import each
 
@@ -169,6 +176,7 @@ class _Record:
         value, step, written_ms = self.value, self.step, self.written_ms
         pairing = diff.pairing if step.comparable else None
         join_ms_min, join_ms_max = self._join_bounds_ms() or (None, None)
+        slowest = slowest_member(self.members)
         return RebalanceCompleted(
             rebalance_id=rebalance_id(self.snapshot, self.report),
             generation=value.generation,
@@ -176,7 +184,11 @@ class _Record:
             skipped_generations=step.skipped(value.generation),
             protocol_type=value.protocol_type or None,
             protocol=value.protocol,
+            previous_protocol=self.snapshot.group.classic.protocol,
             leader=value.leader or self.members[0].member_id,
+            previous_leader=self.snapshot.group.classic.leader,
+            rebalance_timeout_ms=rebalance_timeout_ms(self.members),
+            rebalance_timeout_member=slowest.member_id if slowest else None,
             members=tuple(map(member_picture, self.members)),
             member_count=len(self.members),
             joined=tuple(member.member_id for member in pairing.joined) if pairing else None,

@@ -14,6 +14,7 @@ from groupreplay.state.snapshot.members import (
     client_fields,
     group_topics,
     rebalance_timeout_ms,
+    settings_fields,
 )
 from groupreplay.state.snapshot.partitions import by_topic, each
 
@@ -163,10 +164,11 @@ def moves(diff: GenerationDiff, former: Pairing, topics: frozenset[str] | None) 
     )
 
 
-def member_picture(member: Member) -> MemberPicture:
-    """A member as events show it."""
+def member_picture(member: Member, *, native: bool = False) -> MemberPicture:
+    """A member as events show it; ``native`` as for ``settings_fields``."""
     return MemberPicture(
         member_id=member.member_id,
         **client_fields(member),
+        **settings_fields(member, native=native),
         partitions=member.partitions,
     )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from groupreplay.state.events.event import Evidence, Fact, LeaveReason
+from groupreplay.state.events.event import Evidence, Fact, LeaveReason, MemberForm
 from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
-from groupreplay.state.snapshot.members import Member, client_fields
+from groupreplay.state.snapshot.members import Member, client_fields, settings_fields
 
 #: Fields whose change is reported. A static member's new member id and host are ``static.replaced``.
 _REPORTED_FIELDS: Final = (
@@ -89,4 +89,14 @@ def _changed(old: Member, new: Member) -> Iterator[Fact]:
             member_id=new.member_id,
             **client_fields(new),
             changed=tuple(changed),
+            old=_form(old),
+            new=_form(new),
         )
+
+
+def _form(member: Member) -> MemberForm:
+    # Only members that use the classic protocol have protocols of their own.
+    native = not member.supported_protocols
+    return MemberForm(
+        member_id=member.member_id, **client_fields(member), **settings_fields(member, native=native)
+    )

@@ -211,8 +211,14 @@ class ModernDiff:
                 skipped_generations=None if previous is None else max(0, epoch - previous - 1),
                 protocol_type=self.after.kind.value,
                 protocol=None,
+                previous_protocol=None,
                 leader=None,
-                members=tuple(map(generation_diff.member_picture, members)),
+                previous_leader=None,
+                rebalance_timeout_ms=None,
+                rebalance_timeout_member=None,
+                members=tuple(
+                    generation_diff.member_picture(one, native=not one.supported_protocols) for one in members
+                ),
                 member_count=len(members),
                 joined=tuple(member.member_id for member in old.joined),
                 left=tuple(member.member_id for member in old.left),

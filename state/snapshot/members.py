@@ -51,6 +51,16 @@ def client_fields(member: Member | ModernMember | Slot) -> dict[str, Any]:
     }
 
 
+def settings_fields(member: Member, *, native: bool = False) -> dict[str, Any]:
+    """What a member has asked for; ``native``: it uses a newer protocol, which has no session timeout of members."""
+    timeout_ms = member.rebalance_timeout_ms
+    return {
+        "session_timeout_ms": None if native else member.session_timeout_ms,
+        "rebalance_timeout_ms": timeout_ms if timeout_ms > 0 else None,
+        "topics": member.topics,
+    }
+
+
 def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
     """The members of a record, in its order.
 
@@ -106,6 +116,11 @@ def group_topics(members: Sequence[Member], protocol_type: str | None) -> frozen
 def rebalance_timeout_ms(members: Sequence[Member]) -> int | None:
     """The group's rebalance timeout: its members' largest; None without members."""
     return max((member.rebalance_timeout_ms for member in members), default=None)
+
+
+def slowest_member(members: Sequence[Member]) -> Member | None:
+    """The first member with the group's rebalance timeout: it sets how long all others wait; None without members."""
+    return max(members, key=lambda member: member.rebalance_timeout_ms, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
+from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.inspection.active_conditions import conditions_text
 from groupreplay.streaming.inspection.groups import Description, time_cell
@@ -85,6 +86,42 @@ def _worker(line: DescribeLine) -> str | None:
     return " ".join([worker["url"], f"offset {worker['config_offset']}", *parts])
 
 
+def _leads(line: DescribeLine) -> str | None:
+    leads = line.member["is_leader"]
+    return None if leads is None else str(leads).lower()
+
+
+def _subscription(line: DescribeLine) -> str | None:
+    topics = line.member["topics"]
+    return None if topics is None else ",".join(topics)
+
+
+def _timeout(value_ms: int | None) -> str | None:
+    return None if value_ms is None else milliseconds(value_ms)
+
+
+def _rebalance_timeout(line: DescribeLine) -> str | None:
+    """That of the member; of a classic group the largest one is waited for."""
+    timeout = _timeout(line.member["rebalance_timeout_ms"])
+    sets_it = line.group["rebalance_timeout_member"] == line.member.get("member_id")
+    return f"{timeout} (the group's)" if timeout and sets_it else timeout
+
+
+def _strategy(line: DescribeLine) -> str | None:
+    """Kafka's tool prints the broker's default where no member asks for an assignor; it is in no record."""
+    protocol = line.group["protocol"]
+    unasked = protocol is None and line.group["type"] == "consumer" and line.group["members"]
+    return "(broker default)" if unasked else protocol
+
+
+def _generation(line: DescribeLine) -> int | None:
+    """The group epoch of a group of the newer types, as in ``list``."""
+    epoch: int | None = (
+        line.group["group_epoch"] if line.group["generation"] is None else line.group["generation"]
+    )
+    return epoch
+
+
 def _expiry(offset: Description) -> str | None:
     """When it expires; ``never`` if the client that committed it has asked for that."""
     if offset.get("expires_at_ms") is None and (offset.get("expire_timestamp_ms") or 0) > LATEST_MS:
@@ -130,9 +167,9 @@ _COMMITTED: Final = Column("COMMITTED", lambda line: time_cell(line.offset.get("
 #: additional ones.
 COLUMNS: Final[Mapping[tuple[KafkaTool, DescribeView], Sequence[Column]]] = {
     (KafkaTool.CONSUMER, DescribeView.STATE): (
-        *(_GROUP, _COORDINATOR, _group("protocol", "ASSIGNMENT-STRATEGY"), _STATE, _GROUP_EPOCH),
+        *(_GROUP, _COORDINATOR, Column("ASSIGNMENT-STRATEGY", _strategy), _STATE, _GROUP_EPOCH),
         _group("target_epoch", "TARGET-ASSIGNMENT-EPOCH", verbose=True),
-        *(_MEMBER_COUNT, _group("generation", "GENERATION"), _SINCE, _HISTORY, _CONDITIONS),
+        *(_MEMBER_COUNT, Column("GENERATION", _generation), _SINCE, _HISTORY, _CONDITIONS),
     ),
     (KafkaTool.SHARE, DescribeView.STATE): (
         *(_GROUP, _COORDINATOR, _STATE, _GROUP_EPOCH),
@@ -154,6 +191,9 @@ COLUMNS: Final[Mapping[tuple[KafkaTool, DescribeView], Sequence[Column]]] = {
         *(Column("UPGRADED", _upgraded, True), _MEMBER_STATE),
         Column("REVOKING", lambda line: _partitions(line.member["revoking"]), True),
         *(_member("rack_id", "RACK", verbose=True), Column("CONNECT", _worker, True)),
+        *(Column("LEADER", _leads, True), Column("SUBSCRIPTION", _subscription, True)),
+        Column("SESSION-TIMEOUT", lambda line: _timeout(line.member["session_timeout_ms"]), True),
+        Column("REBALANCE-TIMEOUT", _rebalance_timeout, True),
     ),
     (KafkaTool.SHARE, DescribeView.MEMBERS): (
         *(_GROUP, _member("member_id", "CONSUMER-ID"), _member("client_host", "HOST")),

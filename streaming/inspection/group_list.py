@@ -17,6 +17,7 @@ def summary(group: Description) -> dict[str, Any]:
     return {
         "group_id": group["group_id"],
         "type": group["type"],
+        "protocol_type": group["protocol_type"],
         "state": group["state"],
         "members": len(group["members"]),
         "generation": group["generation"],
@@ -30,14 +31,14 @@ def list_table(groups: Sequence[Description]) -> Table:
     """One row per group; GENERATION is the group epoch for groups of the newer types."""
     rows = [
         (
-            *(one[name] for name in ("group_id", "type", "state", "members")),
+            *(one[name] for name in ("group_id", "type", "protocol_type", "state", "members")),
             one["group_epoch"] if one["generation"] is None else one["generation"],
             time_cell(one["since_ms"]),
             one["risk"],
         )
         for one in map(summary, groups)
     ]
-    return Table(("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"), rows)
+    return Table(("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"), rows)
 
 
 def expiring(groups: Sequence[Description], until_ms: int) -> list[dict[str, Any]]:

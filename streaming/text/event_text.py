@@ -157,8 +157,16 @@ def _left(data: Data) -> str:
 
 
 def _updated(data: Data) -> str:
-    changed = ", ".join(safe_text(str(name)) for name in data.get("changed") or ())
+    changed = ", ".join(_new_value(str(name), data) for name in data.get("changed") or ())
     return f"{phrases.member(data)}, new {changed or 'values'}"
+
+
+def _new_value(name: str, data: Data) -> str:
+    """The field, and for a timeout its values."""
+    old, new = (data.get(which) or {} for which in ("old", "new"))
+    if not name.endswith("_ms") or name not in old or name not in new:
+        return safe_text(name)
+    return f"{safe_text(name.removesuffix('_ms'))} ({milliseconds(old[name])}, now {milliseconds(new[name])})"
 
 
 def _replaced(data: Data) -> str:

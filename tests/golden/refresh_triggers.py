@@ -6,8 +6,8 @@ It simulates every scenario, which takes some minutes.
 from __future__ import annotations
 
 from groupreplay.streaming.simulate.scenario_files import built_in_names
-from support.model.trigger_scores import score, table, unknown_share, wrong
 from support.paths import ROOT
+from support.simulated.trigger_scores import score, table, unknown_share, wrong
 
 HOURS, GROUPS = 2, 3
 PAGE = ROOT / "docs" / "simulations.md"

@@ -41,7 +41,6 @@ COVERED_BY = {
     "state/output/catalogue.py": "tests/state/output/test_envelope.py",
     "state/output/schemas.py": "tests/state/output/test_envelope.py",
     "state/policy/context.py": "tests/state/test_group.py",
-    "state/replay/generation_diff.py": "tests/state/replay/test_classic.py",
     "state/replay/group_summary.py": "tests/state/replay/test_modern_diff.py",
     "state/replay/modern_operation.py": "tests/state/replay/test_modern_diff.py",
     "state/replay/offset_changes/occasions.py": "tests/state/replay/offset_changes/test_sets.py",

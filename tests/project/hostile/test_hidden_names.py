@@ -54,6 +54,7 @@ PUBLIC = {
             "revoking",
             "tasks",
             "subscribed_topics",
+            "topics",
         ),
         *("rebalance_id", "condition_id", "rack_id", "process_id", "connectors", "assignor"),
     },
@@ -65,6 +66,7 @@ PUBLIC = {
             "to_type",
             "state",
             "protocol",
+            "previous_protocol",
             "protocol_type",
             "member_protocol",
         ),
@@ -82,7 +84,8 @@ MAPS = {"partitions", "target_partitions", "revoking", "tasks", "labels"}
 #: Fields of a document that are null in the samples and otherwise numbers or flags.
 NUMBERS = {
     *("generation", "group_epoch", "target_epoch", "topology_epoch", "epoch", "next_expiry_ms", "since_ms"),
-    *("oldest_commit_ms", "newest_commit_ms"),
+    *("oldest_commit_ms", "newest_commit_ms", "since_ms_earliest", "session_timeout_ms"),
+    *("rebalance_timeout_ms", "is_leader", "usual_ms"),
 }
 
 
@@ -107,7 +110,7 @@ def test_every_text_is_hidden_or_public() -> None:
     shown |= document_fields()
     assert {"client_host", "members", "topic"} <= shown
     # Fields that hold other fields.
-    nested = {"members", "blockers", "suspects", "cause", "connect", "truncated"}
+    nested = {"members", "blockers", "suspects", "cause", "connect", "truncated", "old", "new"}
     assert shown - hidden - public - nested == set()
     assert hidden & public == set()
 

@@ -14,7 +14,7 @@ from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
 from groupreplay.state.events.group_events import RebalanceCompleted, RebalanceStarted
 from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.snapshot.observations import Probe
-from support.model.probed_lives import Life, events_of, lives
+from support.simulated.probed_lives import Life, events_of, lives
 
 PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
 ROUND_MS = 10_000

@@ -9,7 +9,7 @@ import pytest
 from groupreplay.state import Event, Severity
 from groupreplay.state.conditions.rebalance.slow import RebalanceSlow
 from groupreplay.state.policy.rules import Policy
-from support.model.probed_lives import events_of, lives
+from support.simulated.probed_lives import events_of, lives
 
 #: The process ends a second after its neighbour was stopped: inside a rebalance, of which it has not heard.
 KILLED = """

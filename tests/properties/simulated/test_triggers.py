@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupreplay.streaming.simulate.scenario_files import built_in_names
-from support.model.trigger_scores import Matrix, score, table, unknown_share, wrong
+from support.simulated.trigger_scores import Matrix, score, table, unknown_share, wrong
 
 QUICK = ("rolling-restart-3-dynamic-eager", "stuck", "flapping", "autoscale", "stuck-kip848", "migration")
 COOPERATIVE = "rolling-restart-3-dynamic-cooperative"

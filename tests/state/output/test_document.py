@@ -9,7 +9,17 @@ import pytest
 
 from groupreplay.state import Group
 from support.histories import modern_builders
-from support.histories.builders import CONTEXT, GROUP, check, generation, member, replay
+from support.histories.builders import (
+    CONTEXT,
+    GROUP,
+    Raw,
+    check,
+    commit,
+    emptied,
+    generation,
+    member,
+    replay,
+)
 from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, tasks
 from support.histories.other_kinds import share_group, streams_group
 
@@ -59,6 +69,10 @@ def test_a_member_that_revokes() -> None:
             "rack_id": None,
             "process_id": None,
             "connect": None,
+            "is_leader": None,
+            "session_timeout_ms": None,
+            "rebalance_timeout_ms": 30_000,
+            "topics": ("t",),
         }
     ]
     (shown,) = documented(group)
@@ -114,6 +128,10 @@ def test_a_member_of_a_share_group() -> None:
             "rack_id": "r-1",
             "process_id": None,
             "connect": None,
+            "is_leader": None,
+            "session_timeout_ms": None,
+            "rebalance_timeout_ms": None,
+            "topics": ("t",),
         }
     ]
 
@@ -144,3 +162,44 @@ def test_connect_workers() -> None:
     ]
     again = Group.from_snapshot(GROUP, CONTEXT, group.snapshot())
     assert again.describe() == group.describe()
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ([commit("t", 0, 5, at=50)], (550, "classic, no protocol type", "commit")),
+        (
+            [commit("t", 0, 5, at=50), generation(1, member("a"), at=60), emptied(2, at=99)],
+            (599, "classic, Empty", "emptied"),
+        ),
+        (
+            [commit("t", 0, 5, at=50), generation(1, member("a"), at=60)],
+            (None, "classic consumers, Stable", None),
+        ),
+        (
+            [commit("t", 0, 5, at=50), generation(1, member("a", topic="u"), at=60)],
+            (550, "classic consumers, Stable", "commit"),
+        ),
+        (
+            [commit("t", 0, 5, at=50, version=1, expire_timestamp_ms=70)],
+            (70, "classic, no protocol type", "own"),
+        ),
+    ],
+)
+def test_why_an_offset_expires(history: list[Raw], expected: tuple[int | None, str, str | None]) -> None:
+    """Each offset has its deadline, the broker's rule, and what the retention counts from."""
+    group, _ = replay(history, replace(CONTEXT, retention_ms=500))
+    (offset,) = group.describe()["offsets"]
+    assert (offset["expires_at_ms"], offset["expiry_rule"], offset["expiry_base"]) == expected
+
+
+def test_who_sets_the_rebalance_timeout() -> None:
+    """The largest of the members' timeouts is the group's; each member shows its own."""
+    fast, slow = member("a", rebalance_ms=1_000, session_ms=500), member("b", rebalance_ms=2_000)
+    group, _ = replay([generation(1, fast, slow, at=5, leader="a")])
+    shown = group.describe()
+    assert (shown["rebalance_timeout_ms"], shown["rebalance_timeout_member"]) == (2_000, "b")
+    assert [
+        (one["session_timeout_ms"], one["rebalance_timeout_ms"], one["topics"], one["is_leader"])
+        for one in shown["members"]
+    ] == [(500, 1_000, ("t",), True), (45_000, 2_000, ("t",), False)]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from groupreplay.state.events.event import Evidence
+from groupreplay.state.events.event import Evidence, MemberForm
 from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
 from groupreplay.state.replay.membership_change import Departure, MembershipChange
 from groupreplay.state.snapshot.members import Member
 
-STATIC = Member("s-1", "s", "client", "/old", 10, 20, (), ("t",), {})
-DYNAMIC = Member("d-1", None, "client", "/h", 10, 20, (), ("t",), {})
+STATIC = Member("s-1", "s", "client", "/old", 10, 20, ("range",), ("t",), {})
+DYNAMIC = Member("d-1", None, "client", "/h", 10, 20, ("range",), ("t",), {})
+ASKED = {"session_timeout_ms": 20, "rebalance_timeout_ms": 10, "topics": ("t",)}
 IDS = {"client_id": "client", "client_host": "/h", "instance_id": None}
 
 
@@ -33,7 +34,15 @@ def test_facts_in_order() -> None:
             Evidence.LOG,
         ),
         (
-            MemberUpdated(member_id="s-2", **{**IDS, "instance_id": "s"}, changed=("topics",)),
+            MemberUpdated(
+                member_id="s-2",
+                **{**IDS, "instance_id": "s"},
+                changed=("topics",),
+                old=MemberForm(
+                    member_id="s-1", **{**IDS, "instance_id": "s", "client_host": "/old"}, **ASKED
+                ),
+                new=MemberForm(member_id="s-2", **{**IDS, "instance_id": "s"}, **{**ASKED, "topics": ("u",)}),
+            ),
             Evidence.LOG,
         ),
     ]
@@ -47,5 +56,11 @@ def test_an_unchanged_member_has_no_fact() -> None:
 def test_a_replaced_dynamic_member_is_updated() -> None:
     """Its new member id is one of the changed fields."""
     change = MembershipChange(kept=((DYNAMIC, replace(DYNAMIC, member_id="d-2", session_timeout_ms=21)),))
-    updated = MemberUpdated(member_id="d-2", **IDS, changed=("member_id", "session_timeout_ms"))
+    updated = MemberUpdated(
+        member_id="d-2",
+        **IDS,
+        changed=("member_id", "session_timeout_ms"),
+        old=MemberForm(member_id="d-1", **IDS, **ASKED),
+        new=MemberForm(member_id="d-2", **IDS, **{**ASKED, "session_timeout_ms": 21}),
+    )
     assert list(change.facts()) == [(updated, Evidence.LOG)]

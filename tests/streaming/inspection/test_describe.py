@@ -65,11 +65,24 @@ def test_members_view(tmp_path: Path) -> None:
     groups = stable(tmp_path)
     assert describe_tables(groups, DescribeView.MEMBERS, None, verbose=False) == [Table(columns, rows)]
     kafkas = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT", "UPGRADED")
-    ours = ("MEMBER-STATE", "REVOKING", "RACK", "CONNECT")
+    ours = ("MEMBER-STATE", "REVOKING", "RACK", "CONNECT", "LEADER", "SUBSCRIPTION", "SESSION-TIMEOUT")
     rest = (None, None, None, "Stable", None, None, None)
+    asked = ("t", "45.0 s")
     assert describe_tables(groups, DescribeView.MEMBERS, None, verbose=True) == [
-        Table((*columns, *kafkas, *ours), [(*rows[0], None, "t:0,1", *rest), (*rows[1], None, None, *rest)])
+        Table(
+            (*columns, *kafkas, *ours, "REBALANCE-TIMEOUT"),
+            [
+                (*rows[0], None, "t:0,1", *rest, "true", *asked, "5 min 0 s (the group's)"),
+                (*rows[1], None, None, *rest, "false", *asked, "5 min 0 s"),
+            ],
+        )
     ]
+
+
+def test_the_strategy_and_the_epoch_of_a_consumer_group(tmp_path: Path) -> None:
+    """The epoch in place of a generation; the strategy is that of the brokers where no member asks for one."""
+    (row,) = shown(of_kind(tmp_path, first_join(at=AT)), DescribeView.STATE)
+    assert (row["ASSIGNMENT-STRATEGY"], row["GENERATION"]) == ("(broker default)", 2)
 
 
 def test_members_of_a_consumer_group(tmp_path: Path) -> None:
@@ -104,8 +117,14 @@ def test_members_of_a_consumer_group(tmp_path: Path) -> None:
         "REVOKING": "orders:1",
         "RACK": None,
         "CONNECT": None,
+        "LEADER": None,
+        "SUBSCRIPTION": "t",
+        "SESSION-TIMEOUT": None,
+        "REBALANCE-TIMEOUT": "30.0 s",
     }
     assert (b["CURRENT-EPOCH"], b["TARGET-ASSIGNMENT"], b["UPGRADED"]) == (0, None, "false")
+    # It uses the classic protocol, in which the member asks for a session timeout.
+    assert b["SESSION-TIMEOUT"] is not None
 
 
 def test_a_share_group(tmp_path: Path) -> None:

@@ -34,15 +34,18 @@ GROUPS = [
 def test_list(tmp_path: Path) -> None:
     """Every living group, by name; what is not known is missing."""
     assert list_table(stable(tmp_path)) == Table(
-        ("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"),
-        [("g", "classic", "Stable", 2, 4, TIME, None), ("simple", "classic", "Empty", 0, None, TIME, None)],
+        ("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"),
+        [
+            ("g", "classic", "consumer", "Stable", 2, 4, TIME, None),
+            ("simple", "classic", None, "Empty", 0, None, TIME, None),
+        ],
     )
 
 
 def test_list_shows_the_epoch_of_newer_kinds(tmp_path: Path) -> None:
     """They have a group epoch in the place of a generation."""
     rows = list_table(of_kind(tmp_path, first_join(at=AT, epoch=2))).rows
-    assert rows == [("g", "consumer", "Stable", 1, 2, TIME, None)]
+    assert rows == [("g", "consumer", "consumer", "Stable", 1, 2, TIME, None)]
 
 
 def test_summary(tmp_path: Path) -> None:
@@ -50,6 +53,7 @@ def test_summary(tmp_path: Path) -> None:
     assert summary(stable(tmp_path)[0]) == {
         "group_id": "g",
         "type": "classic",
+        "protocol_type": "consumer",
         "state": "Stable",
         "members": 2,
         "generation": 4,

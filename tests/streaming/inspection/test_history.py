@@ -16,6 +16,7 @@ from groupreplay.streaming.inspection.history import history, history_table
 from groupreplay.streaming.text.terminal import Table
 from support.histories.builders import GROUP, asked_for, commit, emptied, generation, gone, member
 from support.histories.modern_builders import (
+    TOPIC,
     current,
     described,
     ended,
@@ -143,7 +144,12 @@ def test_what_only_time_has_caused(tmp_path: Path) -> None:
     """A condition that no record has brought about has its row, too, in words."""
     rows = life(tmp_path, *handover(AT), *operation(AT + 150_000, current("b", 3)))
     assert [row[2:] for row in told(rows) if row[2].endswith("slow")] == [
-        ("rebalance.slow", None, "Reconciling for 1 min 15 s")
+        (
+            "rebalance.slow",
+            None,
+            "Reconciling for 1 min 15 s, not revoked, blocked by client-a on h "
+            f"(holds {TOPIC} 1, thrown out at 00:00:32.000)",
+        )
     ]
 
 

@@ -116,6 +116,16 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
         ("member.joined", {**MEMBER, "instance_id": "pod-7"}, "static member pod-7"),
         ("member.updated", {**MEMBER, "changed": ["client_host"]}, "pods-7 on 10.0.0.7, new client_host"),
         (
+            "member.updated",
+            {
+                **MEMBER,
+                "changed": ["client_host", "session_timeout_ms"],
+                "old": {"session_timeout_ms": 45_000},
+                "new": {"session_timeout_ms": 10_000},
+            },
+            "pods-7 on 10.0.0.7, new client_host, session_timeout (45.0 s, now 10.0 s)",
+        ),
+        (
             "static.replaced",
             {"instance_id": "pod-7", "old_host": "/10.0.0.7", "new_host": "/10.0.0.7"},
             "pod-7 came back as a new process, no rebalance needed",

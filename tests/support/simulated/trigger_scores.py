@@ -15,7 +15,7 @@ from groupreplay.state.model.trace_entries import (
     RebalanceEntry,
     StateEntry,
 )
-from support.model.probed_lives import Life, events_of, lives
+from support.simulated.probed_lives import Life, events_of, lives
 
 #: True trigger and said trigger -> how many rebalances.
 Matrix = Counter[tuple[str, str]]
@@ -80,9 +80,9 @@ def scored(life: Life, events: Iterable[Event]) -> Matrix:
 
 
 def _of_classic(life: Life, from_ms: int, until_ms: int) -> str | None:
-    """The first reason between two records."""
+    """The first reason behind a record: that of the group becoming Empty has the time of its record."""
     for entry in life.trace:
-        if isinstance(entry, RebalanceEntry) and from_ms <= entry.time_ms <= until_ms:
+        if isinstance(entry, RebalanceEntry) and from_ms < entry.time_ms <= until_ms:
             stable = [
                 at_ms for at_ms, _, after in life.changes if after == "Stable" and at_ms <= entry.time_ms
             ]

@@ -1,0 +1,1 @@
+"""Simulated groups beside the truth of their simulation."""
