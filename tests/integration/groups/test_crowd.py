@@ -69,7 +69,10 @@ def compare(crowd: Crowd, answers: dict[str, dict[str, Any]]) -> list[Json]:
         if log[what] != broker[what]
     ]
     assert not different, "\n".join(map(str, different))
-    assert {one for one in found if one.startswith("crowd.")} == set(answers)
+    more = {
+        name: by_log(one) for name, one in found.items() if name.startswith("crowd.") and name not in answers
+    }
+    assert more == {}, more
     assert not crowd.deleted & answers.keys()
     return events
 
