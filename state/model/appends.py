@@ -52,7 +52,7 @@ def failed_answer(request: Request, failed: AppendFailed, *, scala: bool) -> Ans
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class RuntimeSnapshot:
     """What an operation changes and Kafka takes back when its append fails (``SnapshotRegistry``).
 
     That is the type of the group, a consumer group and the offsets. A classic group keeps what the operation did to it,
@@ -65,7 +65,7 @@ class Checkpoint:
     changes: int
 
     @classmethod
-    def of(cls, coordinator: CoordinatorState) -> Checkpoint:
+    def of(cls, coordinator: CoordinatorState) -> RuntimeSnapshot:
         """The state before an operation."""
         group = coordinator.group
         return cls(

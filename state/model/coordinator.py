@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
-from groupreplay.state.model.appends import Checkpoint, failed_answer
+from groupreplay.state.model.appends import RuntimeSnapshot, failed_answer
 from groupreplay.state.model.classic.group import ClassicGroup, group_tombstone
 from groupreplay.state.model.classic.protocol import ClassicHandler
 from groupreplay.state.model.classic.rebalance import Rebalance
@@ -77,25 +77,25 @@ class Coordinator(CoordinatorState):
         if self.partition is not PartitionState.ACTIVE:
             answer = answer_without_coordinator(request, self.partition, scala=scala)
         else:
-            checkpoint = self._checkpoint()
+            snapshot = self._snapshot()
             try:
                 answer = _HANDLERS[type(request)](self, request, now_ms)
             except Refused as refused:
                 answer = Answer(error=refused.error, member_id=_echoed(request, refused.error))
             except AppendFailed as failed:
-                self._take_back(checkpoint, failed)
+                self._take_back(snapshot, failed)
                 answer = failed_answer(request, failed, scala=scala)
         if answer is not None:
             self.journal.reply(request, answer)
         return self.journal.take()
 
-    def _checkpoint(self) -> Checkpoint | None:
+    def _snapshot(self) -> RuntimeSnapshot | None:
         """The state before an operation; None while appends succeed, when it is not needed."""
-        return None if self.journal.failing is None else Checkpoint.of(self)
+        return None if self.journal.failing is None else RuntimeSnapshot.of(self)
 
-    def _take_back(self, checkpoint: Checkpoint | None, failed: AppendFailed) -> None:
-        assert checkpoint is not None
-        checkpoint.restore(self, failed.error)
+    def _take_back(self, snapshot: RuntimeSnapshot | None, failed: AppendFailed) -> None:
+        assert snapshot is not None
+        snapshot.restore(self, failed.error)
 
     def fail_appends(self, error: Error | None) -> None:
         """From now on appends fail with one of ``APPEND_ERRORS``; None: they succeed again."""
@@ -114,23 +114,23 @@ class Coordinator(CoordinatorState):
         """The expiry check that the broker runs every ``offsets.retention.check.interval.ms``."""
         self._serve(now_ms)
         if self.group is not None and self.partition is PartitionState.ACTIVE:
-            checkpoint, group = self._checkpoint(), self.group
+            snapshot, group = self._snapshot(), self.group
             expired = self.offsets.expired(group, self.settings.retention_ms, now_ms)
             self.trace.branch("cleanupGroupMetadata")
             records = self.offsets.remove(self.group_id, expired)
             ends = group.is_empty and not self.offsets
             try:
                 tombstones = self._group_tombstones(group) if ends else []
-                self._write_removal(checkpoint, records + tombstones, now_ms)
+                self._write_removal(snapshot, records + tombstones, now_ms)
             except AppendFailed as failed:
-                self._take_back(checkpoint, failed)
+                self._take_back(snapshot, failed)
             else:
                 if ends:
                     self._end(group, now_ms)
         return self.journal.take()
 
-    def _write_removal(self, checkpoint: Checkpoint | None, records: list[Record], now_ms: int) -> None:
-        """Write the tombstones of what was removed since the checkpoint.
+    def _write_removal(self, snapshot: RuntimeSnapshot | None, records: list[Record], now_ms: int) -> None:
+        """Write the tombstones of what was removed since the snapshot.
 
         If it fails, the older coordinator only logs that: the log keeps what the coordinator has forgotten, and the
         next coordinator loads it.
@@ -140,20 +140,20 @@ class Coordinator(CoordinatorState):
         except AppendFailed:
             if not self.settings.scala:
                 raise
-            assert checkpoint is not None
-            self.offsets.note_unwritten(checkpoint.offsets)
+            assert snapshot is not None
+            self.offsets.note_unwritten(snapshot.offsets)
 
     def delete_topic(self, topic: str, now_ms: int) -> Outcome:
         """A topic is deleted: remove its offsets. Without a broker that has loaded them, they stay."""
         self._serve(now_ms)
         if self.partition is PartitionState.ACTIVE:
-            checkpoint = self._checkpoint()
+            snapshot = self._snapshot()
             partitions = [partition for partition in self.offsets.each_partition() if partition[0] == topic]
             try:
                 records = self.offsets.remove(self.group_id, partitions)
-                self._write_removal(checkpoint, records, now_ms)
+                self._write_removal(snapshot, records, now_ms)
             except AppendFailed as failed:
-                self._take_back(checkpoint, failed)
+                self._take_back(snapshot, failed)
         return self.journal.take()
 
     def unload(self, now_ms: int) -> Outcome:
@@ -194,11 +194,11 @@ class Coordinator(CoordinatorState):
     def _serve(self, now_ms: int) -> None:
         while (due := self.timers.take(now_ms)) is not None:
             at_ms, key, action = due
-            checkpoint = self._checkpoint()
+            snapshot = self._snapshot()
             try:
                 action(at_ms)
             except AppendFailed as failed:
-                self._take_back(checkpoint, failed)
+                self._take_back(snapshot, failed)
                 if isinstance(self.group, ConsumerGroup):
                     # Timers of classic groups are not tried again.
                     self.timers.schedule(key, at_ms + _TIMER_RETRY_MS, action)
@@ -272,9 +272,9 @@ class Coordinator(CoordinatorState):
         group = self.existing(Error.GROUP_ID_NOT_FOUND)
         if not group.is_empty:
             raise Refused(Error.NON_EMPTY_GROUP)
-        checkpoint = self._checkpoint()
+        snapshot = self._snapshot()
         records = self.offsets.remove(self.group_id, self.offsets.partitions())
-        self._write_removal(checkpoint, records + self._group_tombstones(group), now_ms)
+        self._write_removal(snapshot, records + self._group_tombstones(group), now_ms)
         self._end(group, now_ms)
         return Answer()
 
@@ -306,11 +306,11 @@ class Coordinator(CoordinatorState):
             if not group.is_empty and group.is_subscribed(partition[0])
         ]
         known = set(self.offsets.partitions()) - set(refused)
-        checkpoint = self._checkpoint()
+        snapshot = self._snapshot()
         records = self.offsets.remove(self.group_id, [one for one in request.partitions if one in known])
         cleans_up = self.settings.scala and len(refused) < len(request.partitions)
         ends = cleans_up and group.is_empty and not self.offsets
-        self._write_removal(checkpoint, records + (self._group_tombstones(group) if ends else []), now_ms)
+        self._write_removal(snapshot, records + (self._group_tombstones(group) if ends else []), now_ms)
         if ends:
             self._end(group, now_ms)
         return Answer(refused=tuple((*partition, Error.GROUP_SUBSCRIBED_TO_TOPIC) for partition in refused))

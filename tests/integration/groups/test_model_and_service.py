@@ -26,10 +26,10 @@ from groupreplay.state.model.requests import (
 )
 from groupreplay.streaming.local.jars import jar_paths
 from support.model.classic_clients import owning, protocols
-from support.model.kafka_service import KafkaService, kafka_service
 from support.model.random_scripts import KINDS
-from support.model.service_pair import ServicePair
-from support.model.troubled_scripts import make_troubled_script
+from support.service.kafka_service import KafkaService, kafka_service
+from support.service.service_pair import ServicePair
+from support.service.troubled_scripts import make_troubled_script
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 

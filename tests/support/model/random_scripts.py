@@ -6,7 +6,7 @@ The clients are not clean: they repeat, forget, come back with other protocols a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -340,19 +340,8 @@ class RandomScript:
             self._live(actor, rebalance_timeout_ms=self.numbers.choice((5_000, 20_000)))
 
 
-def make_script(
-    kafka: KafkaCoordinator,
-    kind: str,
-    seed: int,
-    make_pair: Callable[..., CoordinatorPair] = CoordinatorPair,
-    script_type: type[RandomScript] = RandomScript,
-    *,
-    scala: bool = False,
-) -> RandomScript:
-    """The script of a seed: ``kind`` is one of ``KINDS``; classic only for the older coordinator.
-
-    ``make_pair`` has the parameters of ``CoordinatorPair``.
-    """
+def make_script(kafka: KafkaCoordinator, kind: str, seed: int, *, scala: bool = False) -> RandomScript:
+    """The script of a seed: ``kind`` is one of ``KINDS``; classic only for the older coordinator."""
     numbers = random.Random(f"{kind} {seed}")
     mixes = numbers.random() < 0.5
     settings = GroupSettings(
@@ -370,8 +359,8 @@ def make_script(
     )
     topics = numbers.choice((("t",), ("u", "t"), ("v", "u", "t")))
     there = {name: _with_racks(numbers, topic) for name, topic in _TOPICS.items() if name != _LATE}
-    pair = make_pair(kafka, seed, settings, there)
-    script = script_type(pair, numbers, mixes, numbers.random() < 0.4, topics)
+    pair = CoordinatorPair(kafka, seed, settings, there)
+    script = RandomScript(pair, numbers, mixes, numbers.random() < 0.4, topics)
     if kind != "consumer":
         script.classic = [
             ClassicActor(f"c{number}", f"i{number}" if numbers.random() < 0.3 else None)

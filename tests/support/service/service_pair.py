@@ -25,7 +25,7 @@ from groupreplay.state.model.requests import (
 )
 from support.model.coordinator_pair import CoordinatorPair, GivenNumbers
 from support.model.kafka_coordinator import GROUP
-from support.model.kafka_service import Heard, KafkaService
+from support.service.kafka_service import Heard, KafkaService
 
 
 class OrderUnknown(Exception):  # noqa: N818 -- a script ends with it, nothing is wrong

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from groupreplay.state.model.appends import APPEND_ERRORS
-from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.requests import (
     Commit,
     EndTransaction,
     OffsetCommit,
     PartitionState,
-    Settings,
 )
-from support.model.kafka_service import KafkaService
 from support.model.random_scripts import RandomScript, make_script
-from support.model.service_pair import OrderUnknown, ServicePair
+from support.service.kafka_service import KafkaService
+from support.service.service_pair import OrderUnknown, ServicePair
 
 
 class TroubledScript(RandomScript):
@@ -80,13 +77,17 @@ class TroubledScript(RandomScript):
             self.pair.send(EndTransaction(producer_id=producer, committed=self.numbers.random() < 0.7))
 
 
-def make_troubled_script(kafka: KafkaService, kind: str, seed: int) -> RandomScript:
+def make_troubled_script(kafka: KafkaService, kind: str, seed: int) -> TroubledScript:
     """The script of a seed: ``kind`` is one of ``random_scripts.KINDS``."""
-    script = make_script(kafka, kind, seed, _pair, TroubledScript)  # type: ignore[arg-type]
-    # Expressions are resolved by another thread.
-    script.regexes = False
-    return script
-
-
-def _pair(kafka: Any, seed: int, settings: Settings, topics: dict[str, Topic]) -> ServicePair:
-    return ServicePair(kafka, seed, settings, {name: replace(one, racks=()) for name, one in topics.items()})
+    drawn = make_script(kafka, kind, seed)  # type: ignore[arg-type]
+    topics = {name: replace(topic, racks=()) for name, topic in drawn.pair.topics.items()}
+    return TroubledScript(
+        pair=ServicePair(kafka, seed, drawn.pair.settings, topics),
+        numbers=drawn.numbers,
+        mixes=drawn.mixes,
+        # Expressions are resolved by another thread.
+        regexes=False,
+        topics=drawn.topics,
+        classic=drawn.classic,
+        consumer=drawn.consumer,
+    )
