@@ -218,5 +218,5 @@ def test_consumer_groups_are_known_before_anything_is_drawn() -> None:
     """Their records have topic ids, so a capture needs the topics' names."""
     with_consumers = {name for name in built_in_names() if load_scenario(name).uses_consumer_groups}
     assert with_consumers == {
-        *("kip848", "migration", "rolling-restart-10-kip848", "stuck-kip848", "loading", "failed-appends")
+        *("kip848", "migration", "rolling-restart-10-kip848", "stuck-kip848", "loading")
     }
