@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
+from groupreplay.state.model.appends import RuntimeSnapshot, failed_answer
 from groupreplay.state.model.classic.group import ClassicGroup, group_tombstone
 from groupreplay.state.model.classic.protocol import ClassicHandler
 from groupreplay.state.model.classic.rebalance import Rebalance
@@ -19,9 +20,11 @@ from groupreplay.state.model.consumer import records as consumer_records
 from groupreplay.state.model.consumer.group import ConsumerGroup
 from groupreplay.state.model.consumer.protocol import ConsumerHandler
 from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.loading import answer_without_coordinator, begin_loading, load, unload
 from groupreplay.state.model.mixed import MixedHandler
 from groupreplay.state.model.requests import (
     Answer,
+    AppendFailed,
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     DeleteGroup,
@@ -34,13 +37,15 @@ from groupreplay.state.model.requests import (
     OffsetCommit,
     OffsetDelete,
     Outcome,
+    PartitionState,
     Record,
     Refused,
     Request,
-    StateChange,
     SyncGroup,
 )
 
+#: The time after which a timer of a consumer group is tried again.
+_TIMER_RETRY_MS: Final = 500
 #: The warning that Kafka logs once per group.
 MIXED_COMMITS: Final = (
     "received offset commits from consumers as well as transactional producers; mixing both types of offset "
@@ -67,13 +72,34 @@ class Coordinator(CoordinatorState):
         """
         self._serve(now_ms)
         self.trace.received(request, self.state.value, len(getattr(self.group, "members", ())))
-        try:
-            answer = _HANDLERS[type(request)](self, request, now_ms)
-        except Refused as refused:
-            answer = Answer(error=refused.error, member_id=_echoed(request, refused.error))
+        scala = self.settings.scala
+        answer: Answer | None
+        if self.partition is not PartitionState.ACTIVE:
+            answer = answer_without_coordinator(request, self.partition, scala=scala)
+        else:
+            snapshot = self._snapshot()
+            try:
+                answer = _HANDLERS[type(request)](self, request, now_ms)
+            except Refused as refused:
+                answer = Answer(error=refused.error, member_id=_echoed(request, refused.error))
+            except AppendFailed as failed:
+                self._take_back(snapshot, failed)
+                answer = failed_answer(request, failed, scala=scala)
         if answer is not None:
             self.journal.reply(request, answer)
         return self.journal.take()
+
+    def _snapshot(self) -> RuntimeSnapshot | None:
+        """The state before an operation; None while appends succeed, when it is not needed."""
+        return None if self.journal.failing is None else RuntimeSnapshot.of(self)
+
+    def _take_back(self, snapshot: RuntimeSnapshot | None, failed: AppendFailed) -> None:
+        assert snapshot is not None
+        snapshot.restore(self, failed.error)
+
+    def fail_appends(self, error: Error | None) -> None:
+        """From now on appends fail with one of ``APPEND_ERRORS``; None: they succeed again."""
+        self.journal.failing = error
 
     def advance(self, now_ms: int) -> Outcome:
         """Let time pass: run all timers that are due by now, each at its own time."""
@@ -87,46 +113,95 @@ class Coordinator(CoordinatorState):
     def clean_up(self, now_ms: int) -> Outcome:
         """The expiry check that the broker runs every ``offsets.retention.check.interval.ms``."""
         self._serve(now_ms)
-        if self.group is not None:
-            expired = self.offsets.expired(self.group, self.settings.retention_ms, now_ms)
+        if self.group is not None and self.partition is PartitionState.ACTIVE:
+            snapshot, group = self._snapshot(), self.group
+            expired = self.offsets.expired(group, self.settings.retention_ms, now_ms)
             self.trace.branch("cleanupGroupMetadata")
             records = self.offsets.remove(self.group_id, expired)
-            if self.group.is_empty and not self.offsets:
-                records += self._end(self.group, now_ms)
-            self.journal.write(now_ms, *records)
+            ends = group.is_empty and not self.offsets
+            try:
+                tombstones = self._group_tombstones(group) if ends else []
+                self._write_removal(snapshot, records + tombstones, now_ms)
+            except AppendFailed as failed:
+                self._take_back(snapshot, failed)
+            else:
+                if ends:
+                    self._end(group, now_ms)
         return self.journal.take()
 
+    def _write_removal(self, snapshot: RuntimeSnapshot | None, records: list[Record], now_ms: int) -> None:
+        """Write the tombstones of what was removed since the snapshot.
+
+        If it fails, the older coordinator only logs that: the log keeps what the coordinator has forgotten, and the
+        next coordinator loads it.
+        """
+        try:
+            self.journal.write(now_ms, *records)
+        except AppendFailed:
+            if not self.settings.scala:
+                raise
+            assert snapshot is not None
+            self.offsets.note_unwritten(snapshot.offsets)
+
     def delete_topic(self, topic: str, now_ms: int) -> Outcome:
-        """A topic is deleted: remove its offsets."""
+        """A topic is deleted: remove its offsets. Without a broker that has loaded them, they stay."""
         self._serve(now_ms)
-        partitions = [partition for partition in self.offsets.each_partition() if partition[0] == topic]
-        self.journal.write(now_ms, *self.offsets.remove(self.group_id, partitions))
+        if self.partition is PartitionState.ACTIVE:
+            snapshot = self._snapshot()
+            partitions = [partition for partition in self.offsets.each_partition() if partition[0] == topic]
+            try:
+                records = self.offsets.remove(self.group_id, partitions)
+                self._write_removal(snapshot, records, now_ms)
+            except AppendFailed as failed:
+                self._take_back(snapshot, failed)
+        return self.journal.take()
+
+    def unload(self, now_ms: int) -> Outcome:
+        """The broker leads the partition no more: open requests are answered with NOT_COORDINATOR."""
+        self._serve(now_ms)
+        unload(self)
+        return self.journal.take()
+
+    def begin_loading(self, now_ms: int) -> Outcome:
+        """Another broker leads the partition and loads it; call `load` when it has."""
+        self._serve(now_ms)
+        begin_loading(self)
+        return self.journal.take()
+
+    def load(self, now_ms: int) -> Outcome:
+        """The broker has loaded the group from the log; a rebalance that was in progress is lost."""
+        self._serve(now_ms)
+        load(self, now_ms)
         return self.journal.take()
 
     def move(self, now_ms: int) -> Outcome:
-        """Another broker becomes the coordinator: it loads the group from the log; open requests are lost."""
+        """Another broker becomes the coordinator, and has loaded the group at once."""
         self._serve(now_ms)
-        self.trace.branch("onUnloaded")
-        self.load_topics()
-        if self.forgotten is not None and not isinstance(self.group, ConsumerGroup):
-            group, self.forgotten = self.forgotten, None
-            self.journal.changes.append(StateChange(now_ms, self.state, ConsumerPhase.EMPTY, group.epoch))
-            self.group, group.last_state = group, ConsumerPhase.EMPTY
-        if isinstance(self.group, ConsumerGroup):
-            ConsumerHandler(self).reload(self.group, now_ms)
-        elif self.group is not None:
-            ClassicHandler(self).reload(self.group, now_ms)
+        unload(self)
+        begin_loading(self)
+        load(self, now_ms)
         return self.journal.take()
 
     def summary(self) -> DescribedGroup:
         """The group as DescribeGroups reports it; DescribeGroups finds classic groups only."""
+        if self.partition is PartitionState.CLOSED:
+            return DescribedGroup(state=Phase.DEAD, error=Error.NOT_COORDINATOR)
+        if self.partition is PartitionState.LOADING:
+            return DescribedGroup(state=Phase.DEAD, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
         group = self.group
         return group.summary() if isinstance(group, ClassicGroup) else DescribedGroup(state=Phase.DEAD)
 
     def _serve(self, now_ms: int) -> None:
         while (due := self.timers.take(now_ms)) is not None:
-            at_ms, action = due
-            action(at_ms)
+            at_ms, key, action = due
+            snapshot = self._snapshot()
+            try:
+                action(at_ms)
+            except AppendFailed as failed:
+                self._take_back(snapshot, failed)
+                if isinstance(self.group, ConsumerGroup):
+                    # Timers of classic groups are not tried again.
+                    self.timers.schedule(key, at_ms + _TIMER_RETRY_MS, action)
         self.trace.now_ms = now_ms
 
     # -- members
@@ -197,21 +272,27 @@ class Coordinator(CoordinatorState):
         group = self.existing(Error.GROUP_ID_NOT_FOUND)
         if not group.is_empty:
             raise Refused(Error.NON_EMPTY_GROUP)
-        records = self.offsets.remove(self.group_id, self.offsets.partitions()) + self._end(group, now_ms)
-        self.journal.write(now_ms, *records)
+        snapshot = self._snapshot()
+        records = self.offsets.remove(self.group_id, self.offsets.partitions())
+        self._write_removal(snapshot, records + self._group_tombstones(group), now_ms)
+        self._end(group, now_ms)
         return Answer()
 
-    def _end(self, group: ClassicGroup | ConsumerGroup, now_ms: int) -> list[Record]:
-        """Remove the group and return its tombstones."""
+    def _group_tombstones(self, group: ClassicGroup | ConsumerGroup) -> list[Record]:
+        if isinstance(group, ConsumerGroup):
+            return consumer_records.group_tombstones(self.group_id)
+        if self.settings.scala and group.generation == 0:
+            return []
+        return [group_tombstone(self.group_id)]
+
+    def _end(self, group: ClassicGroup | ConsumerGroup, now_ms: int) -> None:
+        """Remove the group."""
         self.group = self.forgotten = None
         self.offsets.committed_by.clear()
         if isinstance(group, ConsumerGroup):
             group.transition_to(ConsumerPhase.DEAD, now_ms)
-            return consumer_records.group_tombstones(self.group_id)
-        group.transition_to(Phase.DEAD, now_ms)
-        if self.settings.scala and group.generation == 0:
-            return []
-        return [group_tombstone(self.group_id)]
+        else:
+            group.transition_to(Phase.DEAD, now_ms)
 
     def _delete_offsets(self, request: OffsetDelete, now_ms: int) -> Answer:
         self.trace.branch("deleteOffsets")
@@ -225,11 +306,13 @@ class Coordinator(CoordinatorState):
             if not group.is_empty and group.is_subscribed(partition[0])
         ]
         known = set(self.offsets.partitions()) - set(refused)
+        snapshot = self._snapshot()
         records = self.offsets.remove(self.group_id, [one for one in request.partitions if one in known])
         cleans_up = self.settings.scala and len(refused) < len(request.partitions)
-        if cleans_up and group.is_empty and not self.offsets:
-            records += self._end(group, now_ms)
-        self.journal.write(now_ms, *records)
+        ends = cleans_up and group.is_empty and not self.offsets
+        self._write_removal(snapshot, records + (self._group_tombstones(group) if ends else []), now_ms)
+        if ends:
+            self._end(group, now_ms)
         return Answer(refused=tuple((*partition, Error.GROUP_SUBSCRIBED_TO_TOPIC) for partition in refused))
 
 

@@ -10,17 +10,20 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
+from groupreplay.codecs.consumer import ConsumerGroupMetadataKey
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.consumer.group import ConsumerGroup, Topics
 from groupreplay.state.model.offsets import CommittedOffsets
 from groupreplay.state.model.requests import (
     Answer,
+    AppendFailed,
     Error,
     Marker,
     Operation,
     Outcome,
+    PartitionState,
     Record,
     Refused,
     Reply,
@@ -34,7 +37,7 @@ from groupreplay.state.model.trace import Trace
 TimerAction = Callable[[int], None]
 #: The kind and the member ("" for a timer of the whole group). Timers outlive the type of their group, so those of a
 #: consumer group that a classic group could also set have "consumer" as a third part.
-_Key = tuple[str, ...]
+TimerKey = tuple[str, ...]
 #: The heap is only rebuilt when it has more stale timers than this.
 _FEW = 16
 
@@ -43,13 +46,13 @@ _FEW = 16
 class Timers:
     """Actions by key, each due at a time. Timers with equal times run in the order in which they were set."""
 
-    _due: dict[_Key, tuple[int, int, TimerAction]] = field(default_factory=dict)
+    _due: dict[TimerKey, tuple[int, int, TimerAction]] = field(default_factory=dict)
     #: (time, sequence number, key). Most sessions are extended before they end, so many entries are stale.
-    _heap: list[tuple[int, int, _Key]] = field(default_factory=list)
+    _heap: list[tuple[int, int, TimerKey]] = field(default_factory=list)
     _set: int = 0
     trace: Trace = field(default_factory=lambda: Trace(""))
 
-    def schedule(self, key: _Key, at_ms: int, action: TimerAction) -> None:
+    def schedule(self, key: TimerKey, at_ms: int, action: TimerAction) -> None:
         """Set a timer; it replaces a timer with the same key."""
         if self.trace.on:
             before = self._due.get(key)
@@ -60,11 +63,11 @@ class Timers:
         if len(self._heap) > 4 * len(self._due) + _FEW:
             self._heap = sorted((at_ms, number, key) for key, (at_ms, number, _) in self._due.items())
 
-    def is_set(self, key: _Key) -> bool:
+    def is_set(self, key: TimerKey) -> bool:
         """Whether a timer is set."""
         return key in self._due
 
-    def cancel(self, key: _Key) -> None:
+    def cancel(self, key: TimerKey) -> None:
         """Remove a timer if it is set."""
         due = self._due.pop(key, None)
         if due is not None:
@@ -86,15 +89,15 @@ class Timers:
             heapq.heappop(self._heap)
         return None
 
-    def take(self, now_ms: int) -> tuple[int, TimerAction] | None:
-        """Remove and return the next timer that is due by now, with its time."""
+    def take(self, now_ms: int) -> tuple[int, TimerKey, TimerAction] | None:
+        """Remove and return the next timer that is due by now, with its time and its key."""
         next_ms = self.next_deadline_ms()
         if next_ms is None or next_ms > now_ms:
             return None
         at_ms, _, key = heapq.heappop(self._heap)
         self.trace.now_ms = at_ms
         self.trace.timer("fired", key, at_ms)
-        return at_ms, self._due.pop(key)[2]
+        return at_ms, key, self._due.pop(key)[2]
 
 
 @dataclass(slots=True)
@@ -107,6 +110,10 @@ class Journal:
     changes: list[StateChange] = field(default_factory=list)
     #: The newest GroupMetadata value of the group; None when there is none or it is a tombstone.
     written: GroupMetadataValue | None = None
+    #: Whether the log has a record behind the newest tombstone of the group that makes a group, a commit for example.
+    has_records: bool = False
+    #: Why appends fail at present; None: they succeed.
+    failing: Error | None = None
     trace: Trace = field(default_factory=lambda: Trace(""))
 
     def reply(self, request: Request, answer: Answer) -> None:
@@ -129,17 +136,33 @@ class Journal:
         producer_id: int | None = None,
         marker: Marker | None = None,
     ) -> None:
-        """Write records as one operation, unless there is nothing to write."""
+        """Write records as one operation, unless there is nothing to write.
+
+        Raises ``AppendFailed`` while appends fail.
+        """
         if not records and marker is None:
             return
+        if self.failing is not None:
+            self.trace.append(records, producer_id, marker, self.failing)
+            raise AppendFailed(self.failing)
         for key, value in records:
             if isinstance(key, GroupMetadataKey):
                 assert value is None or isinstance(value, GroupMetadataValue)
                 self.written = value
+                self.has_records = value is not None
+            elif isinstance(key, ConsumerGroupMetadataKey) and value is None:
+                self.has_records = False
+            elif isinstance(key, OffsetCommitKey) and value is not None:
+                self.has_records = True
         self.trace.append(records, producer_id, marker)
         self.operations.append(
             Operation(timestamp_ms=now_ms, records=records, producer_id=producer_id, marker=marker)
         )
+
+    def forget_changes(self, count: int) -> None:
+        """Keep only this number of state changes."""
+        self.trace.forget_changes(count)
+        del self.changes[count:]
 
     def take(self) -> Outcome:
         """Return everything and start empty again."""
@@ -168,6 +191,7 @@ class CoordinatorState:
     numbers: random.Random
     topics: Topics = field(default_factory=dict)
     traced: bool = False
+    partition: PartitionState = PartitionState.ACTIVE
     group: ClassicGroup | ConsumerGroup | None = None
     offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
     timers: Timers = field(default_factory=Timers)

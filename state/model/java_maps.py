@@ -87,6 +87,12 @@ class TimelineMap(MutableMapping[str, _Value]):
         self._values: dict[str, _Value] = {}
         self._slots: list[list[str]] = [[], []]
 
+    def __copy__(self) -> TimelineMap[_Value]:
+        copied: TimelineMap[_Value] = TimelineMap()
+        copied._values = dict(self._values)
+        copied._slots = [list(slot) for slot in self._slots]
+        return copied
+
     def __getitem__(self, key: str) -> _Value:
         return self._values[key]
 

@@ -42,7 +42,31 @@ class CommittedOffsets:
     pending: dict[int, dict[TopicPartition, Committed]] = field(default_factory=dict)
     #: "consumers" or "producers", or both.
     committed_by: set[str] = field(default_factory=set)
+    #: Removed, but still in the log: the older coordinator could not write the tombstones.
+    unwritten: dict[TopicPartition, Committed] = field(default_factory=dict)
     _written: int = 0
+
+    def copy(self) -> CommittedOffsets:
+        """The offsets as they are now."""
+        pending = {producer_id: dict(offsets) for producer_id, offsets in self.pending.items()}
+        return replace(
+            self, committed=dict(self.committed), pending=pending, committed_by=set(self.committed_by)
+        )
+
+    def restore(self, before: CommittedOffsets) -> None:
+        """Be as these offsets, of which nothing else is needed."""
+        self.committed, self.pending = before.committed, before.pending
+        self.committed_by = before.committed_by
+
+    def note_unwritten(self, before: CommittedOffsets) -> None:
+        """The tombstones of those that are missing now were not written."""
+        gone = before.committed.keys() - self.committed.keys()
+        self.unwritten |= {partition: before.committed[partition] for partition in gone}
+
+    def reload(self) -> None:
+        """Be as the log has it."""
+        self.committed = {**self.unwritten, **self.committed}
+        self.unwritten = {}
 
     def begins_to_mix(self, request: OffsetCommit) -> bool:
         """Whether this commit is the first that mixes commits by consumers with commits by producers."""
@@ -100,6 +124,7 @@ class CommittedOffsets:
         records: list[Record] = []
         for partition in partitions:
             self.committed.pop(partition, None)
+            self.unwritten.pop(partition, None)
             for pending in self.pending.values():
                 pending.pop(partition, None)
             records.append((_key(group_id, partition), None))

@@ -26,6 +26,8 @@ class Error(str, Enum):
     """Error names of Kafka (``Errors``)."""
 
     NONE = "NONE"
+    COORDINATOR_LOAD_IN_PROGRESS = "COORDINATOR_LOAD_IN_PROGRESS"
+    COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
     FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
     FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
     GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
@@ -33,20 +35,42 @@ class Error(str, Enum):
     GROUP_SUBSCRIBED_TO_TOPIC = "GROUP_SUBSCRIBED_TO_TOPIC"
     ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
     INCONSISTENT_GROUP_PROTOCOL = "INCONSISTENT_GROUP_PROTOCOL"
+    INVALID_COMMIT_OFFSET_SIZE = "INVALID_COMMIT_OFFSET_SIZE"
     INVALID_GROUP_ID = "INVALID_GROUP_ID"
     INVALID_REGULAR_EXPRESSION = "INVALID_REGULAR_EXPRESSION"
     INVALID_REQUEST = "INVALID_REQUEST"
     INVALID_SESSION_TIMEOUT = "INVALID_SESSION_TIMEOUT"
+    KAFKA_STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
     MEMBER_ID_REQUIRED = "MEMBER_ID_REQUIRED"
+    MESSAGE_TOO_LARGE = "MESSAGE_TOO_LARGE"
     NON_EMPTY_GROUP = "NON_EMPTY_GROUP"
     NOT_COORDINATOR = "NOT_COORDINATOR"
+    NOT_ENOUGH_REPLICAS = "NOT_ENOUGH_REPLICAS"
+    NOT_LEADER_OR_FOLLOWER = "NOT_LEADER_OR_FOLLOWER"
     OFFSET_METADATA_TOO_LARGE = "OFFSET_METADATA_TOO_LARGE"
     REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
     STALE_MEMBER_EPOCH = "STALE_MEMBER_EPOCH"
     UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
     UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
+    UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
     UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
     UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
+
+
+#: With these answers a client finds the coordinator again, if it has to, and repeats the request. It stays a member.
+RETRIABLE: Final = (
+    Error.NOT_COORDINATOR,
+    Error.COORDINATOR_LOAD_IN_PROGRESS,
+    Error.COORDINATOR_NOT_AVAILABLE,
+)
+
+
+class PartitionState(str, Enum):
+    """What a broker does for the groups of a partition of the offsets topic (``CoordinatorRuntime``)."""
+
+    CLOSED = "closed"
+    LOADING = "loading"
+    ACTIVE = "active"
 
 
 class Refused(Exception):  # noqa: N818 -- the coordinator turns it into an answer, so no caller sees it
@@ -256,6 +280,15 @@ class Answer:
     refused: tuple[tuple[str, int, Error], ...] = ()
 
 
+class AppendFailed(Exception):  # noqa: N818 -- the coordinator turns it into an answer, so no caller sees it
+    """Records were not written. ``answer``: what Kafka has answered before it wrote them; None for an error."""
+
+    def __init__(self, error: Error, answer: Answer | None = None) -> None:
+        super().__init__(error.value)
+        self.error = error
+        self.answer = answer
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answer with its request."""
@@ -328,9 +361,10 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedGroup:
-    """The group as DescribeGroups reports it; an unknown group is Dead."""
+    """The group as DescribeGroups reports it; an unknown group is Dead. With an ``error`` nothing is known of it."""
 
     state: Phase
+    error: Error = Error.NONE
     protocol_type: str = ""
     protocol: str = ""
     members: tuple[DescribedMember, ...] = ()

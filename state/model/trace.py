@@ -18,6 +18,7 @@ from groupreplay.state.model.requests import (
     Marker,
     OffsetCommit,
     OffsetDelete,
+    PartitionState,
     Record,
     Request,
     StateChange,
@@ -30,6 +31,7 @@ from groupreplay.state.model.trace_entries import (
     BranchEntry,
     LeaderEntry,
     MemberEntry,
+    PartitionEntry,
     RebalanceEntry,
     RequestEntry,
     StateEntry,
@@ -54,15 +56,23 @@ APIS: Final[Mapping[type[Request], str]] = {
 ERROR_CODES: Final[Mapping[Error, int]] = {
     Error.UNKNOWN_SERVER_ERROR: -1,
     Error.NONE: 0,
+    Error.UNKNOWN_TOPIC_OR_PARTITION: 3,
+    Error.NOT_LEADER_OR_FOLLOWER: 6,
+    Error.MESSAGE_TOO_LARGE: 10,
     Error.OFFSET_METADATA_TOO_LARGE: 12,
+    Error.COORDINATOR_LOAD_IN_PROGRESS: 14,
+    Error.COORDINATOR_NOT_AVAILABLE: 15,
     Error.NOT_COORDINATOR: 16,
+    Error.NOT_ENOUGH_REPLICAS: 19,
     Error.ILLEGAL_GENERATION: 22,
     Error.INCONSISTENT_GROUP_PROTOCOL: 23,
     Error.INVALID_GROUP_ID: 24,
     Error.UNKNOWN_MEMBER_ID: 25,
     Error.INVALID_SESSION_TIMEOUT: 26,
     Error.REBALANCE_IN_PROGRESS: 27,
+    Error.INVALID_COMMIT_OFFSET_SIZE: 28,
     Error.INVALID_REQUEST: 42,
+    Error.KAFKA_STORAGE_ERROR: 56,
     Error.NON_EMPTY_GROUP: 68,
     Error.GROUP_ID_NOT_FOUND: 69,
     Error.MEMBER_ID_REQUIRED: 79,
@@ -174,15 +184,33 @@ class Trace:
                 )
             )
 
-    def append(self, records: Sequence[Record], producer_id: int | None, marker: Marker | None) -> None:
-        """Records are written."""
+    def partition(self, state: PartitionState) -> None:
+        """Another broker leads the partition of the group, or has loaded it."""
+        if self.on:
+            self.add(PartitionEntry(*self.here, after=state.value))
+
+    def forget_changes(self, count: int) -> None:
+        """Only this number of the changes is left; those before the end of a failed operation stay in the trace."""
+        self._changes_seen = min(self._changes_seen, count)
+
+    def append(
+        self,
+        records: Sequence[Record],
+        producer_id: int | None,
+        marker: Marker | None,
+        error: Error | None = None,
+    ) -> None:
+        """Records are written, or the leader has refused them."""
         if self.on:
             kinds = [
                 type(key).__name__.removesuffix("Key") + ("" if value is not None else " tombstone")
                 for key, value in records
             ]
             name = None if marker is None else marker.value
-            self.add(AppendEntry(*self.here, records=tuple(kinds), producer_id=producer_id, marker=name))
+            why = None if error is None else error.value
+            self.add(
+                AppendEntry(*self.here, records=tuple(kinds), producer_id=producer_id, marker=name, error=why)
+            )
 
     def received(self, request: Request, state: str, members: int) -> None:
         """A request has come."""

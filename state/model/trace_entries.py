@@ -165,11 +165,25 @@ class ReconciliationEntry(TraceEntry, frozen=True, tag="reconciliation", kw_only
 
 
 class AppendEntry(TraceEntry, frozen=True, tag="append", kw_only=True):
-    """Records are written as one batch; ``records`` are their types, a tombstone ends with ``tombstone``."""
+    """Records are written as one batch; ``records`` are their types, a tombstone ends with ``tombstone``.
+
+    With an ``error`` nothing was written. Where a branch ``revertLastWrittenOffset`` follows, the coordinator takes
+    back what the steps since the request have changed, except in a classic group that was there before.
+    """
 
     records: tuple[str, ...]
     producer_id: int | None
     marker: str | None
+    error: str | None = None
+
+
+class PartitionEntry(TraceEntry, frozen=True, tag="partition", kw_only=True):
+    """What the coordinator does for the group's partition of the offsets topic: closed, loading or active.
+
+    A closed partition answers NOT_COORDINATOR, one that loads COORDINATOR_LOAD_IN_PROGRESS, and to a Heartbeat NONE.
+    """
+
+    after: str
 
 
 AnyEntry: TypeAlias = (
@@ -187,4 +201,5 @@ AnyEntry: TypeAlias = (
     | AssignmentEntry
     | ReconciliationEntry
     | AppendEntry
+    | PartitionEntry
 )

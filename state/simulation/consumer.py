@@ -16,6 +16,7 @@ from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.consumer.group import AWAY, LEFT, ConsumerGroup
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
+    RETRIABLE,
     Answer,
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,
@@ -211,7 +212,9 @@ class ConsumerProtocolClients:
 
     def handle_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         """Handle the answer to a ConsumerGroupHeartbeat."""
-        if answer.error is Error.UNRELEASED_INSTANCE_ID or answer.error is Error.GROUP_MAX_SIZE_REACHED:
+        if answer.error in RETRIABLE:
+            self.schedule(client, now_ms + _RETRY_MS + self.numbers.randrange(_RETRY_MS), self.resume)
+        elif answer.error is Error.UNRELEASED_INSTANCE_ID or answer.error is Error.GROUP_MAX_SIZE_REACHED:
             self.schedule(client, now_ms + _RETRY_MS, self.join)
         elif answer.error in _REJOIN_ERRORS:
             self.schedule(client, now_ms + _RETRY_MS + self.numbers.randrange(_RETRY_MS), self.join)

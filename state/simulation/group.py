@@ -13,24 +13,26 @@ from functools import partial
 from typing import Final
 
 from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
+    RETRIABLE,
     Answer,
     ClassicHeartbeat,
-    Commit,
     ConsumerGroupHeartbeat,
-    EndTransaction,
     Error,
     JoinGroup,
     LeaveGroup,
     OffsetCommit,
     Outcome,
+    PartitionState,
     Request,
     Settings,
     SyncGroup,
 )
 from groupreplay.state.simulation import assignor
+from groupreplay.state.simulation.commits import Commits
 from groupreplay.state.simulation.consumer import ConsumerProtocolClients, SimulatedClient, topic_id
 from groupreplay.state.simulation.script import DEFAULT_CLOSE, REMAIN_IN_GROUP, ClientAction, Script
 
@@ -38,9 +40,9 @@ from groupreplay.state.simulation.script import DEFAULT_CLOSE, REMAIN_IN_GROUP, 
 _RETRY_MS: Final = 1_000
 #: The longest time between irregular commits, in commit intervals.
 _LONGEST: Final = 240
-#: The share of transactions that fail, and the time after which the brokers abort one whose producer has ended.
-_FAILING: Final = 0.05
-_TRANSACTION_TIMEOUT_MS: Final = 60_000
+
+#: What follows from an answer, whatever has become of the client.
+AnswerHandler = Callable[[Answer, int], None]
 
 
 class SimulatedGroup:
@@ -57,13 +59,11 @@ class SimulatedGroup:
         self._numbers = numbers
         self._begin_ms = begin_ms
         self._clients: dict[int, SimulatedClient] = {}
-        #: The next offset of each partition.
-        self._read: list[int] = [0] * script.partitions
         self._agenda: list[tuple[int, int, Callable[[int], None]]] = []
         self._scheduled = 0
         self._outcomes: list[Outcome] = []
         #: Requests without an answer, by identity, with the client and the number of its start.
-        self._waiting: dict[int, tuple[Request, SimulatedClient, int]] = {}
+        self._waiting: dict[int, tuple[Request, SimulatedClient, int, AnswerHandler | None]] = {}
         self._consumers = ConsumerProtocolClients(
             coordinator=self.coordinator,
             topic=self._topic,
@@ -72,9 +72,19 @@ class SimulatedGroup:
             send=self._send,
             schedule=self._schedule_client,
         )
+        self._commits = Commits(
+            topic=self._topic,
+            script=script,
+            numbers=numbers,
+            begin_ms=begin_ms,
+            send=self._send,
+            schedule=self._schedule,
+        )
         for step in script.steps:
             action = partial(_ACTIONS[step.action], self, step.client)
             self._schedule(begin_ms + step.at_ms, action)
+        if script.mirror_interval_ms is not None:
+            self._schedule(begin_ms + numbers.randrange(script.mirror_interval_ms), self._mirror)
 
     def next_ms(self) -> int | None:
         """The time of the next action or timer; None when there is none."""
@@ -92,8 +102,28 @@ class SimulatedGroup:
         return self._take_outcomes()
 
     def move(self, now_ms: int) -> list[Outcome]:
-        """Another broker becomes the coordinator."""
-        self._handle_outcome(self.coordinator.move(now_ms), now_ms)
+        """Another broker becomes the coordinator at once."""
+        return [*self.unload(now_ms), *self.begin_loading(now_ms), *self.load(now_ms)]
+
+    def unload(self, now_ms: int) -> list[Outcome]:
+        """The broker leads the group's partition no more."""
+        self._handle_outcome(self.coordinator.unload(now_ms), now_ms)
+        return self._take_outcomes()
+
+    def begin_loading(self, now_ms: int) -> list[Outcome]:
+        """Another broker leads the group's partition and begins to load it."""
+        self._handle_outcome(self.coordinator.begin_loading(now_ms), now_ms)
+        return self._take_outcomes()
+
+    def load(self, now_ms: int) -> list[Outcome]:
+        """The broker has loaded the group's partition."""
+        self._handle_outcome(self.coordinator.load(now_ms), now_ms)
+        return self._take_outcomes()
+
+    def fail_appends(self, error: Error | None, now_ms: int) -> list[Outcome]:
+        """From now on appends fail with this error; None: they succeed again."""
+        self._handle_outcome(self.coordinator.advance(now_ms), now_ms)
+        self.coordinator.fail_appends(error)
         return self._take_outcomes()
 
     def clean_up(self, now_ms: int) -> list[Outcome]:
@@ -183,8 +213,10 @@ class SimulatedGroup:
 
     # -- requests
 
-    def _send(self, client: SimulatedClient, request: Request, now_ms: int) -> None:
-        self._waiting[id(request)] = (request, client, client.starts)
+    def _send(
+        self, client: SimulatedClient, request: Request, now_ms: int, then: AnswerHandler | None = None
+    ) -> None:
+        self._waiting[id(request)] = (request, client, client.starts, then)
         self._handle_outcome(self.coordinator.handle(request, now_ms), now_ms)
 
     def _join(self, client: SimulatedClient, now_ms: int) -> None:
@@ -204,7 +236,7 @@ class SimulatedGroup:
         """Commit, if the client does that by itself, and join again."""
         if client.owned and self._script.commits_before_joining:
             client.waiting = True
-            self._commit(client, client.owned, now_ms)
+            self._commits.commit(client, client.owned, now_ms)
         self._join(client, now_ms)
 
     def _schedule_tick(self, client: SimulatedClient, now_ms: int) -> None:
@@ -227,64 +259,21 @@ class SimulatedGroup:
             return
         owned = (0,) if simple else client.owned
         if client.hanging or not owned or now_ms < client.next_commit_ms:
-            if client.kip848:
-                return
-            self._send(client, client.classic_heartbeat(), now_ms)
+            if not client.kip848:
+                self._send(client, client.classic_heartbeat(), now_ms)
             return
         if self._script.irregular:
             times = _LONGEST ** self._numbers.random()
             client.next_commit_ms = now_ms + int(times * self._script.commit_interval_ms)
-        self._commit(client, owned, now_ms)
+        self._commits.commit(client, owned, now_ms)
 
-    def _commit(self, client: SimulatedClient, owned: tuple[int, ...], now_ms: int) -> None:
-        before = [self._read[partition] for partition in owned]
-        if self._numbers.random() >= self._script.repeats:
-            self._consume(owned, now_ms)
-        by_producer = self._script.committer.is_producer(self._numbers)
-        producer_id = self._numbers.getrandbits(40) if by_producer else None
-        metadata = "m" * self._script.metadata_bytes
-        commits = tuple(
-            Commit(topic=self._topic, partition=one, offset=self._read[one], metadata=metadata)
-            for one in owned
-        )
-        request = OffsetCommit(
-            member_id=client.member_id,
-            instance_id=client.instance_id,
-            generation=client.generation,
-            commits=commits,
-            producer_id=producer_id,
-        )
-        self._send(client, request, now_ms)
-        if producer_id is not None:
-            self._schedule_transaction_end(client, producer_id, dict(zip(owned, before, strict=True)), now_ms)
-
-    def _consume(self, owned: tuple[int, ...], now_ms: int) -> None:
-        poisoned_ms = self._script.poisoned_ms
-        poisoned = poisoned_ms is not None and now_ms >= self._begin_ms + poisoned_ms
-        for partition in owned:
-            if partition or not poisoned:
-                self._read[partition] += self._numbers.randrange(1, 500)
-
-    def _schedule_transaction_end(
-        self, client: SimulatedClient, producer_id: int, before: Mapping[int, int], now_ms: int
-    ) -> None:
-        """End the transaction soon; if the client has ended by then, at the transaction timeout."""
-        incarnation = client.incarnation
-        ends = EndTransaction(producer_id=producer_id, committed=self._numbers.random() >= _FAILING)
-
-        def end(at_ms: int) -> None:
-            if client.incarnation != incarnation:
-                aborted = EndTransaction(producer_id=producer_id, committed=False)
-                self._schedule(
-                    now_ms + _TRANSACTION_TIMEOUT_MS, lambda late_ms: self._send(client, aborted, late_ms)
-                )
-                return
-            if not ends.committed:
-                for partition in client.owned:
-                    self._read[partition] = before.get(partition, self._read[partition])
-            self._send(client, ends, at_ms)
-
-        self._schedule(now_ms + self._numbers.randrange(10, 500), end)
+    def _mirror(self, now_ms: int) -> None:
+        """A tool sets the offsets while the group has no members."""
+        assert self._script.mirror_interval_ms is not None
+        self._schedule(now_ms + self._script.mirror_interval_ms, self._mirror)
+        group = self.coordinator.group
+        if group is None or group.is_empty:
+            self._commits.mirror(now_ms)
 
     def _sync(self, client: SimulatedClient, assignments: tuple[tuple[str, bytes], ...], now_ms: int) -> None:
         client.waiting = True
@@ -302,10 +291,12 @@ class SimulatedGroup:
         if outcome.operations or outcome.changes or outcome.trace:
             self._outcomes.append(outcome)
         for reply in outcome.replies:
-            _, client, start = self._waiting.pop(id(reply.request))
+            _, client, start, then = self._waiting.pop(id(reply.request))
             # An answer to a request of an earlier process is lost.
             if client.running and client.starts == start and type(reply.request) in _ANSWER_HANDLERS:
                 _ANSWER_HANDLERS[type(reply.request)](self, client, reply.answer, now_ms)
+            if then is not None:
+                then(reply.answer, now_ms)
         if any(change.after is Phase.PREPARING_REBALANCE for change in outcome.changes):
             self._schedule_rejoins(now_ms)
         self._consumers.notify(outcome.changes, self._clients.values(), now_ms)
@@ -314,11 +305,18 @@ class SimulatedGroup:
         """Members notice the rebalance with their next heartbeat; members with an open request already take part."""
         for client in self._clients.values():
             if client.running and client.generation >= 0 and not client.waiting and not client.hanging:
-                self._schedule_client(
-                    client,
-                    now_ms + 1 + self._numbers.randrange(self._script.heartbeat_interval_ms),
-                    self._rejoin,
-                )
+                delay_ms = 1 + self._numbers.randrange(self._script.heartbeat_interval_ms)
+                self._schedule_client(client, now_ms + delay_ms, self._notice_rebalance)
+
+    def _notice_rebalance(self, client: SimulatedClient, now_ms: int) -> None:
+        """The answer to a heartbeat: rejoin, unless the coordinator has moved and lost the rebalance."""
+        if self.coordinator.partition is not PartitionState.ACTIVE:
+            self._schedule_client(client, now_ms + _RETRY_MS, self._notice_rebalance)
+            return
+        group = self.coordinator.group
+        stable = isinstance(group, ClassicGroup) and group.state is Phase.STABLE
+        if group is None or not stable or client.member_id not in group.members:
+            self._rejoin(client, now_ms)
 
     def _on_join_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         client.waiting = False
@@ -357,7 +355,7 @@ class SimulatedGroup:
     def _on_acknowledgement(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         """The answer to a commit or a heartbeat."""
         # A KIP-848 client gets the same error with its next heartbeat.
-        if client.kip848 or client.waiting or answer.error is Error.NONE:
+        if client.kip848 or client.waiting or answer.error in (Error.NONE, *RETRIABLE):
             return
         if answer.error is not Error.REBALANCE_IN_PROGRESS:
             if not client.hanging:
@@ -370,9 +368,12 @@ class SimulatedGroup:
         if error is Error.FENCED_INSTANCE_ID:
             client.running, client.waiting = False, False
             return
-        if error is not Error.NOT_COORDINATOR:
+        if error in RETRIABLE:
+            # The client is still a member, and commits nothing before it has joined again.
+            client.waiting = True
+        else:
             client.generation, client.owned = -1, ()
-        if error not in (Error.NOT_COORDINATOR, Error.ILLEGAL_GENERATION):
+        if error not in (*RETRIABLE, Error.ILLEGAL_GENERATION):
             client.member_id = ""
         self._schedule_client(client, now_ms + _RETRY_MS + self._numbers.randrange(_RETRY_MS), self._join)
 

@@ -11,7 +11,13 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.state.simulation import draws
-from groupreplay.state.simulation.scenario_file import BrokerRestarts, Choice, ScenarioFile, milliseconds
+from groupreplay.state.simulation.scenario_file import (
+    BrokerRestarts,
+    Choice,
+    FailedAppends,
+    ScenarioFile,
+    milliseconds,
+)
 from groupreplay.state.simulation.script import Committer, Script, max_running
 from groupreplay.state.simulation.script_steps import StepPlan
 from groupreplay.state.simulation.settings_table import (
@@ -42,6 +48,11 @@ class Scenario:
     def restarts(self) -> BrokerRestarts | None:
         """The restarts of the brokers."""
         return self.file.broker_restarts
+
+    @property
+    def failed_appends(self) -> FailedAppends | None:
+        """The times at which the offsets topic cannot be written."""
+        return self.file.failed_appends
 
     @property
     def uses_consumer_groups(self) -> bool:
@@ -98,6 +109,7 @@ def _script(file: ScenarioFile, numbers: random.Random, duration_ms: int) -> Scr
             "committer": Committer[committer.upper()],
             "poisoned_ms": None if poisoned is None else last_start_ms + milliseconds(poisoned),
             "metadata_bytes": group.metadata_bytes,
+            "mirror_interval_ms": group.mirrored_every and milliseconds(group.mirrored_every),
             "shared_instance_ids": {second: first for first, second in group.same_instance_id},
             **_client_fields(file, numbers),
         }

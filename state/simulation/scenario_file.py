@@ -170,22 +170,27 @@ class RestartStep(ScriptedStep, frozen=True, kw_only=True, tag="restart"):
 
 
 class RollingStep(ScriptedStep, frozen=True, kw_only=True, tag="rolling"):
-    """All members that run are restarted one after another, ``pace`` (``30s``) apart."""
+    """All members that run are restarted one after another, ``pace`` (``30s``) apart.
+
+    ``killed`` (0): so many of them, drawn at random, are killed instead of stopped.
+    """
 
     pace: Time = "30s"
     down: _Times = TimeDraw(from_="5s", to="15s")
     crash: _Share = 0.0
+    killed: Annotated[int, Meta(ge=0, le=1_000)] = 0
 
 
 class DeployStep(ScriptedStep, frozen=True, kw_only=True, tag="deploy"):
     """All members that run are replaced by as many new clients.
 
     ``order``: ``stop-first`` (the default), ``start-first``, or ``either``, drawn each time; ``gap`` (10 to 60 seconds)
-    is between the two.
+    is between the two. ``killed`` (0): so many members, drawn at random, are killed instead of stopped.
     """
 
     order: Literal["stop-first", "start-first", "either"] = "stop-first"
     gap: _Times = TimeDraw(from_="10s", to="1m")
+    killed: Annotated[int, Meta(ge=0, le=1_000)] = 0
 
 
 class ScaleStep(ScriptedStep, frozen=True, kw_only=True, tag="scale"):
@@ -248,7 +253,8 @@ class GroupTable(_Table, frozen=True, kw_only=True):
     producers commit in transactions. ``poisoned-after``: from then on the offset of partition 0 does not change.
     ``metadata-bytes``: the size of the metadata of each commit. ``same-instance-id``: pairs of members, of which the
     second has the instance id of the first by mistake. ``migrates-at-start``: from this start on a client uses
-    group.protocol=consumer, ``returns-at-start`` (0: never): from this one on classic again.
+    group.protocol=consumer, ``returns-at-start`` (0: never): from this one on classic again. ``mirrored-every``: while
+    the group has no members, a mirroring tool sets all of its offsets so often.
     """
 
     members: _Numbers = 3
@@ -263,8 +269,11 @@ class GroupTable(_Table, frozen=True, kw_only=True):
     same_instance_id: tuple[tuple[_Client, _Client], ...] = ()
     migrates_at_start: Annotated[int, Meta(ge=1)] | None = None
     returns_at_start: _Numbers = 0
+    mirrored_every: Time | None = None
 
     def __post_init__(self) -> None:
+        if self.mirrored_every is not None and milliseconds(self.mirrored_every) < _LEAST_EVERY_MS:
+            raise ValueError("mirrored-every must be 1s or more")
         for name, value, least, most in (
             ("members", self.members, 1, 1_000),
             ("partitions", self.partitions, 1, 10_000),
@@ -299,19 +308,42 @@ class MixturePart(_Table, frozen=True, kw_only=True):
 
 
 class BrokerRestarts(_Table, frozen=True, kw_only=True):
-    """The three brokers are restarted one after another: groups move to another coordinator, and back."""
+    """The three brokers are restarted one after another: groups move to another coordinator, and back.
+
+    Each time they have no coordinator for the time of ``election`` (0s), and then one that loads them for the time of
+    ``loading`` (0s).
+    """
 
     first: Time = "15m"
     every: Time = "2h"
     pace: Time = "3m"
     down: Time = "40s"
+    election: Time = "0s"
+    loading: Time = "0s"
 
     def __post_init__(self) -> None:
+        if milliseconds(self.election) + milliseconds(self.loading) > milliseconds(self.down):
+            raise ValueError("election and loading together must be at most down")
         # The groups move back when the broker has been up for as long as it was down.
         if 2 * milliseconds(self.down) > milliseconds(self.pace):
             raise ValueError("pace must be at least twice down")
         if milliseconds(self.every) < 3 * milliseconds(self.pace) or not milliseconds(self.pace):
             raise ValueError("every must be at least three times pace, and pace more than 0s")
+
+
+class FailedAppends(_Table, frozen=True, kw_only=True):
+    """Again and again the brokers cannot write to the offsets topic, for the time of ``last``; all appends fail."""
+
+    first: Time = "15m"
+    every: Time = "2h"
+    last: Time = "1m"
+    error: Literal["NOT_ENOUGH_REPLICAS", "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR"] = (
+        "NOT_ENOUGH_REPLICAS"
+    )
+
+    def __post_init__(self) -> None:
+        if not 0 < milliseconds(self.last) < milliseconds(self.every):
+            raise ValueError("last must be more than 0s and less than every")
 
 
 class ScenarioFile(_Table, frozen=True, kw_only=True):
@@ -327,6 +359,7 @@ class ScenarioFile(_Table, frozen=True, kw_only=True):
     event: tuple[ScriptedEvent, ...] = ()
     mixture: tuple[MixturePart, ...] = ()
     broker_restarts: BrokerRestarts | None = None
+    failed_appends: FailedAppends | None = None
 
     def __post_init__(self) -> None:
         if self.mixture and not sum(part.weight for part in self.mixture) < math.inf:

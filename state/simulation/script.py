@@ -63,7 +63,8 @@ class Script:
     ``simple``: the client commits offsets without being a member. ``irregular``: commits come at any distance, most
     often at ``commit_interval_ms``. ``repeats``: the share of commits that repeat the last offsets. From
     ``poisoned_ms`` on the offset of partition 0 does not change. ``metadata_bytes``: the size of the metadata of each
-    commit. ``shared_instance_ids``: client number to the number of the client whose instance id it has by mistake.
+    commit. ``mirror_interval_ms``: the time between two commits of a mirroring tool, while the group has no members.
+    ``shared_instance_ids``: client number to the number of the client whose instance id it has by mistake.
     ``consumer_starts``: the starts of a client, counted from 1, that use the consumer protocol (KIP-848).
 
     The other fields are settings of the clients (`settings_table`). ``instance_id`` None: members are dynamic.
@@ -78,6 +79,7 @@ class Script:
     committer: Committer = Committer.CONSUMERS
     poisoned_ms: int | None = None
     metadata_bytes: int = 0
+    mirror_interval_ms: int | None = None
     shared_instance_ids: Mapping[int, int] = field(default_factory=dict)
     instance_id: str | None = None
     strategies: tuple[str, ...] = ("range", "cooperative-sticky")

@@ -126,6 +126,11 @@ class StepPlan:
         self._turn = next((one for one in able if one > self._turn), able[0])
         return [self._turn]
 
+    def some(self, count: int) -> frozenset[int]:
+        """So many of the clients that run."""
+        able = sorted(self.running)
+        return frozenset(self.numbers.sample(able, min(count, len(able)))) if count else frozenset()
+
     def new_clients(self, count: int) -> list[int]:
         """The numbers of clients that have never run."""
         clients = list(range(self.next_client, self.next_client + count))
@@ -170,18 +175,22 @@ def _slow_poll(plan: StepPlan, step: SlowPollStep, at_ms: int) -> None:
 
 def _restart(plan: StepPlan, step: RestartStep, at_ms: int) -> None:
     for client in plan.chosen(step.member):
-        _restart_one(plan, step, client, at_ms)
+        _restart_one(plan, step, client, step.crash, at_ms)
 
 
-def _restart_one(plan: StepPlan, step: RestartStep | RollingStep, client: int, at_ms: int) -> None:
-    if plan.end(step.crash, client, at_ms):
+def _restart_one(
+    plan: StepPlan, step: RestartStep | RollingStep, client: int, crash: float, at_ms: int
+) -> None:
+    if plan.end(crash, client, at_ms):
         plan.schedule(at_ms + plan.time_ms(step.down), partial(plan.act, START, client))
 
 
 def _rolling(plan: StepPlan, step: RollingStep, at_ms: int) -> None:
+    killed = plan.some(step.killed)
     for place, client in enumerate(sorted(plan.running)):
         then_ms = at_ms + place * milliseconds(step.pace)
-        plan.schedule(then_ms, partial(_restart_one, plan, step, client))
+        crash = 1.0 if client in killed else step.crash
+        plan.schedule(then_ms, partial(_restart_one, plan, step, client, crash))
 
 
 def _deploy(plan: StepPlan, step: DeployStep, at_ms: int) -> None:
@@ -189,8 +198,10 @@ def _deploy(plan: StepPlan, step: DeployStep, at_ms: int) -> None:
     order = numbers.choice(("stop-first", "start-first")) if step.order == "either" else step.order
     gap_ms = plan.time_ms(step.gap)
     ends_ms, starts_ms = (at_ms, at_ms + gap_ms) if order == "stop-first" else (at_ms + gap_ms, at_ms)
+    killed = plan.some(step.killed)
     for client in old:
-        plan.schedule(ends_ms + numbers.randrange(_ENDS_MS), partial(plan.act, STOP, client))
+        action = CRASH if client in killed else STOP
+        plan.schedule(ends_ms + numbers.randrange(_ENDS_MS), partial(plan.act, action, client))
     for client in plan.new_clients(len(old)):
         plan.schedule(starts_ms + numbers.randrange(_STARTS_MS), partial(plan.act, START, client))
 

@@ -12,11 +12,20 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from groupreplay.codecs import Key, Value, uuid_text
 from groupreplay.state.kafka_terms import DEFAULT_PARTITIONS, REBALANCING, partition_for
-from groupreplay.state.model.requests import DescribedGroup, Marker, Operation, Outcome, Settings, StateChange
+from groupreplay.state.model.requests import (
+    DescribedGroup,
+    Error,
+    Marker,
+    Operation,
+    Outcome,
+    Settings,
+    StateChange,
+)
 from groupreplay.state.model.trace_entries import AnyEntry
 from groupreplay.state.simulation.consumer import topic_id
 from groupreplay.state.simulation.group import SimulatedGroup
@@ -29,13 +38,17 @@ BROKERS: Final = (1, 2, 3)
 #: The begin of every simulation, 2026-01-01T00:00:00Z. It is fixed, so that equal seeds give equal simulations.
 BEGIN_MS: Final = 1_767_225_600_000
 
+#: Something that happens to the coordinator of all groups of a partition.
+Fault: TypeAlias = Callable[[SimulatedGroup, int], Sequence[Outcome]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationPlan:
     """The parameters of a simulation. ``probe_interval_ms`` None: without a prober.
 
     If the scenario restarts the brokers one after another, the groups of a partition move to another coordinator while
-    its leader is down, and back afterwards. ``traced``: with the steps of the coordinator.
+    its leader is down, and back afterwards. ``traced``: with the steps of the coordinator. Where a list of faults is
+    returned, they are those of one partition, in the order of time.
     """
 
     scenario: Scenario
@@ -95,6 +108,46 @@ class SimulationPlan:
         """The times at which the coordinator of a partition's groups moves: away from the leader, and back."""
         leader = BROKERS[partition % len(BROKERS)]
         return [at_ms + late_ms for at_ms in self.restarts_ms(leader) for late_ms in (0, 2 * self._down_ms)]
+
+    @property
+    def _move_ms(self) -> tuple[int, int]:
+        """How long a move lasts: without a coordinator, and with one that loads."""
+        restarts = self.scenario.restarts
+        return (
+            (0, 0) if restarts is None else (milliseconds(restarts.election), milliseconds(restarts.loading))
+        )
+
+    def loading(self, now_ms: int) -> frozenset[int]:
+        """The brokers that load partitions now; such a broker does not list its groups."""
+        election_ms, loading_ms = self._move_ms
+        found: set[int] = set()
+        for place in range(len(BROKERS)):
+            moves = self.moves_ms(place)
+            last = bisect_right(moves, now_ms)
+            if last and election_ms <= now_ms - moves[last - 1] < election_ms + loading_ms:
+                found.add(self.coordinator(place, now_ms))
+        return frozenset(found)
+
+    def faults(self, partition: int) -> list[tuple[int, Fault]]:
+        """What happens to the coordinator of a partition."""
+        election_ms, loading_ms = self._move_ms
+        faults: list[tuple[int, Fault]] = []
+        for at_ms in self.moves_ms(partition):
+            if not election_ms + loading_ms:
+                faults.append((at_ms, SimulatedGroup.move))
+                continue
+            faults.append((at_ms, SimulatedGroup.unload))
+            faults.append((at_ms + election_ms, SimulatedGroup.begin_loading))
+            faults.append((at_ms + election_ms + loading_ms, SimulatedGroup.load))
+        failed = self.scenario.failed_appends
+        if failed is not None:
+            error, last_ms = Error(failed.error), milliseconds(failed.last)
+            for at_ms in range(
+                BEGIN_MS + milliseconds(failed.first), self.end_ms, milliseconds(failed.every)
+            ):
+                faults.append((at_ms, partial(_fail_appends, error)))
+                faults.append((at_ms + last_ms, partial(_fail_appends, None)))
+        return sorted(faults, key=lambda fault: fault[0])
 
     def topic_names(self) -> dict[str, str]:
         """Topic names by id, for scenarios with consumer groups, whose records have topic ids."""
@@ -217,7 +270,8 @@ class _Partition:
     def __init__(self, plan: SimulationPlan, group_ids: Sequence[str], partition: int) -> None:
         self._plan = plan
         self._log = _Log()
-        self._moves = deque(plan.moves_ms(partition))
+        self._partition = partition
+        self._faults = deque(plan.faults(partition))
         self._groups = [_group(plan, group_id) for group_id in group_ids]
         #: (time, index of the group, number of the entry); an entry with an older number is stale.
         self._due: list[tuple[int, int, int]] = []
@@ -233,7 +287,7 @@ class _Partition:
         probe_ms = plan.end_ms if plan.probe_interval_ms is None else BEGIN_MS + plan.probe_interval_ms
         while True:
             due_ms = self._due[0][0] if self._due else plan.end_ms
-            now_ms = min(due_ms, clean_up_ms, probe_ms, self._moves[0] if self._moves else plan.end_ms)
+            now_ms = min(due_ms, clean_up_ms, probe_ms, self._faults[0][0] if self._faults else plan.end_ms)
             if now_ms >= plan.end_ms:
                 return
             if probe_ms == now_ms:
@@ -243,8 +297,8 @@ class _Partition:
             elif clean_up_ms == now_ms:
                 yield from self._everywhere(SimulatedGroup.clean_up, now_ms)
                 clean_up_ms += plan.check_interval_ms
-            elif self._moves and self._moves[0] == now_ms:
-                yield from self._everywhere(SimulatedGroup.move, self._moves.popleft())
+            elif self._faults and self._faults[0][0] == now_ms:
+                yield from self._everywhere(self._faults.popleft()[1], now_ms)
             else:
                 _, index, entry = heapq.heappop(self._due)
                 if entry == self._newest_entry[index]:
@@ -280,12 +334,22 @@ class _Partition:
                 yield from self._log.write(operation)
 
     def _probe(self, now_ms: int) -> Iterator[GroupProbe | LogEnds]:
-        """Probe the groups in a rebalance, and once more the groups whose rebalance has ended."""
-        for index in sorted({**self._rebalancing, **self._just_over}):
-            group = self._groups[index]
-            yield GroupProbe(now_ms, group.group_id, group.coordinator.summary())
-        self._just_over.clear()
+        """Probe the groups in a rebalance, and once more the groups whose rebalance has ended.
+
+        A broker that loads does not list its groups.
+        """
+        if self._plan.coordinator(self._partition, now_ms) not in self._plan.loading(now_ms):
+            for index in sorted({**self._rebalancing, **self._just_over}):
+                group = self._groups[index]
+                summary = group.coordinator.summary()
+                if summary.error is Error.NONE:
+                    yield GroupProbe(now_ms, group.group_id, summary)
+                    self._just_over.pop(index, None)
         yield LogEnds(now_ms, self._log.end, self._log.last_stable)
+
+
+def _fail_appends(error: Error | None, group: SimulatedGroup, now_ms: int) -> Sequence[Outcome]:
+    return group.fail_appends(error, now_ms)
 
 
 def _group(plan: SimulationPlan, group_id: str) -> SimulatedGroup:

@@ -16,6 +16,7 @@ import msgspec
 from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import REBALANCING
+from groupreplay.state.model.requests import Error
 from groupreplay.state.model.trace_entries import TraceEntry
 from groupreplay.state.simulation.simulation import (
     BEGIN_MS,
@@ -39,6 +40,8 @@ from groupreplay.streaming.kafka.topic_reader import ProgressCallback
 PROBES_TOPIC: Final = "group-probes"
 _SPILL_BYTES: Final = 32 * 1024 * 1024
 _SEPARATOR: Final = b"\0"
+#: The answer of a broker that loads a partition, instead of a list of groups.
+_LOADING: Final = Error.COORDINATOR_LOAD_IN_PROGRESS.value
 #: Topic, partition, offset, timestamp, timestamp type, key, value.
 SimulatedRow: TypeAlias = tuple[str, int, int, int, int, bytes, "bytes | None"]
 
@@ -200,13 +203,17 @@ class _Rounds:
     def messages(self) -> Iterator[tuple[int, bytes, bytes]]:
         """The summary of each round; call this when all partitions are complete."""
         for number, taken_ms in enumerate(self._times):
-            away = self._plan.away(taken_ms)
+            away, loading = self._plan.away(taken_ms), self._plan.loading(taken_ms)
             ends = enumerate(zip(self._high, self._stable, strict=True))
             message = RoundSummary(
                 cluster_id=self._target.cluster_id,
                 taken_ms=taken_ms,
                 # A broker that is down is not in the cluster's metadata.
-                brokers={broker: None for broker in BROKERS if broker not in away},
+                brokers={
+                    broker: _LOADING if broker in loading else None
+                    for broker in BROKERS
+                    if broker not in away
+                },
                 rights="ok",
                 partitions={target: (high[number], stable[number]) for target, (high, stable) in ends},
                 partition_count=self._plan.partitions,

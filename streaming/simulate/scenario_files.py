@@ -157,9 +157,10 @@ def _part(
     path: Path, part: MixturePart, overrides: Mapping[str, Mapping[str, Any]], inside: tuple[Path, ...]
 ) -> Scenario:
     found = _loaded(_path(part.scenario, path), overrides, (*inside, path.resolve()))
-    if found.file.broker or found.file.broker_restarts is not None:
+    of_brokers = (found.file.broker_restarts, found.file.failed_appends)
+    if found.file.broker or any(one is not None for one in of_brokers):
         what = f"the scenario {part.scenario} has settings of the brokers, which are those of all groups"
-        raise unusable(what, path, "mix scenarios without them, and write [broker] into this file")
+        raise unusable(what, path, "mix scenarios without them, and write them into this file")
     return found
 
 

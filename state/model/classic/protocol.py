@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
+from groupreplay.state.model.appends import answered_error
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.classic.rebalance import Rebalance, check_protocol
 from groupreplay.state.model.coordinator_state import CoordinatorState
 from groupreplay.state.model.migration import empty_tombstones
 from groupreplay.state.model.requests import (
     Answer,
+    AppendFailed,
     ClassicHeartbeat,
     Error,
     JoinGroup,
@@ -60,8 +62,14 @@ class ClassicHandler:
         classic = self.coordinator.begin_classic(now_ms, new=group is None)
         if not self.coordinator.settings.scala:
             written.append(classic.record())
+            try:
+                self.coordinator.journal.write(now_ms, *written)
+            except AppendFailed as failed:
+                given = request.require_known_member_id and request.instance_id is None
+                # Kafka gives the member id before it writes, and forgets it together with the group.
+                answer = Answer(error=Error.MEMBER_ID_REQUIRED, member_id=self._member_id(request))
+                raise AppendFailed(failed.error, answer if given else None) from None
             self.coordinator.forgotten = None
-            self.coordinator.journal.write(now_ms, *written)
         return self._join_group(classic, request, now_ms)
 
     def _join_group(self, group: ClassicGroup, request: JoinGroup, now_ms: int) -> Answer | None:
@@ -176,6 +184,7 @@ class ClassicHandler:
         former_leader = group.leader
         self.coordinator.journal.refuse_pending(group.members[old_id], Error.FENCED_INSTANCE_ID)
         rebalance = Rebalance(self.coordinator, group)
+        before = group.members[old_id]
         member = group.replace_static_member(old_id, new_id)
         same_instance = "another process has joined with its instance id"
         self.coordinator.trace.member("replaced", old_id, request.instance_id, same_instance, new_id)
@@ -186,7 +195,10 @@ class ClassicHandler:
         if group.state is Phase.STABLE and group.selected_protocol() == group.protocol:
             # No rebalance: the new member id is written under the same generation.
             self.coordinator.trace.branch("updateStaticMemberThenRebalanceOrCompleteJoin")
-            self.coordinator.journal.write(now_ms, group.record())
+            try:
+                self.coordinator.journal.write(now_ms, group.record())
+            except AppendFailed as failed:
+                return self._revert_replacement(group, before, new_id, former_leader, failed, now_ms)
             answer = rebalance.join_answer(member, skips_assignment=True)
             if request.skips_assignment:
                 return answer
@@ -200,6 +212,37 @@ class ClassicHandler:
             changes = f"Group's selectedProtocol will change because {named} joined with change of protocol"
             rebalance.prepare_or_complete(now_ms, f"{changes}; {_REASON}")
         return None
+
+    def _revert_replacement(
+        self,
+        group: ClassicGroup,
+        before: GroupMember,
+        new_id: str,
+        leader: str | None,
+        failed: AppendFailed,
+        now_ms: int,
+    ) -> Answer:
+        """The new id of a static member was not written: the member has its former id again."""
+        group.members.pop(new_id)
+        group.add(before, group.protocol_type or "")
+        group.leader = before.member_id if group.leader == new_id else group.leader
+        error = answered_error(failed.error)
+        says = (
+            "Failed to persist metadata for group %s static member %s with group instance id %s due to %s. "
+        )
+        method = "updateStaticMemberThenRebalanceOrCompleteJoin"
+        place = (group.group_id, new_id, before.instance_id, failed.error.value, before.member_id)
+        self.coordinator.trace.branch(method, says + "Reverting to old member id %s.", *place)
+        reverted = "its new member id was not written"
+        self.coordinator.trace.member("replaced", new_id, before.instance_id, reverted, before.member_id)
+        Rebalance(self.coordinator, group).keep_alive(before, now_ms)
+        return Answer(
+            error=error,
+            generation=group.generation,
+            protocol_type=group.protocol_type,
+            protocol=group.protocol,
+            leader=leader or "",
+        )
 
     # -- members
 
@@ -261,19 +304,25 @@ class ClassicHandler:
 
     # -- another broker
 
-    def reload(self, before: ClassicGroup, now_ms: int) -> None:
+    def reload(self, before: ClassicGroup | None, now_ms: int) -> None:
         """Load the group from the log. A rebalance in progress is lost, since no record has it."""
         coordinator = self.coordinator
-        for member in before.members.values():
-            coordinator.journal.refuse_pending(member, Error.NOT_COORDINATOR)
-        coordinator.timers.clear()
         known = coordinator.journal.written is not None or bool(coordinator.offsets)
+        if not coordinator.settings.scala:
+            # Also a commit that was aborted or deleted since then makes a group.
+            known = known or coordinator.journal.has_records
+        old_state = Phase.DEAD if before is None else before.state
+        if before is None:
+            changes = coordinator.journal.changes
+            before = ClassicGroup(
+                group_id=coordinator.group_id, current_state_timestamp_ms=now_ms, changes=changes
+            )
         group = before.reloaded(coordinator.journal.written) if known else None
         coordinator.group = group
         state = Phase.DEAD if group is None else group.state
-        if state is not before.state:
+        if state is not old_state:
             generation = 0 if group is None else group.generation
-            coordinator.journal.changes.append(StateChange(now_ms, before.state, state, generation))
+            coordinator.journal.changes.append(StateChange(now_ms, old_state, state, generation))
         if group is not None:
             for member in group.members.values():
                 Rebalance(coordinator, group).keep_alive(member, now_ms)

@@ -1,7 +1,4 @@
-"""The phases of a classic rebalance and the timers that drive them (``GroupMetadataManager``, classic part).
-
-Appends succeed at once: a broker that cannot write is not modelled.
-"""
+"""The phases of a classic rebalance and the timers that drive them (``GroupMetadataManager``, classic part)."""
 
 from __future__ import annotations
 
@@ -9,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.model.appends import answered_error
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.coordinator_state import CoordinatorState, TimerAction
-from groupreplay.state.model.requests import Answer, Error, Refused, SyncGroup
+from groupreplay.state.model.requests import Answer, AppendFailed, Error, Refused, SyncGroup
 from groupreplay.state.model.trace_entries import AwaitedEntry, VoteEntry
 
 _JOIN = ("join", "")
@@ -183,7 +181,7 @@ class Rebalance:
                 group.group_id,
                 group.generation,
             )
-            self.coordinator.journal.write(now_ms, group.record())
+            self._write_empty(now_ms)
             return
         for member in group.in_map_order():
             if member.joining is not None:
@@ -201,6 +199,18 @@ class Rebalance:
             now_ms + self.group.rebalance_timeout_ms,
             self._later(lambda rebalance, at_ms: rebalance._expire_syncs(generation, at_ms)),
         )
+
+    def _write_empty(self, now_ms: int) -> None:
+        """Write the group without members; if that fails it is Empty all the same, until another broker loads it."""
+        try:
+            self.coordinator.journal.write(now_ms, self.group.record())
+        except AppendFailed as failed:
+            says = "Failed to write empty metadata for group %s: %s"
+            place = (self.group.group_id, answered_error(failed.error).value)
+            self.coordinator.trace.branch("completeClassicGroupJoin", says, *place)
+            # The older coordinator answers a LeaveGroup before it writes.
+            if not self.coordinator.settings.scala:
+                raise
 
     def join_answer(self, member: GroupMember, *, skips_assignment: bool = False) -> Answer:
         """The answer to a JoinGroup in the present generation; only the leader's lists the members."""
@@ -240,11 +250,22 @@ class Rebalance:
             self.coordinator.timers.cancel(_SYNC)
 
     def assign(self, assignments: dict[str, bytes], now_ms: int) -> None:
-        """Take over the leader's assignments: write the generation and answer the waiting members."""
+        """Take over the leader's assignments: write the generation and answer the waiting members.
+
+        If it cannot be written, all get the error and the group rebalances again.
+        """
         group = self.group
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-        self.coordinator.journal.write(now_ms, group.record())
+        try:
+            self.coordinator.journal.write(now_ms, group.record())
+        except AppendFailed as failed:
+            error = answered_error(failed.error)
+            self._propagate(error, now_ms)
+            # Kafka's text lacks this space.
+            what = f"Error {error.value} when storing group assignmentduring SyncGroup"
+            self.prepare_or_complete(now_ms, f"{what} (member: {group.leader}).")
+            return
         self._propagate(Error.NONE, now_ms)
         group.transition_to(Phase.STABLE, now_ms)
 

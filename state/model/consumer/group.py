@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from typing import Final, TypeAlias
 
 from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase
@@ -128,6 +129,16 @@ class ConsumerGroup:
     is_refreshed: bool = field(default=False, compare=False)
     #: Made of a classic group by the operation in progress, whose records are not applied yet.
     is_upgrade: bool = False
+
+    def copy(self) -> ConsumerGroup:
+        """The group as it is now."""
+        tables = ("members", "assignors", "regex_members", "regexes", "targets")
+        return replace(self, **{name: copy(getattr(self, name)) for name in tables})
+
+    def restore(self, before: ConsumerGroup) -> None:
+        """Be as this copy, of which nothing else is needed."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(before, one.name))
 
     @property
     def state(self) -> ConsumerPhase:

@@ -9,8 +9,10 @@ import pytest
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.model.appends import APPEND_ERRORS
 from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
+    RETRIABLE,
     Answer,
     ClassicHeartbeat,
     DeleteGroup,
@@ -148,10 +150,12 @@ def test_refusals(where: Callable[[], Clients], asked: Callable[[Clients], Reque
 
 
 def test_every_refusal_is_tried() -> None:
-    """Except those of consumer groups, of single partitions, of an empty group id, and of another coordinator."""
+    """Except those of consumer groups, single partitions, an empty group id, moves, and appends that fail."""
     elsewhere = {
         Error.NONE,
-        Error.NOT_COORDINATOR,
+        *RETRIABLE,
+        *APPEND_ERRORS,
+        Error.INVALID_COMMIT_OFFSET_SIZE,
         Error.GROUP_SUBSCRIBED_TO_TOPIC,
         Error.INVALID_GROUP_ID,
         Error.OFFSET_METADATA_TOO_LARGE,

@@ -232,7 +232,13 @@ def test_a_consumer_group() -> None:
 @pytest.mark.parametrize("error", Error)
 def test_numbers_of_errors(error: Error) -> None:
     """They are those of librdkafka, where it knows the error by Kafka's name."""
-    known = {"NONE": "NO_ERROR", "UNKNOWN_SERVER_ERROR": "UNKNOWN"}
+    known = {
+        "NONE": "NO_ERROR",
+        "UNKNOWN_SERVER_ERROR": "UNKNOWN",
+        "MESSAGE_TOO_LARGE": "MSG_SIZE_TOO_LARGE",
+        "NOT_LEADER_OR_FOLLOWER": "NOT_LEADER_FOR_PARTITION",
+        "UNKNOWN_TOPIC_OR_PARTITION": "UNKNOWN_TOPIC_OR_PART",
+    }
     number = getattr(KafkaError, known.get(error.value, error.value), None)
     assert ERROR_CODES[error] == number
 

@@ -217,4 +217,6 @@ def test_settings_that_a_client_refuses_are_found_in_any_combination() -> None:
 def test_consumer_groups_are_known_before_anything_is_drawn() -> None:
     """Their records have topic ids, so a capture needs the topics' names."""
     with_consumers = {name for name in built_in_names() if load_scenario(name).uses_consumer_groups}
-    assert with_consumers == {"kip848", "migration", "rolling-restart-10-kip848", "stuck-kip848"}
+    assert with_consumers == {
+        *("kip848", "migration", "rolling-restart-10-kip848", "stuck-kip848", "loading")
+    }

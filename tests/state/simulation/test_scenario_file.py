@@ -72,6 +72,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"broker-restarts": {"down": "2m"}}, "pace must be at least twice down"),
     ({"broker-restarts": {"every": "8m"}}, "every must be at least three times pace"),
     ({"broker-restarts": {"pace": "0s", "down": "0s"}}, "pace more than 0s"),
+    (
+        {"broker-restarts": {"election": "20s", "loading": "21s"}},
+        "election and loading together must be at most down",
+    ),
+    ({"failed-appends": {"last": "2h"}}, "last must be more than 0s and less than every"),
+    ({"failed-appends": {"last": "0s"}}, "last must be more than 0s and less than every"),
+    ({"group": {"mirrored-every": "999ms"}}, "mirrored-every must be 1s or more"),
 ]
 
 

@@ -204,3 +204,26 @@ def test_new_clients_have_numbers_that_no_step_names() -> None:
     scale = {"every": "1m", "steps": [{"do": "scale", "least": 1, "most": 8}]}
     named = {"steps": [{"do": "start", "member": 9}]}
     assert min(one for _, action, one in after(scale, named) if action is START and one != 9) > 9
+
+
+def test_one_member_of_a_roll_out_is_killed() -> None:
+    """Each time another one; all come back, or new clients take their places."""
+    chosen = set()
+    for seed in range(20):
+        steps = once({"do": "rolling", "killed": 1}, members=4, seed=seed)
+        ends = {client: action for _, action, client in steps if action is not START}
+        assert sorted(ends) == [0, 1, 2, 3]
+        (killed,) = [client for client, action in ends.items() if action is CRASH]
+        chosen.add(killed)
+        assert sum(action is START for _, action, _ in steps) == 4
+        replaced = once({"do": "deploy", "killed": 1}, members=4, seed=seed)
+        assert sorted(str(action) for _, action, _ in replaced) == sorted(
+            map(str, [CRASH, STOP, STOP, STOP, START, START, START, START])
+        )
+    assert chosen == {0, 1, 2, 3}
+
+
+def test_no_more_members_are_killed_than_run() -> None:
+    """A group may have become smaller."""
+    ends = [action for _, action, _ in once({"do": "rolling", "killed": 9}, members=2) if action is not START]
+    assert ends == [CRASH, CRASH]

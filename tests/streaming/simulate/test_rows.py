@@ -87,3 +87,15 @@ def test_a_broker_that_is_restarted_is_not_in_the_round() -> None:
     away = [(one.taken_ms - BEGIN_MS, {*BROKERS} - {*one.brokers}) for one in summaries(probes)]
     assert {tuple(gone) for _, gone in away} == {(), *((broker,) for broker in BROKERS)}
     assert min(at_ms for at_ms, gone in away if gone) >= 15 * MINUTE_MS
+
+
+def test_a_broker_that_loads_does_not_list_its_groups() -> None:
+    """The summary of a round has its error, and no answer of that round is about one of its groups."""
+    _, probes, _ = made("loading", RowTarget(cluster_id="c"), 60)
+    rounds = summaries(probes)
+    loading = {one.taken_ms: [broker for broker, error in one.brokers.items() if error] for one in rounds}
+    errors = {error for one in rounds for error in one.brokers.values()}
+    assert errors == {None, "COORDINATOR_LOAD_IN_PROGRESS"}
+    answers = [one for one in decoded(probes) if isinstance(one, GroupAnswer)]
+    assert answers
+    assert not [one for one in answers if one.broker in loading[one.taken_ms]]

@@ -47,7 +47,7 @@ class KafkaCoordinator:
 
     def begin(self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int) -> None:
         """Forget everything and start with these settings; member ids follow from the seed."""
-        start = {"seed": seed, "now": now_ms, "group": GROUP, "config": _config(settings)}
+        start = {"seed": seed, "now": now_ms, "group": GROUP, "config": config(settings)}
         self._shard.begin(json.dumps(start))
         for name, topic in topics.items():
             self.topic(name, topic)
@@ -94,7 +94,7 @@ def kafka_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
         yield KafkaCoordinator(jvm.make(source, "KafkaShard"))
 
 
-def _config(settings: Settings) -> dict[str, Any]:
+def config(settings: Settings) -> dict[str, Any]:
     """The broker's properties for these settings."""
     return {
         "group.initial.rebalance.delay.ms": settings.initial_rebalance_delay_ms,

@@ -14,7 +14,7 @@ from typing import Any
 
 from groupreplay.state import Context
 from groupreplay.state.events.event import Severity
-from groupreplay.state.model.requests import Settings
+from groupreplay.state.simulation.scenario_file import milliseconds
 from groupreplay.state.simulation.script import ClientAction
 from groupreplay.state.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
@@ -47,15 +47,11 @@ class SimulatedRun:
 def run_simulation(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int = 1) -> SimulatedRun:
     """Simulate the scenario and replay it with the probes."""
     path = folder / f"{scenario}.parquet"
+    found = load_scenario(scenario)
     # With the default of a week no offset would expire in a day.
-    settings = Settings(retention_ms=duration_ms // 4) if scenario == "expiry" else Settings()
-    plan = SimulationPlan(
-        scenario=load_scenario(scenario),
-        groups=groups,
-        duration_ms=duration_ms,
-        seed=seed,
-        partitions=2,
-        settings=settings,
+    expiry = {"offsets.retention.minutes": duration_ms // 4 // MINUTE_MS} if scenario == "expiry" else {}
+    plan = SimulationPlan.of(
+        found, {**found.broker, **expiry}, groups=groups, duration_ms=duration_ms, seed=seed, partitions=2
     )
     write_simulation(plan, path)
     context = Context(
@@ -63,7 +59,7 @@ def run_simulation(folder: Path, scenario: str, groups: int, duration_ms: int, s
         era=ERA,
         probing=True,
         complete_since_ms=0,
-        retention_ms=settings.retention_ms,
+        retention_ms=plan.settings.retention_ms,
     )
     driver = Replay(context, None)
     events = [json.loads(one) for one in events_in_order(driver.feed(read_captures([path])), Filter())]
@@ -122,6 +118,19 @@ def _episodes(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]
             yield f"no {condition} for the hang at {begin}"
 
 
+def _each_outage(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]:
+    """The condition is raised each time that the offsets topic cannot be written."""
+    failed = one.plan.scenario.failed_appends
+    assert failed is not None
+    fired = [
+        _ms(event["time"]) for event in one.of(group_id, condition) if event["data"]["status"] == "firing"
+    ]
+    last_ms = milliseconds(failed.last)
+    for begin in range(BEGIN_MS + milliseconds(failed.first), one.plan.end_ms, milliseconds(failed.every)):
+        if begin + last_ms < one.plan.end_ms and not any(begin < at <= begin + last_ms for at in fired):
+            yield f"no {condition} for the outage at {begin}"
+
+
 def _once(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]:
     """The condition is raised; ``offsets.expiring`` is followed by ``offsets.expired``."""
     if not one.of(group_id, condition):
@@ -136,6 +145,8 @@ def _ms(time: str) -> int:
     return moment(time)
 
 
+#: The simulated hours in which the expected condition is raised; 24 for all others.
+HOURS = {"weekend": 72}
 #: Scenarios of healthy groups.
 HEALTHY = (
     "steady",
@@ -153,6 +164,10 @@ HEALTHY = (
     "transactions",
     "rolling-restart-10-kip848",
     "migration",
+    "rollout-kill",
+    "loading",
+    "failed-appends",
+    "mirrored",
 )
 #: Scenarios of groups with problems: the expected condition, and its check.
 EXPECTED: Mapping[str, tuple[str, Callable[[SimulatedRun, str, str], Iterator[str]]]] = {
@@ -167,5 +182,7 @@ EXPECTED: Mapping[str, tuple[str, Callable[[SimulatedRun, str, str], Iterator[st
     "silent": ("owner.silent", _episodes),
     "poison": ("partition.poison", _throughout),
     "pause": ("commits.paused", _episodes),
+    "unwritable": ("rebalance.stuck", _each_outage),
     "expiry": ("offsets.expiring", _once),
+    "weekend": ("offsets.expiring", _once),
 }

@@ -1,0 +1,88 @@
+"""The coordinator of a partition of the offsets topic moves: it is closed, loaded by another broker, and active again.
+
+After ``CoordinatorRuntime`` and ``GroupMetadataManager.onUnloaded`` and ``onLoaded``. No broker answers for the groups
+in between; clients find the coordinator again and repeat their requests.
+"""
+
+from __future__ import annotations
+
+from groupreplay.state.kafka_terms import ConsumerPhase, Phase
+from groupreplay.state.model.classic.group import ClassicGroup
+from groupreplay.state.model.classic.protocol import ClassicHandler
+from groupreplay.state.model.classic.rebalance import Rebalance
+from groupreplay.state.model.consumer.group import ConsumerGroup
+from groupreplay.state.model.consumer.protocol import ConsumerHandler
+from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.requests import (
+    Answer,
+    ClassicHeartbeat,
+    Error,
+    PartitionState,
+    Request,
+    StateChange,
+    SyncGroup,
+)
+
+
+def answer_without_coordinator(request: Request, state: PartitionState, *, scala: bool) -> Answer:
+    """The answer of a broker that does not lead the partition, or has not loaded it yet."""
+    if state is PartitionState.CLOSED:
+        return Answer(error=Error.NOT_COORDINATOR)
+    if isinstance(request, ClassicHeartbeat):
+        # Nothing can be said of the member yet.
+        return Answer()
+    if scala and isinstance(request, SyncGroup):
+        # The rebalance is lost, and old clients do not know the other error in this answer.
+        return Answer(error=Error.REBALANCE_IN_PROGRESS)
+    return Answer(error=Error.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+def unload(coordinator: CoordinatorState) -> None:
+    """The broker leads the partition no more: open requests are answered, and timers are cancelled."""
+    group, trace = coordinator.group, coordinator.trace
+    trace.partition(PartitionState.CLOSED)
+    coordinator.partition = PartitionState.CLOSED
+    coordinator.timers.clear()
+    if isinstance(group, ConsumerGroup):
+        says = "[GroupId=%s] Unloaded group metadata for group epoch %s."
+        trace.branch("onUnloaded", says, group.group_id, group.epoch)
+    elif group is not None:
+        says = "[GroupId=%s] Unloading group metadata for generation %s."
+        trace.branch("onUnloaded", says, group.group_id, group.generation)
+        for member in group.members.values():
+            coordinator.journal.refuse_pending(member, Error.NOT_COORDINATOR)
+
+
+def begin_loading(coordinator: CoordinatorState) -> None:
+    """Another broker leads the partition and reads the log."""
+    coordinator.trace.partition(PartitionState.LOADING)
+    coordinator.partition = PartitionState.LOADING
+
+
+def load(coordinator: CoordinatorState, now_ms: int) -> None:
+    """The broker has read the log: the group is as its records say, and all sessions start anew."""
+    coordinator.trace.partition(PartitionState.ACTIVE)
+    coordinator.partition = PartitionState.ACTIVE
+    coordinator.offsets.reload()
+    coordinator.load_topics()
+    forgotten = coordinator.forgotten
+    if forgotten is not None and not isinstance(coordinator.group, ConsumerGroup):
+        before = Phase.DEAD if coordinator.group is None else coordinator.group.state
+        coordinator.journal.changes.append(StateChange(now_ms, before, ConsumerPhase.EMPTY, forgotten.epoch))
+        coordinator.group, coordinator.forgotten = forgotten, None
+        forgotten.last_state = ConsumerPhase.EMPTY
+    if isinstance(coordinator.group, ConsumerGroup):
+        ConsumerHandler(coordinator).reload(coordinator.group, now_ms)
+    else:
+        ClassicHandler(coordinator).reload(coordinator.group, now_ms)
+    group = coordinator.group
+    if group is None:
+        return
+    kind = "consumer" if isinstance(group, ConsumerGroup) else "classic"
+    says = "Loaded %s group %s with %s members."
+    coordinator.trace.branch("onLoaded", says, kind, group.group_id, len(group.members))
+    most = coordinator.settings.max_size
+    if isinstance(group, ClassicGroup) and len(group.members) > most:
+        size = f"Freshly-loaded group {group.group_id} (size {len(group.members)}) is over capacity {most}."
+        reason = f"{size} Rebalancing in order to give a chance for consumers to commit offsets"
+        Rebalance(coordinator, group).prepare(now_ms, reason)

@@ -1,0 +1,1 @@
+"""Kafka's whole group coordinator beside the model, in virtual time."""
