@@ -125,6 +125,7 @@ def downgrade(
     *,
     leaving: str,
     joining: ConsumerMember | None = None,
+    generation: int | None = None,
 ) -> ClassicGroup:
     """Make a consumer group a Stable classic group without the leaving member; the records are added to ``written``.
 
@@ -137,7 +138,7 @@ def downgrade(
         current_state_timestamp_ms=now_ms,
         changes=coordinator.journal.changes,
         state=Phase.STABLE,
-        generation=old.epoch,
+        generation=old.epoch if generation is None else generation,
     )
     staying = [member for name, member in old.members.items() if name != leaving]
     for member in (*staying, *([joining] if joining else ())):

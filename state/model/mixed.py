@@ -120,6 +120,8 @@ class MixedHandler:
     ) -> Answer:
         """The last member of the consumer protocol rejoins, under its instance id, with the classic protocol."""
         protocol = ConsumerHandler(self.coordinator)
+        # Kafka has not applied a new group epoch of this operation when it makes the classic group.
+        generation = group.epoch
         protocol.write_metadata(group, update, written)
         member = update.after
         rebalances = group.target_epoch < group.epoch
@@ -127,7 +129,13 @@ class MixedHandler:
             target = group.target_of(member)
             member = protocol.reconcile(group, update, target, self._owned(request), written, now_ms)
         classic = downgrade(
-            self.coordinator, group, written, now_ms, leaving=holder.member_id, joining=member
+            self.coordinator,
+            group,
+            written,
+            now_ms,
+            leaving=holder.member_id,
+            joining=member,
+            generation=generation,
         )
         self.coordinator.journal.write(now_ms, *written)
         trace_downgrade(self.coordinator)

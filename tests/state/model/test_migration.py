@@ -218,3 +218,14 @@ def test_an_empty_consumer_group_is_forgotten_until_the_coordinator_moves() -> N
     clients.join("c")
     clients.take(clients.coordinator.move(clients.now))
     assert isinstance(clients.coordinator.group, ClassicGroup)
+
+
+def test_a_static_member_with_other_topics_takes_its_group_to_the_generation_before() -> None:
+    """Its operation has a new group epoch, which is not applied when the classic group is made."""
+    clients = ConsumerClients()
+    clients.enter("n", instance_id="i")
+    epoch = clients.consumers.epoch
+    clients.ask(joining("c", instance_id="i", protocols=protocols(topics=("u",))))
+    epochs = [one.value.epoch for one in clients.log if one.key.KEY_TYPE == 3 and one.value is not None]
+    generations = [one.value.generation for one in clients.log if one.key.KEY_TYPE == 2 and one.value]
+    assert (epochs[-1], generations) == (epoch + 1, [epoch])
