@@ -1,6 +1,6 @@
 """The page of a large group in a browser: its size, the first paint, and a step of zoom.
 
-    python benchmarks/browser/report.py [--members 1000] [--partitions 10000] [--generations 40] [--keep FOLDER] [--page]
+    python benchmarks/browser/report.py [--members 1000] [--partitions 10000] [--generations 40] [--page]
 
 Needs Chromium. The group is made in memory: members hold equal parts of one topic, each generation replaces a few of
 them, and all partitions are committed once a minute. Times of the browser are those of its main thread.
@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from page import flag_parser, put, show_progress
 
