@@ -144,3 +144,12 @@ def test_changed_offsets() -> None:
             "t-1 from 900 to 0.",
         ),
     ]
+
+
+def test_conditions_that_do_not_warn() -> None:
+    """They come first, and the verdict says that nothing warned."""
+    found = texts(conditions=(bar("owner.silent", 1, 3, "INFO", subject="a"),))
+    assert found[:2] == [
+        ("info", "A member committed nothing while the others did 00:01:00 to 00:03:00 (2 min 0 s): a."),
+        ("ok", "No event of severity WARN or ERROR; at the end the group is Stable with 2 members."),
+    ]
