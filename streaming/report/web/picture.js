@@ -414,11 +414,11 @@ const Picture = (() => {
     for (let at = firstAfter(row.owners, since); at < row.owners.length && row.owners[at][0] < until; at++) {
       const [from, to, slot, changes] = row.owners[at], [a, b] = drawing.span(from, to) || [0, 0], last = found[found.length - 1];
       const many = changes && slot === -3 ? changes : 1;
-      if (last && (b - a < width || last.b - last.a < width) && a - last.b < width && last.slot !== slot) {
+      if (last && b - a < width && last.narrow && a - last.b < width && last.slot !== slot) {
         last.b = b; last.to = to; last.changes += many; last.slot = -3;
       } else if (last && last.slot === slot && a - last.b < 0.5 && slot !== -2) {
-        last.b = b; last.to = to;
-      } else found.push({ a, b, from, to, slot, changes: slot === -2 ? changes : many });
+        last.b = b; last.to = to; last.narrow = last.b - last.a < width;
+      } else found.push({ a, b, from, to, slot, narrow: b - a < width, changes: slot === -2 ? changes : many });
     }
     return found;
   }
