@@ -55,4 +55,4 @@ def test_a_short_owner_does_not_hide_a_long_one() -> None:
         end_ms=BEGIN + 60 * MINUTE,
     )
     picture = timeline_svg(document)
-    assert ("#e69f00" in picture, "#9aa3b1" in picture) == (True, False)
+    assert ("rgb(230,159,0)" in picture, "#9aa3b1" in picture) == (True, False)
