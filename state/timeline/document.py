@@ -125,6 +125,10 @@ class GenerationFlag:
     duration_ms: int | None
     duration_upper_bound_ms: int | None
     join_ms: int | None
+    join_ms_min: Annotated[
+        int | None, Meta(description="Bounds of the join phase, where its length is not known.")
+    ]
+    join_ms_max: int | None
     sync_ms: int | None
     event: int | None
 

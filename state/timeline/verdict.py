@@ -26,6 +26,7 @@ _MEANING: Final = {
     "rebalance.stuck": "stuck in a rebalance",
     "rebalance.slow": "a rebalance was slow",
     "rebalance.suspected": "the group stopped committing, and no prober asked for the reason",
+    "commits.paused": "commits stopped",
     "rebalance.storm": "rebalance storm: more generations than joins and leaves explain",
     "rebalance.timeouts": "a member was removed again and again for not rejoining in time",
     "member.flapping": "a member came back under a new id again and again",

@@ -116,8 +116,8 @@ def test_several_times_and_still() -> None:
 
 def test_an_unknown_condition() -> None:
     """Of a later release: its name, and its subject."""
-    found = texts(conditions=(bar("commits.paused", 5, 6, "WARN", subject="t-3"),))
-    assert found[0] == ("warn", "Commits paused 00:05:00 to 00:06:00 (1 min 0 s): t-3.")
+    found = texts(conditions=(bar("lag.grown", 5, 6, "WARN", subject="t-3"),))
+    assert found[0] == ("warn", "Lag grown 00:05:00 to 00:06:00 (1 min 0 s): t-3.")
 
 
 def test_the_worst_first_and_where_to_look() -> None:
