@@ -78,7 +78,7 @@ class Remark:
         Meta(
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
             "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace, "
-            "summed_offsets, summed_states."
+            "summed_offsets, summed_states, summed_generations."
         ),
     ]
     text: str
