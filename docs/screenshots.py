@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
+from playwright.sync_api import sync_playwright
+
 IMAGES: Final = Path(__file__).parent / "images"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
 #: Image -> scenario, flags of the simulation, the group (None: all groups), settings of the browser.
@@ -44,8 +46,6 @@ def groupreplay(*words: object) -> None:
 
 def shoot(page: Path, image: Path, settings: dict[str, Any]) -> None:
     """The upper part of a page as a picture."""
-    from playwright.sync_api import sync_playwright
-
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         raise SystemExit(f"no browser: install one of {', '.join(PROGRAMS)}")

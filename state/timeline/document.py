@@ -78,7 +78,7 @@ class Remark:
         Meta(
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
             "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace, "
-            "summed_offsets, summed_states."
+            "summed_offsets, summed_states, summed_generations."
         ),
     ]
     text: str
@@ -125,6 +125,10 @@ class GenerationFlag:
     duration_ms: int | None
     duration_upper_bound_ms: int | None
     join_ms: int | None
+    join_ms_min: Annotated[
+        int | None, Meta(description="Bounds of the join phase, where its length is not known.")
+    ]
+    join_ms_max: int | None
     sync_ms: int | None
     event: int | None
 

@@ -45,6 +45,8 @@ def generation_flags(events: Sequence[ReadEvent], row_of: RowOf) -> list[Generat
             duration_ms=event.number("duration_ms"),
             duration_upper_bound_ms=event.number("duration_upper_bound_ms"),
             join_ms=event.number("join_ms"),
+            join_ms_min=event.number("join_ms_min"),
+            join_ms_max=event.number("join_ms_max"),
             sync_ms=event.number("sync_ms"),
             event=row_of(event),
         )

@@ -29,7 +29,13 @@ from groupreplay.state.timeline.document import (
 from groupreplay.state.timeline.event_reading import ReadEvent, read_events, whole, words
 from groupreplay.state.timeline.findings import TextOf
 from groupreplay.state.timeline.lanes import Lanes, lanes_of
-from groupreplay.state.timeline.limits import TimelineLimits, bodies, coarser_states, kept_events
+from groupreplay.state.timeline.limits import (
+    TimelineLimits,
+    bodies,
+    coarser_states,
+    kept_events,
+    kept_generations,
+)
 from groupreplay.state.timeline.membership import memberships
 from groupreplay.state.timeline.remarks import DocumentSums, remarks
 from groupreplay.state.timeline.rows import RowSums, SlotSums, Window, event_lanes, slot_lanes, topic_rows
@@ -84,14 +90,18 @@ def timeline_document(
     rows = _rows(told.kept, members.lanes, members.sums.renumbered, text_of, limits)
     changes = findings.offset_changes(told.here, told.row_of)
     flags = findings.generation_flags(told.here, told.row_of)
+    shown_flags = kept_generations(flags, limits.generations)
     sums = replace(
-        sums, bodies=sum(row.cut for row in rows), changes=max(len(changes) - limits.offset_changes, 0)
+        sums,
+        bodies=sum(row.cut for row in rows),
+        changes=max(len(changes) - limits.offset_changes, 0),
+        generations=len(flags) - len(shown_flags),
     )
     return replace(
         document,
         verdict=tuple(verdict(_verdict_facts(document, given.commits, flags, changes))),
         remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
-        generations=tuple(flags),
+        generations=tuple(shown_flags),
         offset_changes=tuple(changes[: limits.offset_changes]),
         events=tuple(rows),
     )

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.timeline.document import MIXED, OwnerSpan, PartitionRow, Span, StateBar
+from groupreplay.state.timeline.document import MIXED, GenerationFlag, OwnerSpan, PartitionRow, Span, StateBar
 from groupreplay.state.timeline.event_reading import ReadEvent
 
 _LONGEST_MS: Final = 1 << 40
@@ -26,6 +26,7 @@ class TimelineLimits:
     buckets: int = 720
     events: int = 3_000
     event_bytes: int = 400_000
+    generations: int = 4_000
     states: int = 4_000
     holdings: int = 10_000
     owner_spans: int = 20_000
@@ -41,6 +42,7 @@ class TimelineLimits:
             buckets=max(self.buckets // min(share, 4), 120),
             events=max(self.events // share, 200),
             event_bytes=max(self.event_bytes // share, 60_000),
+            generations=max(self.generations // share, 300),
             states=max(self.states // share, 300),
             holdings=max(self.holdings // share, 1_000),
             owner_spans=max(self.owner_spans // share, 2_000),
@@ -165,6 +167,14 @@ def longest_pauses(rows: Sequence[PartitionRow], most: int) -> tuple[list[Partit
 
 def _longer(spans: Iterable[Span], least_ms: int) -> tuple[Span, ...]:
     return tuple(span for span in spans if span[1] - span[0] > least_ms)
+
+
+def kept_generations(flags: Sequence[GenerationFlag], most: int) -> list[GenerationFlag]:
+    """The flags after skipped generations, then those with the most moved partitions; in order."""
+    if len(flags) <= most:
+        return list(flags)
+    ranked = sorted(flags, key=lambda flag: (-flag.skipped, -(flag.moved or 0), -flag.at_ms))[:most]
+    return sorted(ranked, key=lambda flag: flag.at_ms)
 
 
 def kept_events(events: Sequence[ReadEvent], most: int) -> list[ReadEvent]:

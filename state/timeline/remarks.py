@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSums:
-    """What a document leaves out or joins: numbers of events, bodies of events, slots, steps and changed offsets.
+    """What a document leaves out or joins: numbers of events, bodies of events, slots, steps, generations and so on.
 
     States and holdings of members that were shorter than ``states_ms`` were joined.
     """
@@ -29,6 +29,7 @@ class DocumentSums:
     rows: RowSums
     bodies: int = 0
     changes: int = 0
+    generations: int = 0
 
 
 def remarks(
@@ -79,6 +80,11 @@ def _left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
             sums.slots,
             "summed_members",
             f"{counted(sums.slots, 'slot')} of members have no lane here: those with the shortest time.",
+        ),
+        (
+            sums.generations,
+            "summed_generations",
+            f"{counted(sums.generations, 'generation')} have no flag here: those with the fewest moved partitions.",
         ),
         (pauses, "summed_pauses", f"{counted(pauses, 'short pause')} of commits are not marked."),
         (sums.trace, "summed_trace", f"{counted(sums.trace, 'step')} of the trace have no mark here."),

@@ -26,6 +26,7 @@ _MEANING: Final = {
     "rebalance.stuck": "stuck in a rebalance",
     "rebalance.slow": "a rebalance was slow",
     "rebalance.suspected": "the group stopped committing, and no prober asked for the reason",
+    "commits.paused": "commits stopped",
     "rebalance.storm": "rebalance storm: more generations than joins and leaves explain",
     "rebalance.timeouts": "a member was removed again and again for not rejoining in time",
     "member.flapping": "a member came back under a new id again and again",
@@ -71,8 +72,8 @@ def verdict(found: VerdictFacts) -> list[Statement]:
     order: Sequence[Tone] = ("error", "warn", "info", "ok")
     told.sort(key=lambda one: order.index(one.tone))
     if not any(one.tone in ("error", "warn") for one in told):
-        nothing = "Nothing of severity WARN or ERROR" if told else "Nothing was wrong"
-        told.insert(0, _statement("ok", [f"{nothing}{_now(found)}."], None))
+        nothing = "No event of severity WARN or ERROR" if told else "Nothing was wrong"
+        told.append(_statement("ok", [f"{nothing}{_now(found)}."], None))
     return [*told, _rebalances(found)]
 
 

@@ -118,20 +118,33 @@ def picture_source(query: PictureQuery, command: str, words: Sequence[str]) -> T
     )
 
 
-def need_timelines(
+def need_timeline(query: PictureQuery, group: str, source: TimelineSource) -> TimelineDocument:
+    """The timeline of a group; reports undecodable records on stderr.
+
+    Raises:
+        GroupReplayError: the log cannot be read, or does not contain the group.
+    """
+    from groupreplay.streaming.inspection.groups import require
+
+    found = timelines_of(query, [group], source)
+    where = ", ".join(map(str, query.log.from_file)) or "the live topic"
+    require({one.group_id for one in found}, [group], where)
+    return found[0]
+
+
+def timelines_of(
     query: PictureQuery,
     groups: Sequence[str],
     source: TimelineSource,
     limits: TimelineLimits | None = None,
 ) -> list[TimelineDocument]:
-    """The timelines of these groups; reports undecodable records on stderr.
+    """The timelines of those of these groups that the log contains; reports undecodable records on stderr.
 
     Raises:
-        GroupReplayError: the log cannot be read, or does not contain one of the groups.
+        GroupReplayError: the log cannot be read.
     """
     from dataclasses import replace
 
-    from groupreplay.streaming.inspection.groups import require
     from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines, read_trace
 
     trace = read_trace(query.trace, set(groups))
@@ -145,7 +158,5 @@ def need_timelines(
             trace=trace,
         )
         found, replay = group_timelines(log.rows, log.context, asked, limits)
-        where = ", ".join(map(str, query.log.from_file)) or log.rows.cluster_id
     warn_of_losses(replay)
-    require({one.group_id for one in found}, groups, where)
     return found

@@ -213,7 +213,8 @@ const Picture = (() => {
       drawing.add({ kind: "path", d: `M${x} ${y + 12}L${x} ${y + 18}`, stroke: colour, width: 1, silent: true });
       const next = index + 1 < groups.length ? drawing.x(groups[index + 1][0].at_ms) : drawing.right;
       const name = flags.length > 1 ? `${flags.length}×` : String(first.generation);
-      if (next - x > name.length * 6.5 + 16) drawing.text(x + 8, y + 8, name + (skipped && next - x > 70 ? ` (${skipped} skipped)` : ""), { fill: colour, silent: true });
+      const shown = [skipped ? `${name} (${skipped} skipped)` : name, name].find(text => next - x > text.length * 6.5 + 16);
+      if (shown) drawing.text(x + 8, y + 8, shown, { fill: colour, silent: true });
     });
     if (!doc.generations.length) drawing.text(drawing.left, y + 8, "no rebalance was completed", { fill: colours.faint });
     drawing.y += 20;
@@ -221,7 +222,7 @@ const Picture = (() => {
 
   function flagTip(flag, view) {
     const took = [flag.duration_ms !== null ? `took ${lasted(flag.duration_ms)}` : flag.duration_upper_bound_ms !== null ? `took at most ${lasted(flag.duration_upper_bound_ms)}` : "length not known",
-      ...(flag.join_ms !== null ? [`join ${lasted(flag.join_ms)}`] : []), ...(flag.sync_ms !== null ? [`sync ${lasted(flag.sync_ms)}`] : [])];
+      ...(flag.join_ms !== null ? [`join ${lasted(flag.join_ms)}`] : flag.join_ms_max !== null ? [`join ${lasted(flag.join_ms_min || 0)} to ${lasted(flag.join_ms_max)}`] : []), ...(flag.sync_ms !== null ? [`sync ${lasted(flag.sync_ms)}`] : [])];
     return [`Generation ${flag.generation}, ${exact(flag.at_ms, view.zone)}`, `trigger: ${flag.trigger.replace(/_/g, " ")}`,
       `${counted(flag.members, "member")}${flag.joined ? `, ${flag.joined} joined` : ""}${flag.left ? `, ${flag.left} left` : ""}`,
       flag.moved === null ? "moved partitions not known" : `${counted(flag.moved, "partition")} moved`,
@@ -275,7 +276,7 @@ const Picture = (() => {
 
   function drawLane(drawing, lane, slot, width, apart) {
     const { view, colours, doc } = drawing, y = drawing.y, h = ROW.member - 5, colour = ownerColour(slot);
-    const dimmed = view.slot !== null && view.slot !== slot, blamed = lane.blames.length > 0;
+    const dimmed = view.slot !== null && view.slot !== slot, wrong = blame => (doc.conditions[blame.condition] || {}).severity !== "INFO", blamed = lane.blames.some(wrong);
     drawing.lanes.set(slot, y + h / 2);
     drawing.label(y + h / 2, safe(lane.name, 40), { fill: blamed ? colours.bad : colours.text, bold: view.slot === slot,
       tip: [safe(lane.name), ...(lane.instance_id ? [`instance id ${safe(lane.instance_id)}`] : []), `client id ${safe(lane.client_id)}`, `host ${safe(lane.client_host)}`,
@@ -315,7 +316,7 @@ const Picture = (() => {
       const span = drawing.span(blame.since_ms, blame.until_ms);
       if (!span) continue;
       const until = blame.until_ms === null ? doc.until_ms : blame.until_ms;
-      drawing.add({ kind: "rect", x: span[0], y: y - 2, w: Math.max(span[1] - span[0], 3), h: h + 4, fill: "transparent", stroke: colours.bad, width: 2, dash: !blame.proven, radius: 3,
+      drawing.add({ kind: "rect", x: span[0], y: y - 2, w: Math.max(span[1] - span[0], 3), h: h + 4, fill: "transparent", stroke: wrong(blame) ? colours.bad : colours.text, width: 2, dash: !blame.proven, radius: 3,
         tip: [safe(lane.name), safe(blame.text), blame.proven ? "the log proves it" : "inferred, not proven (dashed)", `${exact(blame.since_ms, view.zone)} to ${exact(until, view.zone)} (${lasted(until - blame.since_ms)})`], act: { go: [blame.since_ms, until] } });
     }
     drawMarks(drawing, lane, y, h, apart);
@@ -413,11 +414,11 @@ const Picture = (() => {
     for (let at = firstAfter(row.owners, since); at < row.owners.length && row.owners[at][0] < until; at++) {
       const [from, to, slot, changes] = row.owners[at], [a, b] = drawing.span(from, to) || [0, 0], last = found[found.length - 1];
       const many = changes && slot === -3 ? changes : 1;
-      if (last && (b - a < width || last.b - last.a < width) && a - last.b < width && last.slot !== slot) {
+      if (last && b - a < width && last.narrow && a - last.b < width && last.slot !== slot) {
         last.b = b; last.to = to; last.changes += many; last.slot = -3;
       } else if (last && last.slot === slot && a - last.b < 0.5 && slot !== -2) {
-        last.b = b; last.to = to;
-      } else found.push({ a, b, from, to, slot, changes: slot === -2 ? changes : many });
+        last.b = b; last.to = to; last.narrow = last.b - last.a < width;
+      } else found.push({ a, b, from, to, slot, narrow: b - a < width, changes: slot === -2 ? changes : many });
     }
     return found;
   }

@@ -116,8 +116,8 @@ def test_several_times_and_still() -> None:
 
 def test_an_unknown_condition() -> None:
     """Of a later release: its name, and its subject."""
-    found = texts(conditions=(bar("commits.paused", 5, 6, "WARN", subject="t-3"),))
-    assert found[0] == ("warn", "Commits paused 00:05:00 to 00:06:00 (1 min 0 s): t-3.")
+    found = texts(conditions=(bar("lag.grown", 5, 6, "WARN", subject="t-3"),))
+    assert found[0] == ("warn", "Lag grown 00:05:00 to 00:06:00 (1 min 0 s): t-3.")
 
 
 def test_the_worst_first_and_where_to_look() -> None:
@@ -143,4 +143,13 @@ def test_changed_offsets() -> None:
             "After a loss of offsets, commits of 2 partitions began again between 00:02:00 and 00:03:00, "
             "t-1 from 900 to 0.",
         ),
+    ]
+
+
+def test_conditions_that_do_not_warn() -> None:
+    """They come first, and the verdict says that nothing warned."""
+    found = texts(conditions=(bar("owner.silent", 1, 3, "INFO", subject="a"),))
+    assert found[:2] == [
+        ("info", "A member committed nothing while the others did 00:01:00 to 00:03:00 (2 min 0 s): a."),
+        ("ok", "No event of severity WARN or ERROR; at the end the group is Stable with 2 members."),
     ]

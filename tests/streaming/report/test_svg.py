@@ -46,3 +46,13 @@ def test_without_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GroupReplayError) as caught:
         timeline_svg(DOCUMENT)
     assert "groupreplay[svg]" in str(caught.value)
+
+
+def test_a_short_owner_does_not_hide_a_long_one() -> None:
+    """An owner of a second before one of an hour: the row has the colour of the second one, not that of several."""
+    document = timeline_of(
+        [generation(1, member("a", (0,)), at=BEGIN), generation(2, member("b", (0,)), at=BEGIN + 1_000)],
+        end_ms=BEGIN + 60 * MINUTE,
+    )
+    picture = timeline_svg(document)
+    assert ("rgb(230,159,0)" in picture, "#9aa3b1" in picture) == (True, False)

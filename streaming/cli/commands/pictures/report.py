@@ -10,7 +10,13 @@ import click
 
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.options import file_flag, flag, switch
-from groupreplay.streaming.cli.pictures import PictureQuery, need_timelines, opened, picture_source
+from groupreplay.streaming.cli.pictures import (
+    PictureQuery,
+    need_timeline,
+    opened,
+    picture_source,
+    timelines_of,
+)
 
 _WORST: Final = 50
 
@@ -51,7 +57,7 @@ def command(settings: ReportSettings) -> None:
 
 def _one_group(settings: ReportSettings, group: str, kind: str) -> str:
     source = picture_source(settings, "report", ["--group", group, "-o", settings.path.name])
-    (document,) = need_timelines(settings, [group], source)
+    document = need_timeline(settings, group, source)
     if kind == ".svg":
         from groupreplay.streaming.report.svg import timeline_svg
 
@@ -74,7 +80,8 @@ def _overview(settings: ReportSettings) -> str:
     worst = [one.group_id for one in found.strips[: settings.worst]]
     until_ms = settings.until or found.until_ms
     limits = TimelineLimits().of_many(len(worst))
-    timelines = need_timelines(replace(settings, until=until_ms), worst, source, limits) if worst else []
+    # A group of a live topic may be gone by now.
+    timelines = timelines_of(replace(settings, until=until_ms), worst, source, limits) if worst else []
     return report_page(groups_overview(found, timelines, source))
 
 

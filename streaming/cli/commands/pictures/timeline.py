@@ -9,7 +9,7 @@ import click
 
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.options import flag, output_flag
-from groupreplay.streaming.cli.pictures import PictureQuery, need_timelines, picture_source
+from groupreplay.streaming.cli.pictures import PictureQuery, need_timeline, picture_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,5 +31,5 @@ def command(settings: TimelineSettings) -> None:
     from groupreplay.streaming.text.terminal import escape_json
 
     source = picture_source(settings, "timeline", ["--group", settings.group])
-    (document,) = need_timelines(settings, [settings.group], source)
+    document = need_timeline(settings, settings.group, source)
     click.echo(escape_json(msgspec.json.encode(document).decode()))

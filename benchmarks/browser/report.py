@@ -1,6 +1,6 @@
 """The page of a large group in a browser: its size, the first paint, and a step of zoom.
 
-    python benchmarks/report.py [--members 1000] [--partitions 10000] [--generations 40] [--keep FOLDER] [--page]
+    python benchmarks/browser/report.py [--members 1000] [--partitions 10000] [--generations 40] [--page]
 
 Needs Chromium. The group is made in memory: members hold equal parts of one topic, each generation replaces a few of
 them, and all partitions are committed once a minute. Times of the browser are those of its main thread.
@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from page import flag_parser, put, show_progress
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from page import flag_parser, put, show_progress
 
 from groupreplay.state.timeline.commit_rates import CommitLog
 from groupreplay.state.timeline.document import TimelineDocument
