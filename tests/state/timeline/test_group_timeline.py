@@ -179,7 +179,7 @@ def test_an_event_of_a_later_release() -> None:
     known = bodies(placed(two_members()))
     later = {
         **known[0],
-        "type": "groupreplay.offsets.set.v1",
+        "type": "groupreplay.offsets.taken.v1",
         "time": "2026-01-01T00:01:30.000Z",
         "data": {
             **known[0]["data"],
@@ -188,11 +188,11 @@ def test_an_event_of_a_later_release() -> None:
         },
     }
     found = timeline_of(two_members(), events=[*known, later])
-    row = next(one for one in found.events if one.name == "offsets.set")
+    row = next(one for one in found.events if one.name == "offsets.taken")
     assert "by=an administrator" in row.text
     (change,) = found.offset_changes
     assert (change.name, change.topic, change.partition, change.old, change.new) == (
-        "offsets.set",
+        "offsets.taken",
         "t",
         1,
         5,
