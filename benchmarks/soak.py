@@ -35,7 +35,7 @@ from groupreplay.codecs import GroupMetadataKey, encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.broker import BrokerError, EmbeddedBroker
 from support.histories.builders import generation, member
 from support.histories.raw_records import commit
 from support.job.jobs import RunningJob, last_batch, read_json, running_job, topic_names
@@ -49,6 +49,8 @@ GENERATION_EVERY = 500
 STEP_SECONDS = 0.1
 #: A restart of the broker under load.
 JOIN_SECONDS = 1_000.0
+#: Between two tries to start the broker.
+PORT_SECONDS = 5.0
 MIB = 1 << 20
 
 
@@ -138,6 +140,16 @@ class Load:
         self.written += 1
 
 
+def _started(broker: EmbeddedBroker) -> bool:
+    """Starts it again, unless another program has taken its port meanwhile: then the outage is longer."""
+    try:
+        broker.start()
+    except BrokerError as error:
+        print(error, flush=True)
+        return False
+    return True
+
+
 @contextmanager
 def bounced(broker: EmbeddedBroker, minutes: float) -> Iterator[None]:
     """The broker restarts this often, until the block ends; a restart that has begun is finished."""
@@ -145,7 +157,9 @@ def bounced(broker: EmbeddedBroker, minutes: float) -> Iterator[None]:
 
     def run(done: threading.Event) -> None:
         while not done.wait(60 * minutes):
-            broker.restart()
+            broker.stop()
+            while not _started(broker):
+                time.sleep(PORT_SECONDS)
             bounces[0] += 1
 
     with in_background(run, JOIN_SECONDS):
