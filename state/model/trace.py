@@ -172,12 +172,13 @@ class Trace:
     def timer(self, change: str, key: tuple[str, ...], due_ms: int, was_due_ms: int | None = None) -> None:
         """A timer is set, extended, cancelled or has fired."""
         if self.on:
-            kind, member_id, *_ = key
+            kind, member_id, *of_type = key
             self.add(
                 TimerEntry(
                     *self.here,
                     change=change,
-                    timer=kind,
+                    # A member of a converted group may have one of each type.
+                    timer=" ".join((*of_type, kind)) if kind == "session" else kind,
                     member_id=member_id or None,
                     due_ms=due_ms,
                     was_due_ms=was_due_ms,

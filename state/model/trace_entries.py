@@ -59,7 +59,8 @@ class AnswerEntry(TraceEntry, frozen=True, tag="answer", kw_only=True):
 class TimerEntry(TraceEntry, frozen=True, tag="timer", kw_only=True):
     """A timer is set, extended, cancelled or has fired; ``due_ms`` is its time, ``was_due_ms`` the one before.
 
-    ``timer`` is session, join, sync or revocation; join and sync have no member in a classic group.
+    ``timer`` is session (of a member of a classic group), consumer session, join, sync or revocation; join and sync
+    have no member in a classic group.
     """
 
     change: str

@@ -66,7 +66,7 @@ def test_a_replay_without_events_misses_the_condition(scenario: str) -> None:
 
 def test_the_page_lists_the_tested_scenarios() -> None:
     """Each scenario is on the page with its expected condition."""
-    text = PAGE.read_text().partition("## Scenario files")[0]
+    text = PAGE.read_text().partition("## Triggers")[0]
     rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| `")]
     page = {row[0].strip().strip("`"): row[2].strip().split("`")[1::2] for row in rows}
     assert {name: conditions for name, conditions in page.items() if conditions} == {

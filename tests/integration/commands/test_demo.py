@@ -98,7 +98,11 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
     lines = [re.split(r"\s{2,}", line, maxsplit=3) for line in output.splitlines()]
     told = [(line[2], line[3]) for line in lines if len(line) == 4 and line[1] in {"INFO", "WARN", "ERROR"}]
     story = {
-        group: [re.sub(r", (?:took at most|join|sync|reason) .*", "", words) for name, words in told if name == group]
+        group: [
+            re.sub(r", (?:took at most|join|sync|reason) .*", "", words)
+            for name, words in told
+            if name == group
+        ]
         for group in {name for name, _ in told}
     }
     # Its offsets go with it, those that it had the time to commit.
