@@ -161,4 +161,10 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "silent": "because the usual commit interval is only known after several minutes",
     "pause": "because the usual commit interval is only known after several minutes",
     "poison": "because it takes a quarter of an hour",
+    "loading": "because a small log is loaded at once",
+    "failed-appends": "because it needs several brokers",
+    "unwritable": "because it needs several brokers",
+    "rollout-kill": "because nothing but the roll-out would be visible (run rolling-restart instead)",
+    "mirrored": "because it needs another cluster",
+    "weekend": "because it takes three days",
 }

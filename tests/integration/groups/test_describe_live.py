@@ -95,7 +95,7 @@ def test_state_as_kafka_prints_it(server: str) -> None:
     coordinator = f"{expected.pop('COORDINATOR')} {expected.pop('ID')}"
     assert (found["COORDINATOR (ID)"], expected.pop("ASSIGNMENT-STRATEGY")) == (coordinator, "uniform")
     assert {name: found[name] for name in expected} == expected
-    assert found["ASSIGNMENT-STRATEGY"] == "-"
+    assert found["ASSIGNMENT-STRATEGY"] == "(broker default)"
 
 
 def test_topic_ids_are_resolved_to_names(server: str) -> None:

@@ -15,6 +15,7 @@ READERS = {
     "streaming/cli/commands/export.py": "compares it with append times; scrapes have no other time",
     "streaming/cli/flag_values.py": "ages in flags",
     "streaming/cli/inputs.py": "the time up to which a topic was read",
+    "streaming/cli/pictures.py": "the time up to which a topic was read",
     "streaming/job/once/single_run.py": "Spark dates its batches and timers by it",
     "streaming/prober/service.py": "one round that is printed and not written",
     "streaming/spark/log_task.py": "the time by which records were read, to a day; it has the driver's correction",

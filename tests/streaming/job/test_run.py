@@ -31,11 +31,12 @@ class Starts:
         self.settings = RunSettings(source=Cluster(bootstrap_servers="b:9092"), checkpoint=str(folder))
         self.lines: list[str] = []
         self.pauses: list[float] = []
-        self.tries = self.sessions = 0
+        self.tries = self.sessions = self.workers_sought = 0
         self.stop = StopRequest()
         self.stop.wait = self._wait  # type: ignore[method-assign]
         patch.setattr(run_module, "_try", self._try)
         patch.setattr(run_module, "_session", self._session)
+        patch.setattr(run_module, "need_workers", self._need_workers)
         patch.setattr(run_module, "stop_requests", self._stop_requests)
         patch.setattr(run_module, "report_progress", self.lines.append)
         patch.setattr(run_module, "job_hindrance", self._hindrance)
@@ -53,6 +54,10 @@ class Starts:
         if outcome is not None:
             raise outcome
         stop.make(15)
+
+    def _need_workers(self, spark: str, _: StopRequest) -> None:
+        assert spark == "spark"
+        self.workers_sought += 1
 
     @contextmanager
     def _session(self, _: RunSettings) -> Iterator[str]:
@@ -83,6 +88,8 @@ def test_a_checkpoint_that_has_run_is_waited_for(monkeypatch: pytest.MonkeyPatch
     starts = Starts(monkeypatch, used_folder(tmp_path), AWAY, AWAY, FULL, AWAY)
     assert run(starts.settings) == 143
     assert (starts.tries, starts.sessions, starts.pauses) == (5, 1, [1, 2, 4, 5, 3])
+    # A cluster without executors is waited for once, not at each try.
+    assert starts.workers_sought == 1
     assert starts.lines[0] == "waiting to start, because cannot reach the cluster (b:9092)"
 
 
