@@ -24,6 +24,7 @@ _OFFSETS: Final = (
 )
 #: What a consumer does that goes on from offsets that were set.
 _SET_EFFECTS: Final = {"forward": "skipped", "backward": "repeated"}
+_LEAST_SILENCE_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,9 @@ def _length(data: Data) -> list[str]:
     bound_ms, silent_ms = data.get("duration_upper_bound_ms"), data.get("silent_ms")
     if bound_ms is None:
         return []
-    silent = "" if silent_ms is None else f" (no commits for {milliseconds(silent_ms)} of them)"
+    # Less than a second says nothing: few groups commit more often.
+    is_known = silent_ms is not None and silent_ms >= _LEAST_SILENCE_MS
+    silent = f" (no commits for {milliseconds(silent_ms)} of them)" if is_known else ""
     return [f"took at most {milliseconds(bound_ms)}{silent}"]
 
 
