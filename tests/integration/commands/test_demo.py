@@ -19,6 +19,7 @@ from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 
+PAGE = "demo.html"
 START_SECONDS = 240.0
 END_SECONDS = 20.0
 
@@ -28,7 +29,12 @@ def demo(folder: Path, *flags: str) -> Iterator[subprocess.Popen[str]]:
     """The command in a session of its own, its temporary files in ``folder``; killed if a test leaves it."""
     with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", "groupreplay.streaming", "demo", *flags],
+            [
+                *(sys.executable, "-m", "groupreplay.streaming", "demo"),
+                "--report",
+                str(folder / PAGE),
+                *flags,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -93,7 +99,7 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
     assert process.returncode == 0, errors
     assert len(seen) > 5
     assert gone(seen) == set()
-    assert {path.name for path in tmp_path.iterdir()} == {"out", "err"}
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "err", PAGE}
 
     lines = [re.split(r"\s{2,}", line, maxsplit=3) for line in output.splitlines()]
     told = [(line[2], line[3]) for line in lines if len(line) == 4 and line[1] in {"INFO", "WARN", "ERROR"}]
@@ -131,7 +137,10 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
         ["search", "consumer", "Stable", "2"],
     ]
     assert "nightly-report" not in {row[0] for row in rows if row}
-    assert output.splitlines()[-1] == "The broker describes the same groups and states."
+    assert output.splitlines()[-2:] == [
+        "The broker describes the same groups and states.",
+        f"What happened to each group, as a page for your browser: {tmp_path / PAGE}",
+    ]
 
 
 @pytest.mark.long
