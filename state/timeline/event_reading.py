@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final
 
+from groupreplay.state.display.phrases import clock_time, timestamp
+
 _PREFIX: Final = "groupreplay."
 _SEVERITIES: Final = ("INFO", "WARN", "ERROR")
 
@@ -98,4 +100,4 @@ def moment_ms(text: Any) -> int | None:
 
 def clock(at_ms: int) -> str:
     """``02:07:10`` in UTC."""
-    return datetime.fromtimestamp(at_ms // 1000, timezone.utc).strftime("%H:%M:%S")
+    return clock_time(timestamp(at_ms))[:8]

@@ -83,8 +83,9 @@ def timeline_document(
     Times before ``since_ms`` count for what holds then. What exceeds the limits is summed up, and a remark says so.
     """
     limits = limits or TimelineLimits()
-    window = _window(given)
-    told = _read(given, window, limits)
+    events = read_events(given.events)
+    window = _window(given, events)
+    told = _read(events, window, limits)
     members = _members(given, told, window, text_of, limits)
     document, sums = _document(given, told, members, window, limits)
     rows = _rows(told.kept, members.lanes, members.sums.renumbered, text_of, limits)
@@ -168,8 +169,8 @@ class _Told:
         return self.rows.get(event.index)
 
 
-def _read(given: TimelineInput, window: Window, limits: TimelineLimits) -> _Told:
-    told = [event for event in read_events(given.events) if event.time_ms < window.until_ms]
+def _read(events: Sequence[ReadEvent], window: Window, limits: TimelineLimits) -> _Told:
+    told = [event for event in events if event.time_ms < window.until_ms]
     here = [event for event in told if window.holds(event.time_ms)]
     # A condition that began before the window may hold in it.
     shown = [event for event in told if window.holds(event.time_ms) or event.text("condition_id")]
@@ -230,10 +231,10 @@ def _verdict_facts(
     )
 
 
-def _window(given: TimelineInput) -> Window:
+def _window(given: TimelineInput, events: Sequence[ReadEvent]) -> Window:
     """The time of the document: what was asked for, else from the first to the last that is known."""
     times = [one.timestamp_ms for one in given.records if one.timestamp_ms >= 0]
-    times += [event.time_ms for event in read_events(given.events)]
+    times += [event.time_ms for event in events]
     if len(given.commits.at_ms):
         times += [int(given.commits.at_ms.min()), int(given.commits.at_ms.max())]
     until_ms = max([given.end_ms, *times]) + 1 if given.until_ms is None else given.until_ms

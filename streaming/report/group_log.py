@@ -12,13 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
+from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.timeline.commit_rates import CommitLog
 from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints, numbers
 from groupreplay.streaming.engine.packing.key_columns import KeyColumns, decode_keys
-
-#: 2100-01-01: no record is later.
-_LATEST_MS: Final = 4_102_444_800_000
 
 
 @dataclass(slots=True)
@@ -69,7 +67,7 @@ class GroupLogs:
     def __init__(self, groups: Collection[str], until_ms: int | None = None) -> None:
         self.logs: dict[str, GroupLog] = defaultdict(GroupLog)
         self._groups = frozenset(groups)
-        self._until_ms = _LATEST_MS if until_ms is None else until_ms
+        self._until_ms = LATEST_MS if until_ms is None else until_ms
 
     def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches, with the columns of ``ROW_SCHEMA``."""
@@ -92,13 +90,13 @@ class GroupLogs:
             bool
         )
         at_ms = numbers(batch["timestamp"])
-        usable = (at_ms >= 0) & (at_ms <= min(self._until_ms, _LATEST_MS))
+        usable = (at_ms >= 0) & (at_ms <= min(self._until_ms, LATEST_MS))
         group = keys.group[row_key]
         # Keys of other records have the slot -1, and no topic.
         topic = np.r_[keys.slot_topic, -1][keys.slot[row_key]]
         for number in np.unique(group).tolist():
             log, mine = self.logs[keys.groups[number]], group == number
-            log.undated += int(((at_ms < 0) | (at_ms > _LATEST_MS))[mine].sum())
+            log.undated += int(((at_ms < 0) | (at_ms > LATEST_MS))[mine].sum())
             commits = np.flatnonzero(mine & is_commit & usable)
             _add_commits(log, keys, row_key[commits], at_ms[commits])
             chosen = _one_by_one(mine & usable, is_commit, topic, log)
