@@ -11,7 +11,7 @@ from typing import Final
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.snapshot import modern
-from groupreplay.state.snapshot.commit_intervals import usual
+from groupreplay.state.snapshot.commit_intervals import Usual, usual
 
 #: Commits at random moments have a ratio of 4.3 between these two gaps, which are powers of two.
 _REGULAR: Final = 2
@@ -33,23 +33,18 @@ def usual_gap_ms(view: GroupView, commits: int, repeats: float) -> int | None:
 
     A repeat is a commit of an offset that was committed before.
     """
+    found = known_gaps(view, commits)
+    return None if found is None or found.repeated < repeats else found.gap_ms
+
+
+def known_gaps(view: GroupView, commits: int) -> Usual | None:
+    """95 % of the gaps between commits are shorter; None if fewer than so many commits were counted lately."""
     found = usual(view.offsets.rhythm)
     # So many gaps have one commit more before the first of them.
-    if found is None or found.gaps + 1 < commits or found.repeated < repeats:
-        return None
-    return found.gap_ms
+    return None if found is None or found.gaps + 1 < commits else found
 
 
-def regular_gap_ms(view: GroupView, commits: int) -> int | None:
-    """95 % of the gaps between commits are shorter; None without ``commits`` commits or where the gaps differ much."""
-    if is_young(view, commits):
-        return None
-    most, half = usual(view.offsets.rhythm), usual(view.offsets.rhythm, 0.5)
-    regular = most is not None and half is not None and most.gap_ms <= _REGULAR * half.gap_ms
-    return most.gap_ms if most is not None and regular else None
-
-
-def is_young(view: GroupView, commits: int) -> bool:
-    """Whether fewer than so many commits were counted lately."""
-    found = usual(view.offsets.rhythm)
-    return found is None or found.gaps + 1 < commits
+def are_regular(view: GroupView, found: Usual) -> bool:
+    """Whether half of the gaps are nearly as long as that."""
+    half = usual(view.offsets.rhythm, 0.5)
+    return half is not None and found.gap_ms <= _REGULAR * half.gap_ms

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
-from groupreplay.state.conditions.commit_gaps import is_young, regular_gap_ms
+from groupreplay.state.conditions.commit_gaps import are_regular, known_gaps
 from groupreplay.state.conditions.condition import Condition, Example
 from groupreplay.state.conditions.detection import (
     QUIET,
@@ -104,15 +104,16 @@ class CommitsPausedDetector(GroupDetector):
         if not len(view.offsets) or not (view.group.simple or has_members(view.group)):
             return QUIET
         since_ms = max(view.offsets.newest_commit_ms() or 0, view.snapshot.activity.staffed_ms)
-        gap_ms = regular_gap_ms(view, self.commits)
-        if gap_ms is None:
+        gaps = known_gaps(view, self.commits)
+        if gaps is None:
             # A young group may yet get a usual gap: commits make no evaluation.
             first_ms = since_ms + (self.threshold_ms or self.least_ms) + 1
-            young = is_young(view, self.commits) and first_ms > view.now_ms
-            return Evaluation(next_ms=first_ms) if young else QUIET
-        limit_ms = self.threshold_ms or max(self.of_gap * gap_ms, self.least_ms)
+            return Evaluation(next_ms=first_ms) if first_ms > view.now_ms else QUIET
+        if not are_regular(view, gaps):
+            return QUIET
+        limit_ms = self.threshold_ms or max(self.of_gap * gaps.gap_ms, self.least_ms)
         if view.now_ms > since_ms + limit_ms:
-            return Evaluation([self._paused(view, since_ms, limit_ms, gap_ms)])
+            return Evaluation([self._paused(view, since_ms, limit_ms, gaps.gap_ms)])
         # The limit may become shorter with the commits before the next evaluation.
         half_ms = since_ms + limit_ms // 2
         return Evaluation(next_ms=(half_ms if half_ms >= view.now_ms else since_ms + limit_ms) + 1)

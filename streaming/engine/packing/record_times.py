@@ -122,7 +122,9 @@ def settle(times: RecordTimes, applied: Flags, stream: Ints, stretches: Stretche
     ``applied`` marks the rows that reach a group. A run of commits ends before a record without a time in the chunk
     has one again, and before a record that is more than ``SETBACK_MS`` earlier than the record of its group before.
     """
-    if not len(times.caught_up_ms) and not any(_goes_back(times.record_ms[rows]) for _, rows in stretches):
+    if not len(times.caught_up_ms) and not any(
+        goes_back(times.record_ms[rows], SETBACK_MS) for _, rows in stretches
+    ):
         return times
     rows = np.flatnonzero(applied & (stream >= 0))
     # Stable: by stream, and inside a stream in the order of the log.
@@ -143,12 +145,12 @@ def settle(times: RecordTimes, applied: Flags, stream: Ints, stretches: Stretche
     return RecordTimes(record_ms, inside_ms, times.caught_up_ms, times.bad_record, times.bad_inside, cuts)
 
 
-def _goes_back(record_ms: Times) -> bool:
-    """Whether any record of a partition is more than ``SETBACK_MS`` earlier than one before it."""
+def goes_back(record_ms: Times, by_ms: int) -> bool:
+    """Whether any record of a partition is earlier by more than this than one before it."""
     # Nearly always one of the two is true; the exact answer costs more than both.
-    if record_ms.max() - record_ms.min() <= SETBACK_MS or not (record_ms[1:] < record_ms[:-1]).any():
+    if int(record_ms.max()) - int(record_ms.min()) <= by_ms or not (record_ms[1:] < record_ms[:-1]).any():
         return False
-    return bool((np.maximum.accumulate(record_ms) - record_ms).max() > SETBACK_MS)
+    return bool((np.maximum.accumulate(record_ms) - record_ms).max() > by_ms)
 
 
 def _filled(times: Times, cannot_be: Flags, is_next: Flags) -> Times:

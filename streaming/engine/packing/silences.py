@@ -8,7 +8,7 @@ import numpy as np
 
 from groupreplay.state.snapshot.observations import SILENCE_MS
 from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints
-from groupreplay.streaming.engine.packing.record_times import Stretches
+from groupreplay.streaming.engine.packing.record_times import Stretches, goes_back
 
 #: A table of streams and quarters of a silence, if it is not larger: it is read several times.
 _MOST_QUARTERS: Final = 2_000_000
@@ -26,7 +26,7 @@ def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints, stretches: Stret
     if int(record_ms.max()) - int(record_ms.min()) < SILENCE_MS:
         return None
     rows = np.flatnonzero(applied & (stream >= 0))
-    if not any(_goes_back(record_ms[of_partition]) for _, of_partition in stretches):
+    if not any(goes_back(record_ms[of_partition], _MOST_BACK_MS) for _, of_partition in stretches):
         rows = _maybe_silent(rows, record_ms, stream)
     if not len(rows):
         return None
@@ -42,12 +42,6 @@ def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints, stretches: Stret
     cuts = np.zeros(len(record_ms), bool)
     cuts[rows[:-1][found]] = True
     return cuts
-
-
-def _goes_back(record_ms: Ints) -> bool:
-    if not (record_ms[1:] < record_ms[:-1]).any():
-        return False
-    return bool((np.maximum.accumulate(record_ms) - record_ms).max() > _MOST_BACK_MS)
 
 
 def _maybe_silent(rows: Ints, record_ms: Ints, stream: Ints) -> Ints:
