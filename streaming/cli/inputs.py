@@ -92,7 +92,7 @@ def replaying(
 
     policy = query.rules.load()
     opened_ms = now_ms()
-    with reading(query) as (rows, is_probed):
+    with reading(query.log) as (rows, is_probed):
         context = context_of(
             rows, retention=query.retention, policy=policy, probing=is_probed, member_events=member_events
         )
@@ -103,12 +103,12 @@ def replaying(
 
 
 @contextmanager
-def reading(query: GroupsQuery) -> Iterator[tuple[Rows, bool]]:
+def reading(log: LogInput) -> Iterator[tuple[Rows, bool]]:
     """The records, and whether a prober was active while they were written; shows progress."""
     from groupreplay.streaming.text.terminal import Progress
 
     with Progress("records read") as progress:
-        yield with_probes(open_rows(query.log, progress=progress))
+        yield with_probes(open_rows(log, progress=progress))
 
 
 def with_probes(rows: Rows) -> tuple[Rows, bool]:

@@ -21,9 +21,8 @@ from groupreplay.streaming.cli.inputs import (
     LogInput,
     context_of,
     log_and_probes_flags,
-    open_rows,
+    reading,
     warn_of_losses,
-    with_probes,
 )
 from groupreplay.streaming.cli.options import file_flag, time_flag
 from groupreplay.streaming.cli.policy_flags import redaction_flags, rules_flags
@@ -73,13 +72,10 @@ def opened(query: PictureQuery) -> Iterator[OpenedLog]:
         UsageError: neither a capture nor a cluster is named, or the time ends before it begins.
         GroupReplayError: the capture or the cluster cannot be read; also while reading.
     """
-    from groupreplay.streaming.text.terminal import Progress
-
     if query.since is not None and query.until is not None and query.until <= query.since:
         raise click.UsageError("--until is not after --since.")
     opened_ms, policy = now_ms(), query.rules.load()
-    with Progress("records read") as progress:
-        rows, is_probed = with_probes(open_rows(query.log, progress=progress))
+    with reading(query.log) as (rows, is_probed):
         context = context_of(
             rows,
             retention=query.retention,

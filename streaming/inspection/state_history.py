@@ -36,16 +36,14 @@ def state_rows(
     ``until_earliest_ms`` (those of the next state's; None: it holds at the end), ``evidence``, ``partition`` and
     ``offset`` of the record. Records that cannot be decoded are left out.
     """
-    answers: dict[str, list[ProbedState]] = defaultdict(list)
-    for group_id, answer in group_answers(rows, groups, until_ms):
-        answers[group_id].append(answer)
+    answers = group_answers(rows, groups, until_ms)
     records: dict[str, list[GroupRecord]] = defaultdict(list)
     for record in _records(rows, groups, until_ms):
         records[record.key.group].append(record)
     return [
         row
         for group_id in sorted(records)
-        for row in _documents(group_id, records[group_id], sorted(answers[group_id]))
+        for row in _documents(group_id, records[group_id], answers.get(group_id, ()))
     ]
 
 
@@ -97,8 +95,9 @@ def _with_groups(batch: pa.RecordBatch, groups: Collection[str] | None) -> pa.Re
 
 def group_answers(
     rows: Rows, groups: Collection[str] | None, until_ms: int | None
-) -> Iterator[tuple[str, ProbedState]]:
-    """The prober's answers about these groups (None: all) up to a time, by group id."""
+) -> dict[str, list[ProbedState]]:
+    """The prober's answers about these groups (None: all) up to a time, in order, by group id."""
+    found: dict[str, list[ProbedState]] = defaultdict(list)
     probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
     for batch in rows.probes:
         columns = (batch[name].to_pylist() for name in INPUT_COLUMNS)
@@ -111,7 +110,8 @@ def group_answers(
             assert isinstance(message, GroupAnswer)
             if groups is None or message.group_id in groups:
                 answer = ProbedState(probe.asked_ms, probe.answered_ms, probe.state, message.unseen_ms)
-                yield message.group_id, answer
+                found[message.group_id].append(answer)
+    return {group_id: sorted(answers) for group_id, answers in found.items()}
 
 
 def state_table(rows: Iterable[Mapping[str, Any]]) -> Table:

@@ -54,9 +54,7 @@ def group_timelines(
     for text in events_in_order(replay.feed(rows), Filter()):
         event = json.loads(text)
         events[event["data"]["group_id"]].append(event)
-    answers: dict[str, list[ProbedState]] = defaultdict(list)
-    for group_id, answer in group_answers(rows, set(query.groups), query.until_ms):
-        answers[group_id].append(answer)
+    answers = group_answers(rows, set(query.groups), query.until_ms)
     inputs = _inputs(context, query, logs, replay, events, answers)
     return [timeline_document(given, text_of, limits) for given in inputs], replay
 
@@ -86,7 +84,7 @@ def _inputs(
             probed=context.probing,
             records=log.records,
             commits=log.commits(),
-            answers=sorted(answers.get(group_id, ())),
+            answers=answers.get(group_id, ()),
             offsets=offsets.get(group_id, ()),
             topic_names=context.topic_names,
             trace=(query.trace or {}).get(group_id, ()),

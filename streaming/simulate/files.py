@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 import pyarrow as pa
 
 from groupreplay.state.simulation.simulation import SimulationPlan
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.atomic_files import atomic_file
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.simulate.rows import RowTarget, simulated_rows
@@ -60,26 +58,3 @@ def write_simulation(
                 columns = list(zip(*chunk, strict=True))
                 capture.write(pa.RecordBatch.from_arrays(columns, schema=ROW_SCHEMA))
     return capture.rows
-
-
-@contextmanager
-def atomic_file(path: Path) -> Iterator[TextIO]:
-    """A text file that gets its name only when it is complete.
-
-    Raises:
-        GroupReplayError: the file cannot be written.
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
-        part.replace(path)
-    except OSError as error:
-        raise GroupReplayError(
-            f"cannot write the file, {error.strerror}",
-            where=str(path),
-            fix="check that the folder exists, is writable and has free space",
-            exit_code=ExitCode.USAGE,
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)

@@ -12,12 +12,12 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.simulation.simulation import SimulationPlan
+from groupreplay.streaming.base.atomic_files import atomic_file
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.new_topics import WantedTopic, request_topics
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback
-from groupreplay.streaming.simulate.files import atomic_file
 from groupreplay.streaming.simulate.rows import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
 
 #: Brokers accept writes to internal topics only from a client with this name, that of Kafka's admin client.

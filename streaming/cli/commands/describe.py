@@ -106,7 +106,7 @@ def _states(settings: DescribeSettings) -> _Answer:
     from groupreplay.streaming.inspection.groups import require
     from groupreplay.streaming.inspection.state_history import state_rows, state_table
 
-    with reading(settings) as (rows, _):
+    with reading(settings.log) as (rows, _):
         found = state_rows(rows, set(settings.groups) or None, until_ms=settings.at)
     types = {name.lower() for name in settings.types}
     chosen = [row for row in found if not types or row["group_type"] in types]

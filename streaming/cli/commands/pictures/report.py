@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from groupreplay.streaming.base.atomic_files import atomic_file
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.options import file_flag, flag, switch
 from groupreplay.streaming.cli.pictures import (
@@ -51,7 +52,8 @@ def command(settings: ReportSettings) -> None:
     if kind == ".svg" and settings.all_groups:
         raise click.UsageError("An SVG shows one group: give --group.")
     text = _overview(settings) if settings.group is None else _one_group(settings, settings.group, kind)
-    _write(settings.path, text)
+    with atomic_file(settings.path, "report") as file:
+        file.write(text)
     click.echo(f"{settings.path} ({settings.path.stat().st_size / 1e6:.1f} MB)", err=True)
 
 
@@ -83,16 +85,3 @@ def _overview(settings: ReportSettings) -> str:
     # A group of a live topic may be gone by now.
     timelines = timelines_of(replace(settings, until=until_ms), worst, source, limits) if worst else []
     return report_page(groups_overview(found, timelines, source))
-
-
-def _write(path: Path, text: str) -> None:
-    from groupreplay.streaming.base.errors import unusable
-
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        fix = "check that the folder exists, is writable and has free space"
-        raise unusable(f"cannot write the report, {error.strerror}", path, fix) from None
