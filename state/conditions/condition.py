@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
-from groupreplay.state.events.event import Evidence, Fact, Severity
+from groupreplay.state.events.event import Evidence, Fact, Severity, SinceEarliest
 
 Status = Literal["firing", "resolved"]
 
@@ -50,10 +50,7 @@ class Condition(Fact):
             description="When it began, which is before it was detected. Of what a prober saw: at the latest."
         ),
     ]
-    since_ms_earliest: Annotated[
-        int | None,
-        Meta(description="When it began, at the earliest: `since_ms` where that is exact; null: not known."),
-    ] = None
+    since_ms_earliest: SinceEarliest = None
     threshold_ms: Annotated[int | None, Meta(description="How long it had to last before it was reported.")]
     runbook: Annotated[str, Meta(description="What it means, what to do first, how to confirm.")]
 

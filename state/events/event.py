@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 
 from groupreplay.state.kafka_terms import GroupType
+
+#: The begin of every event's type.
+TYPE_PREFIX: Final = "groupreplay."
 
 
 class Severity(IntEnum):
@@ -37,6 +40,12 @@ class History(str, Enum):
 
 Partitions = Annotated[
     Mapping[str, str], Meta(description='Partitions by topic, as ranges: {"orders": "0-3,7"}.')
+]
+
+
+SinceEarliest = Annotated[
+    int | None,
+    Meta(description="When it began, at the earliest: `since_ms` where that is exact; null: not known."),
 ]
 
 
@@ -158,3 +167,10 @@ class Event:
     place: tuple[int, int] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     setbacks: int = 0
+
+
+def name_of(kind: str) -> str:
+    """``rebalance.completed`` for the type ``groupreplay.rebalance.completed.v1``."""
+    name = kind.removeprefix(TYPE_PREFIX)
+    head, dot, version = name.rpartition(".")
+    return head if dot and version[:1] == "v" and version[1:].isdigit() else name

@@ -17,6 +17,7 @@ from groupreplay.state.events.event import (
     MemberIdentity,
     MemberPicture,
     Severity,
+    SinceEarliest,
     Suppressed,
     Trigger,
 )
@@ -95,10 +96,7 @@ class RebalanceStarted(Fact):
     since_ms: Annotated[
         int, Meta(description="When it began, at the latest: the time of the record or of the answer.")
     ]
-    since_ms_earliest: Annotated[
-        int | None,
-        Meta(description="When it began, at the earliest: `since_ms` where that is exact; null: not known."),
-    ]
+    since_ms_earliest: SinceEarliest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

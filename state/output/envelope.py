@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.events.event import Event, Severity
+from groupreplay.state.events.event import TYPE_PREFIX, Event, Severity
 from groupreplay.state.output.sizes import fit_json
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import redacted
 
 MAX_BYTES: Final = 64 * 1024
 CONTENT_TYPE: Final = "application/cloudevents+json"
-TYPE_PREFIX: Final = "groupreplay."
 VERSION: Final = "v1"
 
 

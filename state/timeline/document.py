@@ -124,10 +124,7 @@ class GenerationFlag:
     skipped: Annotated[int, Meta(description="Generations that were begun and never completed.")]
     duration_ms: int | None
     duration_upper_bound_ms: int | None
-    join_ms: int | None
-    join_ms_min: Annotated[
-        int | None, Meta(description="Bounds of the join phase, where its length is not known.")
-    ]
+    join_ms_min: Annotated[int | None, Meta(description="Bounds of the length of the join phase.")]
     join_ms_max: int | None
     sync_ms: int | None
     event: int | None

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, Final
+from typing import Any
 
 from groupreplay.state.display.phrases import clock_time, timestamp
-
-_PREFIX: Final = "groupreplay."
-_SEVERITIES: Final = ("INFO", "WARN", "ERROR")
+from groupreplay.state.events.event import Severity, name_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,22 +65,16 @@ def read_events(events: Sequence[Mapping[str, Any]]) -> list[ReadEvent]:
 
 
 def _read(index: int, at_ms: int, body: Mapping[str, Any]) -> ReadEvent:
-    data, severity = body.get("data"), body.get("severitytext")
+    data, severity = body.get("data"), words(body.get("severitytext"))
     return ReadEvent(
         index=index,
         id=words(body.get("id")),
         name=name_of(words(body.get("type"))),
         time_ms=at_ms,
-        severity=severity if severity in _SEVERITIES else "INFO",
+        severity=severity if severity in Severity.__members__ else "INFO",
         data=data if isinstance(data, Mapping) else {},
         body=body,
     )
-
-
-def name_of(kind: str) -> str:
-    """``rebalance.completed`` for the type ``groupreplay.rebalance.completed.v1``."""
-    head, _, version = kind.removeprefix(_PREFIX).rpartition(".")
-    return head if version[:1] == "v" and version[1:].isdigit() else kind.removeprefix(_PREFIX)
 
 
 def moment_ms(text: Any) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from groupreplay.state.display import phrases
+from groupreplay.state.events.event import Severity
 from groupreplay.state.timeline.document import (
     Blame,
     ConditionBar,
@@ -21,7 +22,6 @@ from groupreplay.state.timeline.lanes import Lanes
 RowOf = Callable[[ReadEvent], "int | None"]
 TextOf = Callable[[Mapping[str, Any]], str]
 
-_SEVERITIES: Final = ("INFO", "WARN", "ERROR")
 #: Fields with the offset before and after, in the order in which they are looked for.
 _OLD: Final = ("old_offset", "lost_offset", "from_offset", "previous_offset")
 _NEW: Final = ("new_offset", "to_offset")
@@ -44,7 +44,6 @@ def generation_flags(events: Sequence[ReadEvent], row_of: RowOf) -> list[Generat
             skipped=event.number("skipped_generations") or 0,
             duration_ms=event.number("duration_ms"),
             duration_upper_bound_ms=event.number("duration_upper_bound_ms"),
-            join_ms=event.number("join_ms"),
             join_ms_min=event.number("join_ms_min"),
             join_ms_max=event.number("join_ms_max"),
             sync_ms=event.number("sync_ms"),
@@ -77,7 +76,7 @@ def _condition_bar(
     bar = ConditionBar(
         name=first.name,
         condition_id=first.text("condition_id"),
-        severity=max((event.severity for event in told), key=_SEVERITIES.index),
+        severity=max((event.severity for event in told), key=Severity.__getitem__),
         since_ms=first.time_ms if since_ms is None else min(since_ms, first.time_ms),
         until_ms=last.time_ms if last.text("status") == "resolved" else None,
         subject=phrases.subject(best.data),

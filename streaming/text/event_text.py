@@ -13,8 +13,8 @@ from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, interval, milliseconds
 from groupreplay.state.display.safe_text import is_safe, safe_text
+from groupreplay.state.events.event import name_of
 
-_TYPE_PREFIX: Final = "groupreplay."
 #: Characters of a text: more than any event of the job needs.
 _LIMIT: Final = 4_000
 #: The fields of a partition with its offsets, in the order of the text.
@@ -78,9 +78,7 @@ def _data(event: Mapping[str, Any]) -> Data:
 
 def event_name(event: Mapping[str, Any]) -> str:
     """``rebalance.completed`` for the type ``groupreplay.rebalance.completed.v1``."""
-    name = str(event.get("type", "unknown")).removeprefix(_TYPE_PREFIX)
-    head, dot, version = name.rpartition(".")
-    return head if dot and version[:1] == "v" and version[1:].isdigit() else name
+    return name_of(str(event.get("type", "unknown")))
 
 
 def _created(data: Data) -> str:

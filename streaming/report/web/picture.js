@@ -222,7 +222,7 @@ const Picture = (() => {
 
   function flagTip(flag, view) {
     const took = [flag.duration_ms !== null ? `took ${lasted(flag.duration_ms)}` : flag.duration_upper_bound_ms !== null ? `took at most ${lasted(flag.duration_upper_bound_ms)}` : "length not known",
-      ...(flag.join_ms !== null ? [`join ${lasted(flag.join_ms)}`] : flag.join_ms_max !== null ? [`join ${lasted(flag.join_ms_min || 0)} to ${lasted(flag.join_ms_max)}`] : []), ...(flag.sync_ms !== null ? [`sync ${lasted(flag.sync_ms)}`] : [])];
+      ...(flag.join_ms_max !== null ? [`join ${lasted(flag.join_ms_min || 0)} to ${lasted(flag.join_ms_max)}`] : []), ...(flag.sync_ms !== null ? [`sync ${lasted(flag.sync_ms)}`] : [])];
     return [`Generation ${flag.generation}, ${exact(flag.at_ms, view.zone)}`, `trigger: ${flag.trigger.replace(/_/g, " ")}`,
       `${counted(flag.members, "member")}${flag.joined ? `, ${flag.joined} joined` : ""}${flag.left ? `, ${flag.left} left` : ""}`,
       flag.moved === null ? "moved partitions not known" : `${counted(flag.moved, "partition")} moved`,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.state.timeline.event_reading import clock, moment_ms, name_of, read_events
+from groupreplay.state.events.event import name_of
+from groupreplay.state.timeline.event_reading import clock, moment_ms, read_events
 
 
 @pytest.mark.parametrize(
