@@ -199,9 +199,13 @@ class Jvm:
         self._process.stdin.close()
         self._process.wait(timeout=30)
 
-    def make(self, source: str, name: str) -> Any:
-        """Compiles Java source and returns an object of the named class."""
+    def make(self, source: str, name: str, *, uses: str | None = None) -> Any:
+        """Compiles Java source and returns an object of the named class; ``uses`` is source that it may refer to."""
         compiler = self.packages.org.codehaus.janino.SimpleCompiler()
+        if uses is not None:
+            used = self.packages.org.codehaus.janino.SimpleCompiler()
+            used.cook(uses)
+            compiler.setParentClassLoader(used.getClassLoader())
         compiler.cook(source)
         return compiler.getClassLoader().loadClass(name).newInstance()
 

@@ -2,7 +2,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.security.Provider;
 import java.security.SecureRandomSpi;
@@ -29,14 +28,12 @@ import org.apache.kafka.common.message.ConsumerGroupHeartbeatResponseData;
 import org.apache.kafka.common.message.DeleteGroupsResponseData;
 import org.apache.kafka.common.message.HeartbeatRequestData;
 import org.apache.kafka.common.message.HeartbeatResponseData;
-import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.message.JoinGroupResponseData;
 import org.apache.kafka.common.message.LeaveGroupRequestData;
 import org.apache.kafka.common.message.LeaveGroupResponseData;
 import org.apache.kafka.common.message.OffsetCommitRequestData;
 import org.apache.kafka.common.message.OffsetDeleteRequestData;
 import org.apache.kafka.common.message.OffsetDeleteResponseData;
-import org.apache.kafka.common.message.SyncGroupRequestData;
 import org.apache.kafka.common.message.SyncGroupResponseData;
 import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
 import org.apache.kafka.common.metadata.PartitionRecord;
@@ -44,15 +41,10 @@ import org.apache.kafka.common.metadata.RegisterBrokerRecord;
 import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.network.ClientInformation;
-import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.RequestContext;
-import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.requests.TransactionResult;
-import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorExecutor;
@@ -397,8 +389,10 @@ public class KafkaShard {
             if (!one.answer.isDone()) continue;
             all.remove();
             Object answer = one.answer.join();
-            if (answer instanceof JoinGroupResponseData) joined(one.number, (JoinGroupResponseData) answer);
-            else synced(one.number, (SyncGroupResponseData) answer);
+            if (answer instanceof JoinGroupResponseData) {
+                Requests.joined(answer(one.number, "JoinGroup"), (JoinGroupResponseData) answer);
+            }
+            else Requests.synced(answer(one.number, "SyncGroup"), (SyncGroupResponseData) answer);
         }
         ObjectNode json = mapper.createObjectNode();
         json.set("answers", answers);
@@ -447,112 +441,34 @@ public class KafkaShard {
         else throw new IllegalArgumentException(kind);
     }
 
-    private RequestContext context(ApiKeys key, int version, String client, String host) throws Exception {
-        return new RequestContext(
-            new RequestHeader(key, (short) version, client, 0), "1", InetAddress.getByName(host),
-            KafkaPrincipal.ANONYMOUS, new ListenerName("PLAINTEXT"), SecurityProtocol.PLAINTEXT,
-            ClientInformation.EMPTY, false);
-    }
-
-    private RequestContext context(ApiKeys key) throws Exception {
-        return context(key, key.latestVersion(), "client", "10.0.0.1");
-    }
-
-    private static String text(JsonNode json, String name) {
-        JsonNode found = json.get(name);
-        return found == null || found.isNull() ? null : found.textValue();
-    }
-
-    private static byte[] bytes(JsonNode json) {
-        return Base64.getDecoder().decode(json.textValue());
-    }
-
     private ObjectNode answer(int number, String kind) {
         return answers.addObject().put("number", number).put("kind", kind);
     }
 
     private void join(int number, JsonNode json) throws Exception {
-        JoinGroupRequestData.JoinGroupRequestProtocolCollection protocols =
-            new JoinGroupRequestData.JoinGroupRequestProtocolCollection();
-        for (Iterator all = json.get("protocols").iterator(); all.hasNext();) {
-            JsonNode one = (JsonNode) all.next();
-            protocols.add(new JoinGroupRequestData.JoinGroupRequestProtocol()
-                .setName(text(one, "name")).setMetadata(bytes(one.get("metadata"))));
-        }
-        JoinGroupRequestData data = new JoinGroupRequestData()
-            .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
-            .setGroupInstanceId(text(json, "instance_id"))
-            .setSessionTimeoutMs(json.get("session_timeout_ms").intValue())
-            .setRebalanceTimeoutMs(json.get("rebalance_timeout_ms").intValue())
-            .setProtocolType(text(json, "protocol_type"))
-            .setProtocols(protocols);
-        int version = 3;
-        if (json.get("require_known_member_id").booleanValue()) version = 5;
-        if (json.get("skips_assignment").booleanValue()) version = ApiKeys.JOIN_GROUP.latestVersion();
-        RequestContext context =
-            context(ApiKeys.JOIN_GROUP, version, text(json, "client_id"), text(json, "client_host").substring(1));
         Open one = new Open(number);
         open.add(one);
-        run(shard.classicGroupJoin(context, data, one.answer));
-    }
-
-    private void joined(int number, JoinGroupResponseData data) {
-        ObjectNode json = answer(number, "JoinGroup").put("error", Errors.forCode(data.errorCode()).name())
-            .put("member_id", data.memberId()).put("generation", data.generationId())
-            .put("protocol_type", data.protocolType()).put("protocol", data.protocolName())
-            .put("leader", data.leader()).put("skip_assignment", data.skipAssignment());
-        ArrayNode members = json.putArray("members");
-        for (Iterator all = data.members().iterator(); all.hasNext();) {
-            JoinGroupResponseData.JoinGroupResponseMember one =
-                (JoinGroupResponseData.JoinGroupResponseMember) all.next();
-            members.addArray().add(one.memberId()).add(one.groupInstanceId()).add(TEXT.encodeToString(one.metadata()));
-        }
+        run(shard.classicGroupJoin(Requests.joinContext(json), Requests.join(group, json), one.answer));
     }
 
     private void sync(int number, JsonNode json) throws Exception {
-        List shares = new ArrayList();
-        for (Iterator all = json.get("assignments").iterator(); all.hasNext();) {
-            JsonNode one = (JsonNode) all.next();
-            shares.add(new SyncGroupRequestData.SyncGroupRequestAssignment()
-                .setMemberId(((JsonNode) one.get(0)).textValue()).setAssignment(bytes((JsonNode) one.get(1))));
-        }
-        SyncGroupRequestData data = new SyncGroupRequestData()
-            .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
-            .setGroupInstanceId(text(json, "instance_id"))
-            .setGenerationId(json.get("generation").intValue())
-            .setProtocolType(text(json, "protocol_type"))
-            .setProtocolName(text(json, "protocol"))
-            .setAssignments(shares);
         Open one = new Open(number);
         open.add(one);
-        run(shard.classicGroupSync(context(ApiKeys.SYNC_GROUP), data, one.answer));
-    }
-
-    private void synced(int number, SyncGroupResponseData data) {
-        answer(number, "SyncGroup").put("error", Errors.forCode(data.errorCode()).name())
-            .put("protocol_type", data.protocolType()).put("protocol", data.protocolName())
-            .put("assignment", TEXT.encodeToString(data.assignment()));
+        run(shard.classicGroupSync(
+            Requests.context(ApiKeys.SYNC_GROUP), Requests.sync(group, json), one.answer));
     }
 
     private void beat(int number, JsonNode json) throws Exception {
-        HeartbeatRequestData data = new HeartbeatRequestData()
-            .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
-            .setGroupInstanceId(text(json, "instance_id"))
-            .setGenerationId(json.get("generation").intValue());
+        HeartbeatRequestData data = Requests.beat(group, json);
         HeartbeatResponseData told =
-            (HeartbeatResponseData) run(shard.classicGroupHeartbeat(context(ApiKeys.HEARTBEAT), data));
+            (HeartbeatResponseData) run(shard.classicGroupHeartbeat(Requests.context(ApiKeys.HEARTBEAT), data));
         answer(number, "ClassicHeartbeat").put("error", Errors.forCode(told.errorCode()).name());
     }
 
     private void leave(int number, JsonNode json) throws Exception {
-        LeaveGroupRequestData data = new LeaveGroupRequestData().setGroupId(group).setMembers(
-            Collections.singletonList(new LeaveGroupRequestData.MemberIdentity()
-                .setMemberId(text(json, "member_id")).setGroupInstanceId(text(json, "instance_id"))));
+        LeaveGroupRequestData data = Requests.leave(group, json);
         LeaveGroupResponseData told =
-            (LeaveGroupResponseData) run(shard.classicGroupLeave(context(ApiKeys.LEAVE_GROUP), data));
+            (LeaveGroupResponseData) run(shard.classicGroupLeave(Requests.context(ApiKeys.LEAVE_GROUP), data));
         LeaveGroupResponseData.MemberResponse one =
             (LeaveGroupResponseData.MemberResponse) told.members().get(0);
         answer(number, "LeaveGroup").put("error", Errors.forCode(one.errorCode()).name());
@@ -561,12 +477,12 @@ public class KafkaShard {
     private void consumer(int number, JsonNode json) throws Exception {
         ConsumerGroupHeartbeatRequestData data = new ConsumerGroupHeartbeatRequestData()
             .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
+            .setMemberId(Requests.text(json, "member_id"))
             .setMemberEpoch(json.get("member_epoch").intValue())
-            .setInstanceId(text(json, "instance_id"))
-            .setRackId(text(json, "rack_id"))
+            .setInstanceId(Requests.text(json, "instance_id"))
+            .setRackId(Requests.text(json, "rack_id"))
             .setRebalanceTimeoutMs(json.get("rebalance_timeout_ms").intValue())
-            .setServerAssignor(text(json, "assignor"));
+            .setServerAssignor(Requests.text(json, "assignor"));
         if (!json.get("topics").isNull()) {
             List names = new ArrayList();
             for (Iterator all = json.get("topics").iterator(); all.hasNext();) {
@@ -575,11 +491,11 @@ public class KafkaShard {
             }
             data.setSubscribedTopicNames(names);
         }
-        if (!json.get("topic_regex").isNull()) data.setSubscribedTopicRegex(text(json, "topic_regex"));
+        if (!json.get("topic_regex").isNull()) data.setSubscribedTopicRegex(Requests.text(json, "topic_regex"));
         if (!json.get("owned").isNull()) data.setTopicPartitions(owned(json.get("owned")));
-        RequestContext context = context(
+        RequestContext context = Requests.context(
             ApiKeys.CONSUMER_GROUP_HEARTBEAT, ApiKeys.CONSUMER_GROUP_HEARTBEAT.latestVersion(),
-            text(json, "client_id"), text(json, "client_host").substring(1));
+            Requests.text(json, "client_id"), Requests.text(json, "client_host").substring(1));
         ConsumerGroupHeartbeatResponseData told =
             (ConsumerGroupHeartbeatResponseData) run(shard.consumerGroupHeartbeat(context, data));
         ObjectNode answer = answer(number, "ConsumerGroupHeartbeat")
@@ -606,7 +522,7 @@ public class KafkaShard {
         Map byTopic = new TreeMap();
         for (Iterator all = json.iterator(); all.hasNext();) {
             JsonNode one = (JsonNode) all.next();
-            ByteBuffer bits = ByteBuffer.wrap(bytes((JsonNode) one.get(0)));
+            ByteBuffer bits = ByteBuffer.wrap(Requests.bytes((JsonNode) one.get(0)));
             Uuid id = new Uuid(bits.getLong(), bits.getLong());
             if (!byTopic.containsKey(id)) byTopic.put(id, new ArrayList());
             ((List) byTopic.get(id)).add(Integer.valueOf(((JsonNode) one.get(1)).intValue()));
@@ -627,22 +543,22 @@ public class KafkaShard {
             .setProducerId(producer)
             .setProducerEpoch((short) 0)
             .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
-            .setGroupInstanceId(text(json, "instance_id"))
+            .setMemberId(Requests.text(json, "member_id"))
+            .setGroupInstanceId(Requests.text(json, "instance_id"))
             .setGenerationId(json.get("generation").intValue());
         List all = new ArrayList();
         for (Iterator commits = json.get("commits").iterator(); commits.hasNext();) {
             JsonNode one = (JsonNode) commits.next();
-            all.add(new TxnOffsetCommitRequestData.TxnOffsetCommitRequestTopic().setName(text(one, "topic"))
+            all.add(new TxnOffsetCommitRequestData.TxnOffsetCommitRequestTopic().setName(Requests.text(one, "topic"))
                 .setPartitions(Collections.singletonList(
                     new TxnOffsetCommitRequestData.TxnOffsetCommitRequestPartition()
                         .setPartitionIndex(one.get("partition").intValue())
                         .setCommittedOffset(one.get("offset").longValue())
                         .setCommittedLeaderEpoch(one.get("leader_epoch").intValue())
-                        .setCommittedMetadata(text(one, "metadata")))));
+                        .setCommittedMetadata(Requests.text(one, "metadata")))));
         }
         data.setTopics(all);
-        run(shard.commitTransactionalOffset(context(ApiKeys.TXN_OFFSET_COMMIT), data), producer);
+        run(shard.commitTransactionalOffset(Requests.context(ApiKeys.TXN_OFFSET_COMMIT), data), producer);
         answer(number, "OffsetCommit").put("error", "NONE");
     }
 
@@ -654,33 +570,11 @@ public class KafkaShard {
     }
 
     private void deleteOffsets(int number, JsonNode json) throws Exception {
-        OffsetDeleteRequestData.OffsetDeleteRequestTopicCollection all =
-            new OffsetDeleteRequestData.OffsetDeleteRequestTopicCollection();
-        for (Iterator partitions = json.get("partitions").iterator(); partitions.hasNext();) {
-            JsonNode one = (JsonNode) partitions.next();
-            String name = ((JsonNode) one.get(0)).textValue();
-            if (all.find(name) == null) {
-                all.add(new OffsetDeleteRequestData.OffsetDeleteRequestTopic().setName(name)
-                    .setPartitions(new ArrayList()));
-            }
-            all.find(name).partitions().add(new OffsetDeleteRequestData.OffsetDeleteRequestPartition()
-                .setPartitionIndex(((JsonNode) one.get(1)).intValue()));
-        }
-        OffsetDeleteRequestData data = new OffsetDeleteRequestData().setGroupId(group).setTopics(all);
+        OffsetDeleteRequestData data = Requests.deleteOffsets(group, json);
         OffsetDeleteResponseData told =
-            (OffsetDeleteResponseData) run(shard.deleteOffsets(context(ApiKeys.OFFSET_DELETE), data));
+            (OffsetDeleteResponseData) run(shard.deleteOffsets(Requests.context(ApiKeys.OFFSET_DELETE), data));
         ArrayNode refused = answer(number, "OffsetDelete").put("error", "NONE").putArray("refused");
-        for (Iterator topics = told.topics().iterator(); topics.hasNext();) {
-            OffsetDeleteResponseData.OffsetDeleteResponseTopic one =
-                (OffsetDeleteResponseData.OffsetDeleteResponseTopic) topics.next();
-            for (Iterator partitions = one.partitions().iterator(); partitions.hasNext();) {
-                OffsetDeleteResponseData.OffsetDeleteResponsePartition partition =
-                    (OffsetDeleteResponseData.OffsetDeleteResponsePartition) partitions.next();
-                if (partition.errorCode() == 0) continue;
-                refused.addArray().add(one.name()).add(partition.partitionIndex())
-                    .add(Errors.forCode(partition.errorCode()).name());
-            }
-        }
+        Requests.refused(refused, told);
     }
 
     private void commit(int number, JsonNode json) throws Exception {
@@ -688,40 +582,20 @@ public class KafkaShard {
             commitInTransaction(number, json);
             return;
         }
-        Map byTopic = new LinkedHashMap();
-        for (Iterator all = json.get("commits").iterator(); all.hasNext();) {
-            JsonNode one = (JsonNode) all.next();
-            String topic = text(one, "topic");
-            if (!byTopic.containsKey(topic)) byTopic.put(topic, new ArrayList());
-            ((List) byTopic.get(topic)).add(new OffsetCommitRequestData.OffsetCommitRequestPartition()
-                .setPartitionIndex(one.get("partition").intValue())
-                .setCommittedOffset(one.get("offset").longValue())
-                .setCommittedLeaderEpoch(one.get("leader_epoch").intValue())
-                .setCommittedMetadata(text(one, "metadata")));
-        }
-        List all = new ArrayList();
-        for (Iterator names = byTopic.keySet().iterator(); names.hasNext();) {
-            String name = (String) names.next();
+        OffsetCommitRequestData data = Requests.commit(group, json);
+        for (Iterator all = data.topics().iterator(); all.hasNext();) {
             OffsetCommitRequestData.OffsetCommitRequestTopic one =
-                new OffsetCommitRequestData.OffsetCommitRequestTopic()
-                    .setName(name).setPartitions((List) byTopic.get(name));
-            if (topics.containsKey(name)) one.setTopicId((Uuid) topics.get(name));
-            all.add(one);
+                (OffsetCommitRequestData.OffsetCommitRequestTopic) all.next();
+            if (topics.containsKey(one.name())) one.setTopicId((Uuid) topics.get(one.name()));
         }
-        OffsetCommitRequestData data = new OffsetCommitRequestData()
-            .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
-            .setGroupInstanceId(text(json, "instance_id"))
-            .setGenerationIdOrMemberEpoch(json.get("generation").intValue())
-            .setTopics(all);
-        run(shard.commitOffset(context(ApiKeys.OFFSET_COMMIT), data));
+        run(shard.commitOffset(Requests.context(ApiKeys.OFFSET_COMMIT), data));
         answer(number, "OffsetCommit").put("error", "NONE");
     }
 
     private void delete(int number) throws Exception {
         DeleteGroupsResponseData.DeletableGroupResultCollection told =
             (DeleteGroupsResponseData.DeletableGroupResultCollection)
-                run(shard.deleteGroups(context(ApiKeys.DELETE_GROUPS), Collections.singletonList(group)));
+                run(shard.deleteGroups(Requests.context(ApiKeys.DELETE_GROUPS), Collections.singletonList(group)));
         DeleteGroupsResponseData.DeletableGroupResult one =
             (DeleteGroupsResponseData.DeletableGroupResult) told.iterator().next();
         answer(number, "DeleteGroup").put("error", Errors.forCode(one.errorCode()).name());

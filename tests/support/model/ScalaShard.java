@@ -3,7 +3,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.Field;
-import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.security.Provider;
 import java.security.SecureRandomSpi;
@@ -12,7 +11,6 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -31,7 +29,6 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.message.DeleteGroupsResponseData;
 import org.apache.kafka.common.message.HeartbeatRequestData;
 import org.apache.kafka.common.message.HeartbeatResponseData;
-import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.message.JoinGroupResponseData;
 import org.apache.kafka.common.message.LeaveGroupRequestData;
 import org.apache.kafka.common.message.LeaveGroupResponseData;
@@ -39,20 +36,13 @@ import org.apache.kafka.common.message.OffsetCommitRequestData;
 import org.apache.kafka.common.message.OffsetCommitResponseData;
 import org.apache.kafka.common.message.OffsetDeleteRequestData;
 import org.apache.kafka.common.message.OffsetDeleteResponseData;
-import org.apache.kafka.common.message.SyncGroupRequestData;
 import org.apache.kafka.common.message.SyncGroupResponseData;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.network.ClientInformation;
-import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.record.Record;
 import org.apache.kafka.common.requests.ProduceResponse;
-import org.apache.kafka.common.requests.RequestContext;
-import org.apache.kafka.common.requests.RequestHeader;
-import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.timer.Timer;
@@ -308,8 +298,10 @@ public class ScalaShard {
             if (!one.answer.isDone()) continue;
             all.remove();
             Object answer = one.answer.join();
-            if (answer instanceof JoinGroupResponseData) joined(one.number, (JoinGroupResponseData) answer);
-            else synced(one.number, (SyncGroupResponseData) answer);
+            if (answer instanceof JoinGroupResponseData) {
+                Requests.joined(answer(one.number, "JoinGroup"), (JoinGroupResponseData) answer);
+            }
+            else Requests.synced(answer(one.number, "SyncGroup"), (SyncGroupResponseData) answer);
         }
         ObjectNode json = mapper.createObjectNode();
         json.set("answers", answers);
@@ -330,112 +322,35 @@ public class ScalaShard {
         else throw new IllegalArgumentException(kind);
     }
 
-    private RequestContext context(ApiKeys key, int version, String client, String host) throws Exception {
-        return new RequestContext(
-            new RequestHeader(key, (short) version, client, 0), "1", InetAddress.getByName(host),
-            KafkaPrincipal.ANONYMOUS, new ListenerName("PLAINTEXT"), SecurityProtocol.PLAINTEXT,
-            ClientInformation.EMPTY, false);
-    }
-
-    private RequestContext context(ApiKeys key) throws Exception {
-        return context(key, key.latestVersion(), "client", "10.0.0.1");
-    }
-
-    private static String text(JsonNode json, String name) {
-        JsonNode found = json.get(name);
-        return found == null || found.isNull() ? null : found.textValue();
-    }
-
-    private static byte[] bytes(JsonNode json) {
-        return Base64.getDecoder().decode(json.textValue());
-    }
-
     private ObjectNode answer(int number, String kind) {
         return answers.addObject().put("number", number).put("kind", kind);
     }
 
     private void join(int number, JsonNode json) throws Exception {
-        JoinGroupRequestData.JoinGroupRequestProtocolCollection protocols =
-            new JoinGroupRequestData.JoinGroupRequestProtocolCollection();
-        for (Iterator all = json.get("protocols").iterator(); all.hasNext();) {
-            JsonNode one = (JsonNode) all.next();
-            protocols.add(new JoinGroupRequestData.JoinGroupRequestProtocol()
-                .setName(text(one, "name")).setMetadata(bytes(one.get("metadata"))));
-        }
-        JoinGroupRequestData data = new JoinGroupRequestData()
-            .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
-            .setGroupInstanceId(text(json, "instance_id"))
-            .setSessionTimeoutMs(json.get("session_timeout_ms").intValue())
-            .setRebalanceTimeoutMs(json.get("rebalance_timeout_ms").intValue())
-            .setProtocolType(text(json, "protocol_type"))
-            .setProtocols(protocols);
-        int version = 3;
-        if (json.get("require_known_member_id").booleanValue()) version = 5;
-        if (json.get("skips_assignment").booleanValue()) version = ApiKeys.JOIN_GROUP.latestVersion();
-        RequestContext context =
-            context(ApiKeys.JOIN_GROUP, version, text(json, "client_id"), text(json, "client_host").substring(1));
         Open one = new Open(number);
         open.add(one);
-        one.answer = coordinator.joinGroup(context, data, BufferSupplier.NO_CACHING);
-    }
-
-    private void joined(int number, JoinGroupResponseData data) {
-        ObjectNode json = answer(number, "JoinGroup").put("error", Errors.forCode(data.errorCode()).name())
-            .put("member_id", data.memberId()).put("generation", data.generationId())
-            .put("protocol_type", data.protocolType()).put("protocol", data.protocolName())
-            .put("leader", data.leader()).put("skip_assignment", data.skipAssignment());
-        ArrayNode members = json.putArray("members");
-        for (Iterator all = data.members().iterator(); all.hasNext();) {
-            JoinGroupResponseData.JoinGroupResponseMember one =
-                (JoinGroupResponseData.JoinGroupResponseMember) all.next();
-            members.addArray().add(one.memberId()).add(one.groupInstanceId()).add(TEXT.encodeToString(one.metadata()));
-        }
+        one.answer = coordinator.joinGroup(
+            Requests.joinContext(json), Requests.join(group, json), BufferSupplier.NO_CACHING);
     }
 
     private void sync(int number, JsonNode json) throws Exception {
-        List shares = new ArrayList();
-        for (Iterator all = json.get("assignments").iterator(); all.hasNext();) {
-            JsonNode one = (JsonNode) all.next();
-            shares.add(new SyncGroupRequestData.SyncGroupRequestAssignment()
-                .setMemberId(((JsonNode) one.get(0)).textValue()).setAssignment(bytes((JsonNode) one.get(1))));
-        }
-        SyncGroupRequestData data = new SyncGroupRequestData()
-            .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
-            .setGroupInstanceId(text(json, "instance_id"))
-            .setGenerationId(json.get("generation").intValue())
-            .setProtocolType(text(json, "protocol_type"))
-            .setProtocolName(text(json, "protocol"))
-            .setAssignments(shares);
         Open one = new Open(number);
         open.add(one);
-        one.answer = coordinator.syncGroup(context(ApiKeys.SYNC_GROUP), data, BufferSupplier.NO_CACHING);
-    }
-
-    private void synced(int number, SyncGroupResponseData data) {
-        answer(number, "SyncGroup").put("error", Errors.forCode(data.errorCode()).name())
-            .put("protocol_type", data.protocolType()).put("protocol", data.protocolName())
-            .put("assignment", TEXT.encodeToString(data.assignment()));
+        one.answer = coordinator.syncGroup(
+            Requests.context(ApiKeys.SYNC_GROUP), Requests.sync(group, json), BufferSupplier.NO_CACHING);
     }
 
     private void beat(int number, JsonNode json) throws Exception {
-        HeartbeatRequestData data = new HeartbeatRequestData()
-            .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
-            .setGroupInstanceId(text(json, "instance_id"))
-            .setGenerationId(json.get("generation").intValue());
+        HeartbeatRequestData data = Requests.beat(group, json);
         HeartbeatResponseData told =
-            (HeartbeatResponseData) coordinator.heartbeat(context(ApiKeys.HEARTBEAT), data).get();
+            (HeartbeatResponseData) coordinator.heartbeat(Requests.context(ApiKeys.HEARTBEAT), data).get();
         answer(number, "ClassicHeartbeat").put("error", Errors.forCode(told.errorCode()).name());
     }
 
     private void leave(int number, JsonNode json) throws Exception {
-        LeaveGroupRequestData data = new LeaveGroupRequestData().setGroupId(group).setMembers(
-            Collections.singletonList(new LeaveGroupRequestData.MemberIdentity()
-                .setMemberId(text(json, "member_id")).setGroupInstanceId(text(json, "instance_id"))));
+        LeaveGroupRequestData data = Requests.leave(group, json);
         LeaveGroupResponseData told =
-            (LeaveGroupResponseData) coordinator.leaveGroup(context(ApiKeys.LEAVE_GROUP), data).get();
+            (LeaveGroupResponseData) coordinator.leaveGroup(Requests.context(ApiKeys.LEAVE_GROUP), data).get();
         if (told.members().isEmpty()) {
             answer(number, "LeaveGroup").put("error", Errors.forCode(told.errorCode()).name());
             return;
@@ -446,31 +361,9 @@ public class ScalaShard {
     }
 
     private void commit(int number, JsonNode json) throws Exception {
-        Map byTopic = new LinkedHashMap();
-        for (Iterator all = json.get("commits").iterator(); all.hasNext();) {
-            JsonNode one = (JsonNode) all.next();
-            String topic = text(one, "topic");
-            if (!byTopic.containsKey(topic)) byTopic.put(topic, new ArrayList());
-            ((List) byTopic.get(topic)).add(new OffsetCommitRequestData.OffsetCommitRequestPartition()
-                .setPartitionIndex(one.get("partition").intValue())
-                .setCommittedOffset(one.get("offset").longValue())
-                .setCommittedLeaderEpoch(one.get("leader_epoch").intValue())
-                .setCommittedMetadata(text(one, "metadata")));
-        }
-        List all = new ArrayList();
-        for (Iterator names = byTopic.keySet().iterator(); names.hasNext();) {
-            String name = (String) names.next();
-            all.add(new OffsetCommitRequestData.OffsetCommitRequestTopic()
-                .setName(name).setPartitions((List) byTopic.get(name)));
-        }
-        OffsetCommitRequestData data = new OffsetCommitRequestData()
-            .setGroupId(group)
-            .setMemberId(text(json, "member_id"))
-            .setGroupInstanceId(text(json, "instance_id"))
-            .setGenerationIdOrMemberEpoch(json.get("generation").intValue())
-            .setTopics(all);
+        OffsetCommitRequestData data = Requests.commit(group, json);
         OffsetCommitResponseData told = (OffsetCommitResponseData) coordinator.commitOffsets(
-            context(ApiKeys.OFFSET_COMMIT), data, BufferSupplier.NO_CACHING).get();
+            Requests.context(ApiKeys.OFFSET_COMMIT), data, BufferSupplier.NO_CACHING).get();
         OffsetCommitResponseData.OffsetCommitResponseTopic topic =
             (OffsetCommitResponseData.OffsetCommitResponseTopic) told.topics().get(0);
         OffsetCommitResponseData.OffsetCommitResponsePartition one =
@@ -479,47 +372,25 @@ public class ScalaShard {
     }
 
     private void deleteOffsets(int number, JsonNode json) throws Exception {
-        OffsetDeleteRequestData.OffsetDeleteRequestTopicCollection all =
-            new OffsetDeleteRequestData.OffsetDeleteRequestTopicCollection();
-        for (Iterator partitions = json.get("partitions").iterator(); partitions.hasNext();) {
-            JsonNode one = (JsonNode) partitions.next();
-            String name = ((JsonNode) one.get(0)).textValue();
-            if (all.find(name) == null) {
-                all.add(new OffsetDeleteRequestData.OffsetDeleteRequestTopic().setName(name)
-                    .setPartitions(new ArrayList()));
-            }
-            all.find(name).partitions().add(new OffsetDeleteRequestData.OffsetDeleteRequestPartition()
-                .setPartitionIndex(((JsonNode) one.get(1)).intValue()));
-        }
-        OffsetDeleteRequestData data = new OffsetDeleteRequestData().setGroupId(group).setTopics(all);
+        OffsetDeleteRequestData data = Requests.deleteOffsets(group, json);
         OffsetDeleteResponseData told;
         try {
             told = (OffsetDeleteResponseData) coordinator.deleteOffsets(
-                context(ApiKeys.OFFSET_DELETE), data, BufferSupplier.NO_CACHING).get();
+                Requests.context(ApiKeys.OFFSET_DELETE), data, BufferSupplier.NO_CACHING).get();
         } catch (java.util.concurrent.ExecutionException thrown) {
             answer(number, "OffsetDelete").put("error", Errors.forException(thrown.getCause()).name());
             return;
         }
         ArrayNode refused = answer(number, "OffsetDelete")
             .put("error", Errors.forCode(told.errorCode()).name()).putArray("refused");
-        for (Iterator topics = told.topics().iterator(); topics.hasNext();) {
-            OffsetDeleteResponseData.OffsetDeleteResponseTopic one =
-                (OffsetDeleteResponseData.OffsetDeleteResponseTopic) topics.next();
-            for (Iterator partitions = one.partitions().iterator(); partitions.hasNext();) {
-                OffsetDeleteResponseData.OffsetDeleteResponsePartition partition =
-                    (OffsetDeleteResponseData.OffsetDeleteResponsePartition) partitions.next();
-                if (partition.errorCode() == 0) continue;
-                refused.addArray().add(one.name()).add(partition.partitionIndex())
-                    .add(Errors.forCode(partition.errorCode()).name());
-            }
-        }
+        Requests.refused(refused, told);
     }
 
     private void delete(int number) throws Exception {
         DeleteGroupsResponseData.DeletableGroupResultCollection told =
             (DeleteGroupsResponseData.DeletableGroupResultCollection)
                 coordinator.deleteGroups(
-                    context(ApiKeys.DELETE_GROUPS), Collections.singletonList(group), BufferSupplier.NO_CACHING).get();
+                    Requests.context(ApiKeys.DELETE_GROUPS), Collections.singletonList(group), BufferSupplier.NO_CACHING).get();
         DeleteGroupsResponseData.DeletableGroupResult one =
             (DeleteGroupsResponseData.DeletableGroupResult) told.iterator().next();
         answer(number, "DeleteGroup").put("error", Errors.forCode(one.errorCode()).name());

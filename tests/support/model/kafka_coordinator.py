@@ -81,17 +81,21 @@ class KafkaCoordinator:
 @contextmanager
 def scala_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
     """The older coordinator (``kafka.coordinator.group.GroupCoordinator``) in a JVM with the jars of Kafka 3.9."""
-    source = Path(__file__).with_name("ScalaShard.java").read_text(encoding="utf-8")
-    with Jvm(jars) as jvm:
-        yield KafkaCoordinator(jvm.make(source, "ScalaShard"))
+    yield from _coordinator(jars, "ScalaShard")
 
 
 @contextmanager
 def kafka_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
     """Kafka's coordinator in a JVM with these jars that ends with the context."""
-    source = Path(__file__).with_name("KafkaShard.java").read_text(encoding="utf-8")
+    yield from _coordinator(jars, "KafkaShard")
+
+
+def _coordinator(jars: Sequence[Path], name: str) -> Iterator[KafkaCoordinator]:
+    source, uses = (
+        Path(__file__).with_name(f"{one}.java").read_text(encoding="utf-8") for one in (name, "Requests")
+    )
     with Jvm(jars) as jvm:
-        yield KafkaCoordinator(jvm.make(source, "KafkaShard"))
+        yield KafkaCoordinator(jvm.make(source, name, uses=uses))
 
 
 def config(settings: Settings) -> dict[str, Any]:
