@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-from typing import Final
-
 import click
 
-from groupreplay.streaming.base.clock import now_ms
-
-#: Units of a duration or an age, in milliseconds.
-_UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+from groupreplay.streaming.text.given_time import GivenTime, duration_ms, given_time
+from groupreplay.streaming.text.time_zone import TimeZone, time_zone
 
 
-def moment(value: str | int) -> int:
-    """A point in time in milliseconds since 1970.
-
-    Accepts that number, ISO 8601 (UTC without an offset), and an age such as ``2h``.
-    """
-    text = str(value)
-    if text.lstrip("-").isdigit():
-        return int(text)
-    if text[:-1].isdigit() and text[-1] in _UNITS:
-        return now_ms() - int(text[:-1]) * _UNITS[text[-1]]
+def moment(value: str | GivenTime) -> GivenTime:
+    """A point in time; ``cli/time_range.py`` makes milliseconds of it when the end of the data is known."""
+    if isinstance(value, GivenTime):
+        return value
     try:
-        at = datetime.fromisoformat(text.removesuffix("Z").removesuffix("z"))
-    except ValueError:
-        what = (
-            f"{text!r} is not a time; write 2026-01-31T02:00:00Z, epoch milliseconds, or 2h for two hours ago"
-        )
+        return given_time(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def zone(value: str | TimeZone) -> TimeZone:
+    """The zone of ``--time-zone``: a name of the IANA database or an offset."""
+    if isinstance(value, TimeZone):
+        return value
+    try:
+        return time_zone(value)
+    except ValueError as error:
+        what = f"{error}; write UTC, a name such as Europe/Berlin, or an offset such as +02:00"
         raise click.BadParameter(what) from None
-    if at.tzinfo is None:
-        at = at.replace(tzinfo=timezone.utc)
-    return round(at.timestamp() * 1000)
 
 
 def duration(value: str) -> int:
-    """A duration such as ``90s``, ``30m``, ``24h`` or ``7d``, in milliseconds."""
-    text = value.strip()
-    if text[-1:] not in _UNITS or not text[:-1].isdigit():
-        raise click.BadParameter(f"{text!r} is not a duration; write 24h, 7d, 30m or 90s")
-    return int(text[:-1]) * _UNITS[text[-1]]
+    """A duration such as ``90s``, ``30m``, ``1.5h`` or ``7d``, in milliseconds."""
+    try:
+        return duration_ms(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def names(value: str) -> tuple[str, ...]:

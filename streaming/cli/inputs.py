@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.cli.cluster_flags import (
     ClusterFlags,
     ProbesFlags,
@@ -30,8 +30,12 @@ from groupreplay.streaming.cli.options import (
     output_flag,
     switch,
     time_flag,
+    time_zone_flag,
 )
 from groupreplay.streaming.cli.policy_flags import rules_file_flag
+from groupreplay.streaming.cli.time_range import DataEnd, TimeRange, live_end, time_range
+from groupreplay.streaming.text.given_time import GivenTime
+from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
@@ -51,6 +55,26 @@ class LogInput:
     source: ClusterFlags
     probes: ProbesFlags | None = None
 
+    def end(self) -> DataEnd:
+        """The last record of the capture, or now.
+
+        Raises:
+            GroupReplayError: the capture cannot be read, or has no records.
+        """
+        if not self.from_file:
+            return live_end()
+        from groupreplay.streaming.inspection.capture_end import last_record_ms
+
+        found = last_record_ms(self.from_file, "" if self.probes is None else self.probes.topic)
+        if found is None:
+            raise GroupReplayError(
+                "there are no records, so no age or time of day can count back from the last one",
+                where=", ".join(map(str, self.from_file)),
+                fix="give another capture",
+                exit_code=ExitCode.DATA,
+            )
+        return DataEnd(at_ms=found, is_live=False)
+
 
 def log_flags(**more: Any) -> Any:
     """A field with a ``LogInput`` of these flags and of ``more``."""
@@ -65,18 +89,23 @@ def log_and_probes_flags() -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsQuery:
-    """The flags that ``list`` and ``describe`` share; ``at`` is the point in time, in milliseconds."""
+    """The flags that ``list`` and ``describe`` share."""
 
     log: LogInput = log_and_probes_flags()
     retention: RetentionFlags = retention_flags()
     types: Sequence[str] = names_flag("Only groups of these types: classic,consumer,share,streams.", "--type")
     with_lag: bool = switch("Also ask the cluster for the log end offsets of partitions.")
-    at: int | None = time_flag("State at this time: later records are ignored.")
+    at: GivenTime | None = time_flag("State at this time: later records are ignored.")
+    zone: TimeZone = time_zone_flag()
     fail_on: Sequence[str] = names_flag(
         "Exit with 6 when one of these conditions is active, for example stuck,storm,expired."
     )
     rules: RulesSource = rules_file_flag()
     output: OutputFormat = output_flag(*TABLE_FORMATS)
+
+    def at_range(self) -> TimeRange:
+        """The range up to ``--at``; ``--at now`` is no bound."""
+        return time_range(None, self.at, self.zone, self.log.end)
 
 
 @contextmanager
@@ -96,8 +125,9 @@ def replaying(
         context = context_of(
             rows, retention=query.retention, policy=policy, probing=is_probed, member_events=member_events
         )
-        known_ms = None if rows.connection is None else min(opened_ms, query.at or opened_ms)
-        replay = Replay(context, groups, until_ms=query.at, now_ms=known_ms)
+        at_ms = query.at_range().until_ms
+        known_ms = None if rows.connection is None else min(opened_ms, at_ms or opened_ms)
+        replay = Replay(context, groups, until_ms=at_ms, now_ms=known_ms)
         yield replay, rows
     warn_of_losses(replay)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from groupreplay.streaming.cli.flag_values import moment, pair
+from groupreplay.streaming.cli.flag_values import moment, pair, zone
 from groupreplay.streaming.cli.flag_values import names as comma_separated
 
 if TYPE_CHECKING:
@@ -73,8 +73,14 @@ def file_flag(text: str, *names: str, **attributes: Any) -> Any:
 
 
 def time_flag(text: str) -> Any:
-    """A field with a point in time, in milliseconds since 1970."""
+    """A field with a ``GivenTime``, None without the flag."""
     return flag(text, type=moment, metavar="TIME")
+
+
+def time_zone_flag() -> Any:
+    """A field with the ``TimeZone`` of times without one, on the command line and in tables."""
+    text = "Time zone of tables, and of times that are given without one, such as Europe/Berlin."
+    return flag(text, "--time-zone", type=zone, metavar="ZONE", default="UTC")
 
 
 def names_flag(text: str, *names: str) -> Any:

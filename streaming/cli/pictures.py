@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from groupreplay import __version__
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.cli.cluster_flags import retention_flags
@@ -24,8 +22,11 @@ from groupreplay.streaming.cli.inputs import (
     reading,
     warn_of_losses,
 )
-from groupreplay.streaming.cli.options import file_flag, time_flag
+from groupreplay.streaming.cli.options import file_flag, time_flag, time_zone_flag
 from groupreplay.streaming.cli.policy_flags import redaction_flags, rules_flags
+from groupreplay.streaming.cli.time_range import TimeRange, point_ms, time_range
+from groupreplay.streaming.text.given_time import GivenTime
+from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
@@ -39,13 +40,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureQuery:
-    """The flags that ``timeline`` and ``report`` share; times in milliseconds since 1970."""
+    """The flags that ``timeline`` and ``report`` share."""
 
     log: LogInput = log_and_probes_flags()
     retention: RetentionFlags = retention_flags()
-    since: int | None = time_flag("Show this time and later; what was before counts, but is not shown.")
-    until: int | None = time_flag("Later records are ignored.")
-    complete_since: int | None = time_flag(
+    since: GivenTime | None = time_flag("Show this time and later; what was before counts, but is not shown.")
+    until: GivenTime | None = time_flag("Later records are ignored.")
+    zone: TimeZone = time_zone_flag()
+    complete_since: GivenTime | None = time_flag(
         "No record since this time is missing: a first commit after it proves that the group is new."
     )
     trace: Sequence[Path] = file_flag(
@@ -53,6 +55,10 @@ class PictureQuery:
     )
     redaction: Redaction | None = redaction_flags()
     rules: RulesSource = rules_flags()
+
+    def times(self) -> TimeRange:
+        """What ``--since`` and ``--until`` mean now."""
+        return time_range(self.since, self.until, self.zone, self.log.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +71,13 @@ class OpenedLog:
 
 
 @contextmanager
-def opened(query: PictureQuery) -> Iterator[OpenedLog]:
+def opened(query: PictureQuery, times: TimeRange) -> Iterator[OpenedLog]:
     """The log of a query; shows progress.
 
     Raises:
-        UsageError: neither a capture nor a cluster is named, or the time ends before it begins.
+        UsageError: neither a capture nor a cluster is named.
         GroupReplayError: the capture or the cluster cannot be read; also while reading.
     """
-    if query.since is not None and query.until is not None and query.until <= query.since:
-        raise click.UsageError("--until is not after --since.")
     opened_ms, policy = now_ms(), query.rules.load()
     with reading(query.log) as (rows, is_probed):
         context = context_of(
@@ -81,15 +85,17 @@ def opened(query: PictureQuery) -> Iterator[OpenedLog]:
             retention=query.retention,
             policy=policy,
             probing=is_probed,
-            complete_since_ms=query.complete_since,
+            complete_since_ms=point_ms(query.complete_since, query.zone, query.log.end),
             member_events=True,
             redaction=query.redaction,
         )
-        end_ms = None if rows.connection is None else min(opened_ms, query.until or opened_ms)
+        end_ms = None if rows.connection is None else min(opened_ms, times.until_ms or opened_ms)
         yield OpenedLog(rows, context, end_ms)
 
 
-def picture_source(query: PictureQuery, command: str, words: Sequence[str]) -> TimelineSource:
+def picture_source(
+    query: PictureQuery, times: TimeRange, command: str, words: Sequence[str]
+) -> TimelineSource:
     """Where a document comes from: a command that makes it again from the same capture or cluster.
 
     The addresses of brokers are left out: a document is sent on.
@@ -99,7 +105,7 @@ def picture_source(query: PictureQuery, command: str, words: Sequence[str]) -> T
 
     files = [path.name for path in query.log.from_file]
     flags = [part for name in files for part in ("--from-file", name)] or ["--bootstrap-server", "HOST:PORT"]
-    for name, value in (("--since", query.since), ("--until", query.until)):
+    for name, value in (("--since", times.since_ms), ("--until", times.until_ms)):
         flags += [] if value is None else [name, str(value)]
     hidden = tuple(sorted(query.redaction.hidden)) if query.redaction else ()
     flags += ["--redact", ",".join(hidden), "--redact-key-file", "FILE"] if hidden else []
@@ -114,7 +120,9 @@ def picture_source(query: PictureQuery, command: str, words: Sequence[str]) -> T
     )
 
 
-def need_timeline(query: PictureQuery, group: str, source: TimelineSource) -> TimelineDocument:
+def need_timeline(
+    query: PictureQuery, times: TimeRange, group: str, source: TimelineSource
+) -> TimelineDocument:
     """The timeline of a group; reports undecodable records on stderr.
 
     Raises:
@@ -122,7 +130,7 @@ def need_timeline(query: PictureQuery, group: str, source: TimelineSource) -> Ti
     """
     from groupreplay.streaming.inspection.groups import require
 
-    found = timelines_of(query, [group], source)
+    found = timelines_of(query, times, [group], source)
     where = ", ".join(map(str, query.log.from_file)) or "the live topic"
     require({one.group_id for one in found}, [group], where)
     return found[0]
@@ -130,6 +138,7 @@ def need_timeline(query: PictureQuery, group: str, source: TimelineSource) -> Ti
 
 def timelines_of(
     query: PictureQuery,
+    times: TimeRange,
     groups: Sequence[str],
     source: TimelineSource,
     limits: TimelineLimits | None = None,
@@ -144,12 +153,12 @@ def timelines_of(
     from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines, read_trace
 
     trace = read_trace(query.trace, set(groups))
-    with opened(query) as log:
+    with opened(query, times) as log:
         asked = TimelineQuery(
             groups=groups,
             source=replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era),
-            since_ms=query.since,
-            until_ms=query.until,
+            since_ms=times.since_ms,
+            until_ms=times.until_ms,
             end_ms=log.end_ms,
             trace=trace,
         )

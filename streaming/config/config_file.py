@@ -15,7 +15,10 @@ from groupreplay.streaming.base.errors import unusable
 
 #: Settings that may be at the top of the file; they apply to every command that has them.
 SHARED: Final = frozenset(
-    {"bootstrap_server", "command_config", "debug", "log_format", "log_level", "no_color", "output", "rules"}
+    {
+        *("bootstrap_server", "command_config", "debug", "log_format", "log_level", "no_color", "output"),
+        *("rules", "time_zone"),
+    }
 )
 
 _EXAMPLE: Final = 'write, for example: bootstrap-server = "host:9092", and below [run]: trigger = 30'

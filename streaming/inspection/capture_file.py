@@ -115,7 +115,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading_capture(path: Path) -> Iterator[None]:
     """Damaged bytes raise whatever Arrow makes of them: errors of its own, names of columns that are no UTF-8."""
     try:
         yield
@@ -162,13 +162,13 @@ def read_captures(
         GroupReplayError: a file is missing, not a capture or damaged, or the captures do not belong together; damaged
             row groups are found while iterating.
     """
-    files = [_open(path) for path in _files(paths)]
+    files = [open_capture(path) for path in capture_files(paths)]
     cluster_id = _agreed(files, CLUSTER_ID, "clusters") or _UNKNOWN_CLUSTER
     era = _agreed(files, ERA, "offsets topics (topic ids)") or "0"
     pieces = list[_Piece]()
     topic_names = dict[str, str]()
     for path, file in files:
-        with _reading(path):
+        with reading_capture(path):
             pieces += _pieces(path, file)
             topic_names |= _topic_names(file)
     log_pieces = [piece for piece in pieces if _may_hold(piece, OFFSETS_TOPIC)]
@@ -187,7 +187,12 @@ def _may_hold(piece: _Piece, topic: str) -> bool:
     return piece.topics[0] <= topic <= piece.topics[1]
 
 
-def _files(paths: Iterable[Path]) -> list[Path]:
+def capture_files(paths: Iterable[Path]) -> list[Path]:
+    """The files themselves, and the Parquet files below folders.
+
+    Raises:
+        GroupReplayError: there is none in a folder.
+    """
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -200,7 +205,12 @@ def _files(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def _open(path: Path) -> tuple[Path, pq.ParquetFile]:
+def open_capture(path: Path) -> tuple[Path, pq.ParquetFile]:
+    """A capture file, of which the columns were checked.
+
+    Raises:
+        GroupReplayError: it is missing, no capture or damaged.
+    """
     try:
         file = pq.ParquetFile(path)
     except OSError as error:
@@ -209,7 +219,7 @@ def _open(path: Path) -> tuple[Path, pq.ParquetFile]:
     except (pa.ArrowException, UnicodeDecodeError):
         fix = "it is incomplete or has another format; write it again: groupreplay capture -o FILE"
         raise _unreadable("the file is not a complete Parquet file", path, fix) from None
-    with _reading(path):
+    with reading_capture(path):
         _need_columns(path, file)
     return path, file
 
@@ -295,7 +305,7 @@ def _in_log_order(
     for number in sorted(set(partitions)) if partitions else range(last + 1):
         held = [piece for piece in pieces if piece.partitions[0] <= number <= piece.partitions[1]]
         for stretch in _stretches(held):
-            with _reading(stretch[0].path):
+            with reading_capture(stretch[0].path):
                 table = _ordered(stretch, topic, number)
             yield from table.to_batches(max_chunksize=BATCH_ROWS)
             done += table.num_rows
@@ -336,7 +346,7 @@ def _read_row_group(
     file: pq.ParquetFile, path: Path, index: int, columns: Sequence[str] | None = None
 ) -> pa.Table:
     wanted = columns or [name for name in ROW_SCHEMA.names if name in file.schema_arrow.names]
-    with _reading(path):
+    with reading_capture(path):
         return file.read_row_group(index, columns=list(wanted))
 
 

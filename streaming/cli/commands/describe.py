@@ -107,7 +107,7 @@ def _states(settings: DescribeSettings) -> _Answer:
     from groupreplay.streaming.inspection.state_history import state_rows, state_table
 
     with reading(settings.log) as (rows, _):
-        found = state_rows(rows, set(settings.groups) or None, until_ms=settings.at)
+        found = state_rows(rows, set(settings.groups) or None, until_ms=settings.at_range().until_ms)
     types = {name.lower() for name in settings.types}
     chosen = [row for row in found if not types or row["group_type"] in types]
     require({row["group_id"] for row in found}, settings.groups, _where(settings, rows))

@@ -11,8 +11,18 @@ import click
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
-from groupreplay.streaming.cli.options import flag, output_flag, repeated_flag, switch, time_flag
+from groupreplay.streaming.cli.options import (
+    flag,
+    output_flag,
+    repeated_flag,
+    switch,
+    time_flag,
+    time_zone_flag,
+)
 from groupreplay.streaming.cli.policy_flags import need_event_types
+from groupreplay.streaming.cli.time_range import live_end, time_range
+from groupreplay.streaming.text.given_time import GivenTime
+from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
@@ -20,13 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsSettings:
-    """The flags of ``events``; times in milliseconds since 1970."""
+    """The flags of ``events``."""
 
     source: ClusterFlags = cluster_flags()
     topics: TopicNames = topic_flags("events")
     follow: bool = switch("Continue with new events; without --since print only new events.")
-    since: int | None = time_flag("Only events at or after this time, or an age such as 2h.")
-    until: int | None = time_flag("Only events before this time.")
+    since: GivenTime | None = time_flag("Only events at or after this time, or an age such as 2h.")
+    until: GivenTime | None = time_flag("Only events before this time.")
+    zone: TimeZone = time_zone_flag()
     groups: Sequence[str] = repeated_flag("Only these groups; may be repeated.", "--group", "GLOB")
     types: Sequence[str] = repeated_flag(
         "Only these events, for example rebalance.stuck; may be repeated.", "--type", "EVENT"
@@ -57,10 +68,11 @@ def command(settings: EventsSettings) -> None:
     if settings.follow and settings.until is not None:
         raise click.UsageError("--follow never ends: leave out either --follow or --until.")
     types = need_event_types(settings.types)
+    times = time_range(settings.since, settings.until, settings.zone, live_end)
     wanted = Wanted(
         groups=settings.groups,
         least_severity=Severity[settings.min_severity.upper()],
-        filter=Filter(types=types, since_ms=settings.since, until_ms=settings.until),
+        filter=Filter(types=types, since_ms=times.since_ms, until_ms=times.until_ms),
     )
     topic = EventTopic(settings.source.need(), settings.topics.events, wanted)
     screen = Screen(colour=display().colour)

@@ -20,7 +20,7 @@ from groupreplay.streaming.cli.inputs import (
     warn_of_losses,
     with_probes,
 )
-from groupreplay.streaming.cli.options import output_flag, repeated_flag, time_flag
+from groupreplay.streaming.cli.options import output_flag, repeated_flag, time_flag, time_zone_flag
 from groupreplay.streaming.cli.policy_flags import (
     labels_flag,
     member_events_flag,
@@ -28,6 +28,9 @@ from groupreplay.streaming.cli.policy_flags import (
     redaction_flags,
     rules_flags,
 )
+from groupreplay.streaming.cli.time_range import point_ms, time_range
+from groupreplay.streaming.text.given_time import GivenTime
+from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
@@ -39,7 +42,7 @@ _COLOURS: Final = {"WARN": "yellow", "ERROR": "red"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
-    """The flags of ``replay``; times in milliseconds since 1970."""
+    """The flags of ``replay``."""
 
     log: LogInput = log_and_probes_flags()
     retention: RetentionFlags = retention_flags()
@@ -47,10 +50,11 @@ class ReplaySettings:
     types: Sequence[str] = repeated_flag(
         "Only these events, for example rebalance.completed; may be repeated.", "--type", "EVENT"
     )
-    since: int | None = time_flag("Only events at or after this time.")
-    until: int | None = time_flag("Only events before this time.")
+    since: GivenTime | None = time_flag("Only events at or after this time.")
+    until: GivenTime | None = time_flag("Only events before this time.")
+    zone: TimeZone = time_zone_flag()
     member_events: bool = member_events_flag()
-    complete_since: int | None = time_flag(
+    complete_since: GivenTime | None = time_flag(
         "No record since this time is missing: a first commit after it proves that the group is new."
     )
     labels: Mapping[str, str] = labels_flag()
@@ -70,7 +74,9 @@ def command(settings: ReplaySettings) -> None:
     from groupreplay.streaming.text.terminal import Progress
 
     policy = settings.rules.load()
-    wanted = Filter(types=need_event_types(settings.types), since_ms=settings.since, until_ms=settings.until)
+    types = need_event_types(settings.types)
+    times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
+    wanted = Filter(types=types, since_ms=times.since_ms, until_ms=times.until_ms)
     with Progress("records read") as progress:
         rows, is_probed = with_probes(open_rows(settings.log, progress=progress))
         context = context_of(
@@ -78,7 +84,7 @@ def command(settings: ReplaySettings) -> None:
             retention=settings.retention,
             policy=policy,
             probing=is_probed,
-            complete_since_ms=settings.complete_since,
+            complete_since_ms=point_ms(settings.complete_since, settings.zone, settings.log.end),
             member_events=settings.member_events,
             labels=settings.labels,
             redaction=settings.redaction,

@@ -17,6 +17,8 @@ from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.text.given_time import given_time
+from groupreplay.streaming.text.time_zone import UTC
 from support.histories.modern_builders import handover
 from support.job.captures import raw, write_capture
 
@@ -46,7 +48,8 @@ def conditions(capture: Path, until_ms: int | None = None) -> list[Any]:
         retention=WEEK,
         types=(),
         with_lag=False,
-        at=until_ms,
+        at=None if until_ms is None else given_time(str(until_ms)),
+        zone=UTC,
         fail_on=(),
         rules=RulesSource(),
         output="table",

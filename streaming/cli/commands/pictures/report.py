@@ -18,6 +18,7 @@ from groupreplay.streaming.cli.pictures import (
     picture_source,
     timelines_of,
 )
+from groupreplay.streaming.cli.time_range import TimeRange
 
 _WORST: Final = 50
 
@@ -51,15 +52,20 @@ def command(settings: ReportSettings) -> None:
         raise click.UsageError("-o must end with .html or .svg.")
     if kind == ".svg" and settings.all_groups:
         raise click.UsageError("An SVG shows one group: give --group.")
-    text = _overview(settings) if settings.group is None else _one_group(settings, settings.group, kind)
+    times = settings.times()
+    text = (
+        _overview(settings, times)
+        if settings.group is None
+        else _one_group(settings, times, settings.group, kind)
+    )
     with atomic_file(settings.path, "report") as file:
         file.write(text)
     click.echo(f"{settings.path} ({settings.path.stat().st_size / 1e6:.1f} MB)", err=True)
 
 
-def _one_group(settings: ReportSettings, group: str, kind: str) -> str:
-    source = picture_source(settings, "report", ["--group", group, "-o", settings.path.name])
-    document = need_timeline(settings, group, source)
+def _one_group(settings: ReportSettings, times: TimeRange, group: str, kind: str) -> str:
+    source = picture_source(settings, times, "report", ["--group", group, "-o", settings.path.name])
+    document = need_timeline(settings, times, group, source)
     if kind == ".svg":
         from groupreplay.streaming.report.svg import timeline_svg
 
@@ -69,19 +75,19 @@ def _one_group(settings: ReportSettings, group: str, kind: str) -> str:
     return report_page(document)
 
 
-def _overview(settings: ReportSettings) -> str:
+def _overview(settings: ReportSettings, times: TimeRange) -> str:
     """Reads the log twice: for the strips of all groups, and for the worst ones in full."""
     from groupreplay.state.timeline.limits import TimelineLimits
     from groupreplay.streaming.report.overview import all_strips, groups_overview
     from groupreplay.streaming.report.page import report_page
 
-    source = picture_source(settings, "report", ["--all-groups", "-o", settings.path.name])
-    with opened(settings) as log:
+    source = picture_source(settings, times, "report", ["--all-groups", "-o", settings.path.name])
+    with opened(settings, times) as log:
         source = replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era)
-        found = all_strips(log.rows, log.context, settings.since, settings.until, log.end_ms)
+        found = all_strips(log.rows, log.context, times.since_ms, times.until_ms, log.end_ms)
     worst = [one.group_id for one in found.strips[: settings.worst]]
-    until_ms = settings.until or found.until_ms
+    times = replace(times, until_ms=times.until_ms or found.until_ms)
     limits = TimelineLimits().of_many(len(worst))
     # A group of a live topic may be gone by now.
-    timelines = timelines_of(replace(settings, until=until_ms), worst, source, limits) if worst else []
+    timelines = timelines_of(settings, times, worst, source, limits) if worst else []
     return report_page(groups_overview(found, timelines, source))

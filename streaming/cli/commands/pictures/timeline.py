@@ -30,6 +30,7 @@ def command(settings: TimelineSettings) -> None:
 
     from groupreplay.streaming.text.terminal import escape_json
 
-    source = picture_source(settings, "timeline", ["--group", settings.group])
-    document = need_timeline(settings, settings.group, source)
+    times = settings.times()
+    source = picture_source(settings, times, "timeline", ["--group", settings.group])
+    document = need_timeline(settings, times, settings.group, source)
     click.echo(escape_json(msgspec.json.encode(document).decode()))

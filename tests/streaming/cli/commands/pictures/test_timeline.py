@@ -45,7 +45,7 @@ def test_a_part_of_the_time(capture: Path) -> None:
     document = json.loads(invoke(*flags).stdout)
     assert [one["generation"] for one in document["generations"]] == [2]
     refused = invoke(*flags, "--until", str(BEGIN))
-    assert (refused.exit_code, "--until is not after --since" in refused.stderr) == (2, True)
+    assert (refused.exit_code, " is not after --since " in refused.stderr) == (2, True)
 
 
 def test_an_unknown_group(capture: Path) -> None:

@@ -1,0 +1,156 @@
+"""Points in time as people write them in flags, and what they mean once the end of the data is known.
+
+Accepted: RFC 3339 (``2026-01-31T02:00:00Z``; also with a blank, without seconds, without the time of day, without the
+offset), a time of day (``02:00``), an age (``2h``, ``1.5h``, ``90s``), ``now``, and milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from typing import Final
+
+from groupreplay.streaming.text.time_zone import TimeZone, time_zone
+
+EXAMPLES: Final = "2026-01-31T02:00:00Z, 02:00, 2h (two hours ago), now, or milliseconds since 1970"
+#: Units of a duration or an age, in milliseconds.
+UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])", re.ASCII)
+#: Up to the year 5138: a number with more digits is in another unit.
+_MILLISECONDS: Final = re.compile(r"\d{1,14}", re.ASCII)
+#: The first hours of 1970 are in 1969 west of Greenwich.
+_YEARS: Final = range(1969, 5139)
+_CLOCK: Final = r"(?P<clock>\d\d?:\d\d(?::\d\d(?P<fraction>\.\d+)?)?)"
+_ZONE: Final = r"(?:\s?(?P<zone>[Zz]|[+-]\d\d:?\d\d))?"
+_DATED: Final = re.compile(rf"(?P<date>\d{{4}}-\d\d-\d\d)(?:[Tt ]{_CLOCK}{_ZONE})?", re.ASCII)
+_TIME_OF_DAY: Final = re.compile(rf"{_CLOCK}{_ZONE}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTime:
+    """A point in time as it was written; exactly one of the other fields is set.
+
+    ``absolute_ms``: since 1970. ``age_ms``: before the end of the data; 0 for ``now``. ``wall``: a date and time of
+    the zone that is asked for. ``clock``: a time of day; its ``tzinfo`` is None for that zone.
+    """
+
+    text: str
+    absolute_ms: int | None = None
+    age_ms: int | None = None
+    wall: datetime | None = None
+    clock: time | None = None
+
+    @property
+    def needs_end(self) -> bool:
+        """Whether the meaning depends on the end of the data."""
+        return self.age_ms is not None or self.clock is not None
+
+    def at_ms(self, end_ms: int, zone: TimeZone) -> int:
+        """Milliseconds since 1970.
+
+        A time of day is the latest such time up to ``end_ms``. Of a time that the clocks of the zone show twice, the
+        earlier is meant.
+        """
+        if self.absolute_ms is not None:
+            return self.absolute_ms
+        if self.age_ms is not None:
+            return max(0, end_ms - self.age_ms)
+        if self.wall is not None:
+            return _ms(self.wall.replace(tzinfo=zone.info))
+        assert self.clock is not None
+        return _latest(self.clock, end_ms, self.clock.tzinfo or zone.info)
+
+    def after_ms(self, since_ms: int, end_ms: int, zone: TimeZone) -> int:
+        """As ``at_ms``, but a time of day is the first one after ``since_ms``."""
+        if self.clock is None:
+            return self.at_ms(end_ms, zone)
+        return _first_after(self.clock, since_ms, self.clock.tzinfo or zone.info)
+
+
+def given_time(text: str) -> GivenTime:
+    """What a text says about a point in time.
+
+    Raises:
+        ValueError: nothing that can be read as one; the message quotes the text and has examples.
+    """
+    stripped = text.strip()
+    if _MILLISECONDS.fullmatch(stripped):
+        return GivenTime(text, absolute_ms=int(stripped))
+    if stripped.lower() == "now":
+        return GivenTime(text, age_ms=0)
+    if _DURATION.fullmatch(stripped):
+        return GivenTime(text, age_ms=duration_ms(stripped))
+    try:
+        if dated := _DATED.fullmatch(stripped):
+            return _dated(text, dated)
+        if of_day := _TIME_OF_DAY.fullmatch(stripped):
+            clock = _clock(of_day)
+            info = _zone(of_day)
+            return GivenTime(text, clock=clock if info is None else clock.replace(tzinfo=info))
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(f"{text!r} is not a time; write {EXAMPLES}")
+
+
+def duration_ms(text: str) -> int:
+    """The milliseconds of ``90s``, ``30m``, ``1.5h`` or ``7d``.
+
+    Raises:
+        ValueError: another text.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is not a duration; write 24h, 1.5h, 7d, 30m or 90s")
+    return round(float(found[1]) * UNITS_MS[found[2]])
+
+
+def _dated(text: str, found: re.Match[str]) -> GivenTime:
+    day = date.fromisoformat(found["date"])
+    if day.year not in _YEARS:
+        raise ValueError
+    wall = datetime.combine(day, _clock(found) if found["clock"] else time())
+    info = _zone(found)
+    if info is None:
+        return GivenTime(text, wall=wall)
+    return GivenTime(text, absolute_ms=_ms(wall.replace(tzinfo=info)))
+
+
+def _clock(found: re.Match[str]) -> time:
+    """The time of day, cut to milliseconds: that is what Kafka's times have."""
+    whole = found["clock"].removesuffix(found["fraction"] or "")
+    hour, minute, second = (*map(int, whole.split(":")), 0)[:3]
+    milliseconds = int((found["fraction"] or ".0")[1:4].ljust(3, "0"))
+    return time(hour, minute, second, microsecond=milliseconds * 1000)
+
+
+def _zone(found: re.Match[str]) -> tzinfo | None:
+    return time_zone(found["zone"]).info if found["zone"] else None
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def _ms(at: datetime) -> int:
+    return (at.astimezone(timezone.utc) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _day(at_ms: int, info: tzinfo) -> date:
+    return (_EPOCH + timedelta(milliseconds=at_ms)).astimezone(info).date()
+
+
+def _on(day: date, clock: time, info: tzinfo) -> int:
+    return _ms(datetime.combine(day, clock.replace(tzinfo=info)))
+
+
+def _latest(clock: time, end_ms: int, info: tzinfo) -> int:
+    day = _day(end_ms, info)
+    found = _on(day, clock, info)
+    return found if found <= end_ms else _on(day - timedelta(days=1), clock, info)
+
+
+def _first_after(clock: time, since_ms: int, info: tzinfo) -> int:
+    day = _day(since_ms, info)
+    found = _on(day, clock, info)
+    return found if found > since_ms else _on(day + timedelta(days=1), clock, info)
