@@ -72,8 +72,7 @@ def verdict(found: VerdictFacts) -> list[Statement]:
     order: Sequence[Tone] = ("error", "warn", "info", "ok")
     told.sort(key=lambda one: order.index(one.tone))
     if not any(one.tone in ("error", "warn") for one in told):
-        nothing = "No event of severity WARN or ERROR" if told else "Nothing was wrong"
-        told.append(_statement("ok", [f"{nothing}{_now(found)}."], None))
+        told.append(_statement("ok", [f"No event of severity WARN or ERROR{_now(found)}."], None))
     return [*told, _rebalances(found)]
 
 

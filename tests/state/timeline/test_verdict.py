@@ -74,10 +74,10 @@ def texts(**found: Any) -> list[tuple[str, str]]:
 def test_nothing() -> None:
     """A quiet time of a group."""
     assert texts() == [
-        ("ok", "Nothing was wrong; at the end the group is Stable with 2 members."),
+        ("ok", "No event of severity WARN or ERROR; at the end the group is Stable with 2 members."),
         ("info", "No rebalance was completed in this time."),
     ]
-    assert texts(state=None)[0] == ("ok", "Nothing was wrong.")
+    assert texts(state=None)[0] == ("ok", "No event of severity WARN or ERROR.")
 
 
 def test_stuck() -> None:
