@@ -189,7 +189,8 @@ def untrue(life: Life, spans: list[StateSpan], *, moves: bool) -> list[str]:
 @pytest.mark.parametrize("scenario", built_in_names())
 def test_true_states_lie_within_the_bounds(scenario: str) -> None:
     """All times but the begin of PreparingRebalance are exact, and nothing is missing; its bounds contain the truth."""
-    found = lives(scenario, seed=3, hours=1, groups=3)
+    # Fifty members each: one group has as many changes as three of the others.
+    found = lives(scenario, seed=3, hours=1, groups=1 if "-50-" in scenario else 3)
     assert found
     moves = scenario in ("cluster-restart", "loading", "failed-appends", "unwritable")
     wrong = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from groupreplay.state import Context
 from groupreplay.state.simulation.simulation import SimulationPlan
