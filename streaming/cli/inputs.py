@@ -33,6 +33,7 @@ from groupreplay.streaming.cli.options import (
     time_zone_flag,
 )
 from groupreplay.streaming.cli.policy_flags import rules_file_flag
+from groupreplay.streaming.cli.table_flags import TableFlags, table_flags
 from groupreplay.streaming.cli.time_range import DataEnd, TimeRange, live_end, time_range
 from groupreplay.streaming.text.given_time import GivenTime
 from groupreplay.streaming.text.time_zone import TimeZone
@@ -94,7 +95,9 @@ class GroupsQuery:
     log: LogInput = log_and_probes_flags()
     retention: RetentionFlags = retention_flags()
     types: Sequence[str] = names_flag("Only groups of these types: classic,consumer,share,streams.", "--type")
-    with_lag: bool = switch("Also ask the cluster for the log end offsets of partitions.")
+    with_lag: bool = switch(
+        "Ask the cluster for the log start and end offsets of partitions; describe --offsets on a cluster does."
+    )
     at: GivenTime | None = time_flag("State at this time: later records are ignored.")
     zone: TimeZone = time_zone_flag()
     fail_on: Sequence[str] = names_flag(
@@ -102,6 +105,7 @@ class GroupsQuery:
     )
     rules: RulesSource = rules_file_flag()
     output: OutputFormat = output_flag(*TABLE_FORMATS)
+    table: TableFlags = table_flags()
 
     def at_range(self) -> TimeRange:
         """The range up to ``--at``; ``--at now`` is no bound."""

@@ -200,12 +200,13 @@ def _known_to_job(reader: SinkReader) -> dict[str, tuple[str, int]]:
 
 def _summarise(stage: Stage, reader: SinkReader, screen: Screen) -> None:
     """Print the groups of the compacted topic group-states, and compare them with the broker's answer."""
-    from groupreplay.streaming.text.terminal import Table, print_table
+    from groupreplay.streaming.text.terminal import Table, TableStyle, print_table, terminal_width
 
     columns = ("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "PROTOCOL", "MEMBERS")
     rows = [_summary_row(reader.documents[group]) for group in sorted(reader.documents)]
     screen.heading("\nThe groups now, from the compacted topic group-states:")
-    print_table(Table(columns, rows), colour=screen.colour)
+    width = terminal_width(sys.stdout)
+    print_table(Table(columns, rows), TableStyle(colour=screen.colour, width=width, wide=width is None))
     described = stage.groups()
     if described == _known_to_job(reader):
         screen.note("The broker describes the same groups and states.")

@@ -7,16 +7,21 @@ from typing import Any
 
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.event import Severity
+from groupreplay.streaming.text.cells import Cell, Moment
 
 
 def risk(group: Mapping[str, Any]) -> str | None:
-    """The last word of the name of the worst active condition: ``stuck`` for ``rebalance.stuck``."""
+    """The last word of the name of the worst active condition, by severity, then age: ``stuck``."""
     return next((short_name(one["condition"]) for one in worst_first(group)), None)
 
 
-def conditions_text(group: Mapping[str, Any]) -> str | None:
+def conditions_cell(group: Mapping[str, Any]) -> Cell:
     """All active conditions: ``rebalance.stuck (ERROR) since 2026-01-31T02:00:00.000Z; …``."""
-    return "; ".join(map(condition_text, worst_first(group))) or None
+    parts: list[str | Moment] = []
+    for one in worst_first(group):
+        separator = "; " if parts else ""
+        parts += [f"{separator}{one['condition']} ({one['severity']}) since ", Moment(one["since_ms"])]
+    return tuple(parts) or None
 
 
 def worst_first(group: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.streaming.inspection.active_conditions import conditions_text
-from groupreplay.streaming.inspection.groups import Description, time_cell
+from groupreplay.streaming.inspection.active_conditions import conditions_cell
+from groupreplay.streaming.inspection.groups import Description
 from groupreplay.streaming.kafka.clients import TopicIdentity
 from groupreplay.streaming.kafka.group_partition import coordinator_of
-from groupreplay.streaming.text.terminal import Cell
+from groupreplay.streaming.text.cells import Cell, moment
 
 
 class DescribeView(str, Enum):
@@ -122,11 +122,11 @@ def _generation(line: DescribeLine) -> int | None:
     return epoch
 
 
-def _expiry(offset: Description) -> str | None:
+def _expiry(offset: Description) -> Cell:
     """When it expires; ``never`` if the client that committed it has asked for that."""
     if offset.get("expires_at_ms") is None and (offset.get("expire_timestamp_ms") or 0) > LATEST_MS:
         return "never"
-    return time_cell(offset.get("expires_at_ms"))
+    return moment(offset.get("expires_at_ms"))
 
 
 def _group(name: str, heading: str, *, verbose: bool | None = None) -> Column:
@@ -148,9 +148,9 @@ _COORDINATOR: Final = Column(
 _STATE: Final = _group("state", "STATE")
 _GROUP_EPOCH: Final = _group("group_epoch", "GROUP-EPOCH", verbose=True)
 _MEMBER_COUNT: Final = Column("#MEMBERS", lambda line: len(line.group["members"]))
-_SINCE: Final = Column("SINCE", lambda line: time_cell(line.group["since_ms"]))
+_SINCE: Final = Column("SINCE", lambda line: moment(line.group["since_ms"]))
 _HISTORY: Final = _group("history", "HISTORY", verbose=True)
-_CONDITIONS: Final = Column("CONDITIONS", lambda line: conditions_text(line.group), True)
+_CONDITIONS: Final = Column("CONDITIONS", lambda line: conditions_cell(line.group), True)
 _HELD: Final = Column("#PARTITIONS", lambda line: sum(map(len, line.member["partitions"].values())))
 _TARGET: Final = Column("TARGET-ASSIGNMENT", lambda line: _partitions(line.member["target_partitions"]), True)
 _MEMBER_STATE: Final = _member("state", "MEMBER-STATE", verbose=True)
@@ -161,7 +161,7 @@ _IF_LOST: Final = (
     _offset("earliest_replays", "EARLIEST-REPLAYS", verbose=True),
     _offset("latest_skips", "LATEST-SKIPS", verbose=True),
 )
-_COMMITTED: Final = Column("COMMITTED", lambda line: time_cell(line.offset.get("commit_timestamp_ms")))
+_COMMITTED: Final = Column("COMMITTED", lambda line: moment(line.offset.get("commit_timestamp_ms")))
 
 #: Kafka's columns in the order of ConsumerGroupCommand, ShareGroupCommand and StreamsGroupCommand of 4.3, then the
 #: additional ones.

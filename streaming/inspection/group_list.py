@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.inspection.active_conditions import risk
-from groupreplay.streaming.inspection.groups import Description, time_cell
+from groupreplay.streaming.inspection.groups import Description
 from groupreplay.streaming.inspection.lag import REPLAYED, SKIPPED
-from groupreplay.streaming.text.terminal import Cell, Table
+from groupreplay.streaming.text.cells import Cell, Moment, moment
+from groupreplay.streaming.text.terminal import Table
 
 
 def summary(group: Description) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def list_table(groups: Sequence[Description]) -> Table:
         (
             *(one[name] for name in ("group_id", "type", "protocol_type", "state", "members")),
             one["group_epoch"] if one["generation"] is None else one["generation"],
-            time_cell(one["since_ms"]),
+            moment(one["since_ms"]),
             one["risk"],
         )
         for one in map(summary, groups)
@@ -82,5 +82,5 @@ def expiring_table(groups: Sequence[Description]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for one in map(expiring_summary, groups):
         head = (one["group_id"], one["type"], one["state"], one["partitions"])
-        rows.append((*head, timestamp(one["expires_at_ms"]), one[REPLAYED], one[SKIPPED]))
+        rows.append((*head, Moment(one["expires_at_ms"]), one[REPLAYED], one[SKIPPED]))
     return Table(columns, rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.fail_on import Findings
@@ -65,8 +64,3 @@ def require(found: Collection[str], groups: Collection[str], where: str) -> None
             fix="groupreplay list shows the groups that exist",
             exit_code=ExitCode.DATA,
         )
-
-
-def time_cell(at_ms: int | None) -> str | None:
-    """A point in time in a table; None if it is unknown."""
-    return None if at_ms is None or at_ms < 0 else timestamp(at_ms)

@@ -15,8 +15,10 @@ from groupreplay.state.display.phrases import milliseconds, timestamp
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.groups import existing
 from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.text.cells import Cell, Moment
 from groupreplay.streaming.text.event_text import event_name, text_of
 from groupreplay.streaming.text.terminal import Table
+from groupreplay.streaming.text.time_zone import event_ms
 
 Data = Mapping[str, Any]
 
@@ -196,9 +198,16 @@ def history(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
 def history_table(rows: Iterable[Data]) -> Table:
     """The rows as a table."""
     cells = [
-        (row["group_id"], row["time"], row["generation"], row["event"], _who(row), row["why"]) for row in rows
+        (row["group_id"], _time(row["time"]), row["generation"], row["event"], _who(row), row["why"])
+        for row in rows
     ]
     return Table(("GROUP", "TIME", "GENERATION", "EVENT", "WHO", "WHY"), cells)
+
+
+def _time(text: str | None) -> Cell:
+    """The time of an event as a cell."""
+    at_ms = None if text is None else event_ms(text)
+    return text if at_ms is None else Moment(at_ms)
 
 
 def _who(row: Data) -> str | None:

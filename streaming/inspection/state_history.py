@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
-from groupreplay.state.display.phrases import interval, milliseconds, timestamp
+from groupreplay.state.display.phrases import interval, milliseconds
 from groupreplay.state.job.observations import ObservationPlace
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.timeline.states import ProbedState, StateSpan, state_spans
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, decode_message
 from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, append_time, group_probe
 from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.text.cells import Cell, Moment
 from groupreplay.streaming.text.terminal import Table
 
 #: Rows are searched for this many group ids at most before they are decoded.
@@ -132,11 +133,11 @@ def state_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     return Table(columns, cells)
 
 
-def _since(row: Mapping[str, Any]) -> str:
-    latest = timestamp(row["since_ms"])
+def _since(row: Mapping[str, Any]) -> Cell:
+    latest = Moment(row["since_ms"])
     if row["earliest_ms"] is None:
-        return f"before {latest}"
-    return latest if row["earliest_ms"] == row["since_ms"] else f"{timestamp(row['earliest_ms'])} .. {latest}"
+        return "before ", latest
+    return latest if row["earliest_ms"] == row["since_ms"] else (Moment(row["earliest_ms"]), " .. ", latest)
 
 
 def _lasted(row: Mapping[str, Any]) -> str:

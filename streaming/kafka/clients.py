@@ -209,9 +209,12 @@ class Connection:
     def partition_offsets(
         self, places: Collection[tuple[str, int]], *, first: bool
     ) -> dict[tuple[str, int], int]:
-        """First or end offset of some partitions of any topics; partitions without an answer are left out."""
+        """First or end offset of some partitions of any topics; partitions without an answer are left out.
+
+        The end is that of Kafka's tools: behind the records of open transactions.
+        """
         which = OffsetSpec.earliest() if first else OffsetSpec.latest()
-        found = self._answers(places, which, IsolationLevel.READ_COMMITTED, REQUEST_SECONDS)
+        found = self._answers(places, which, IsolationLevel.READ_UNCOMMITTED, REQUEST_SECONDS)
         return {at: one.offset for at, one in found.items()}
 
     def partition_ends(

@@ -68,7 +68,7 @@ def command(given: tuple[CheckSettings, OutputFormat]) -> int:
         results = list(run_checks(settings))
         cells = [(one.status.value, one.check, one.found, one.fix) for one in results]
         table = Table(("STATUS", "CHECK", "FOUND", "FIX"), cells)
-        show(table, [one.document() for one in results], output, colour=display().colour)
+        show(table, [one.document() for one in results], output)
     return exit_code(results)
 
 

@@ -9,8 +9,8 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.display import display
 from groupreplay.streaming.cli.options import TABLE_FORMATS, declared_as, flag, output_flag
+from groupreplay.streaming.cli.table_flags import TableFlags, table_flags
 
 if TYPE_CHECKING:
     from groupreplay.streaming.text.terminal import OutputFormat
@@ -27,6 +27,7 @@ class CoordinatorSettings:
         type=click.IntRange(min=1),
     )
     output: OutputFormat = output_flag(*TABLE_FORMATS)
+    table: TableFlags = table_flags()
 
 
 @with_settings("coordinator", CoordinatorSettings)
@@ -36,8 +37,8 @@ def command(settings: CoordinatorSettings) -> None:
     The leader of that partition is the group's coordinator.
     """
     from groupreplay.streaming.kafka.group_partition import locate
-    from groupreplay.streaming.text.terminal import Table, show
+    from groupreplay.streaming.text.terminal import Table
 
     found = locate(settings.group, settings.source.find(), settings.partitions)
     table = Table(("GROUP", "PARTITION", "COORDINATOR (ID)"), [tuple(found.values())])
-    show(table, [found], settings.output, colour=display().colour)
+    settings.table.print([table], [found], settings.output)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.display import display
 from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, reading, replaying
 from groupreplay.streaming.cli.options import Decorator, declared_as, flag, repeated_flag, switch
 
 if TYPE_CHECKING:
+    from groupreplay.streaming.inspection.groups import Description
+    from groupreplay.streaming.inspection.lag import LogBounds
     from groupreplay.streaming.kafka.topic_reader import Rows
-    from groupreplay.streaming.text.terminal import OutputFormat, Table
+    from groupreplay.streaming.text.terminal import Table
 
     #: Tables, documents, and what ``--fail-on`` has found by group.
     _Answer = tuple[Sequence[Table], Sequence[Mapping[str, Any]], Mapping[str, Sequence[str]]]
@@ -40,7 +42,9 @@ class DescribeSettings(GroupsQuery):
     )
     verbose: bool = switch("More columns: epochs, assignments and targets, leader epochs.")
     sort: str = flag(
-        "Order of the offsets.", type=click.Choice(("topic", "expires")), default="topic", show_default=False
+        "Order of the offsets; member is that of Kafka's tool: the member with most partitions first.",
+        type=click.Choice(("member", "topic", "expires")),
+        default="member",
     )
 
 
@@ -57,7 +61,14 @@ def command(settings: DescribeSettings) -> int:
     if past is not None and settings.fail_on:
         raise click.UsageError(f"--fail-on needs the current state of groups: leave out --{settings.view}.")
     tables, documents, found = (past or _current)(settings)
-    _print(tables, documents, settings.output, colour=display().colour)
+    settings.table.print(
+        tables,
+        documents,
+        settings.output,
+        zone=settings.zone,
+        by_group=True,
+        stacks=settings.verbose,
+    )
     return exit_code(found)
 
 
@@ -73,8 +84,8 @@ def _current(settings: DescribeSettings) -> _Answer:
     with replaying(settings, settings.groups or None) as (replay, rows):
         groups = live_groups(replay, rows, findings)
     chosen = choose(groups, types=settings.types)
-    if settings.with_lag:
-        chosen = with_lag(chosen, need_connection(rows))
+    bounds = _log_bounds(settings, chosen, rows)
+    chosen = with_lag(chosen, bounds)
     found = findings.lines(chosen, replay)
     # A group that has lost its offsets may already be deleted.
     require({*(group["group_id"] for group in groups), *found}, settings.groups, _where(settings, rows))
@@ -82,10 +93,32 @@ def _current(settings: DescribeSettings) -> _Answer:
         chosen,
         DescribeView(settings.view),
         rows.identity,
-        verbose=settings.verbose,
-        by_expiry=settings.sort == "expires",
+        # --columns may name one of the columns of --verbose.
+        verbose=settings.verbose or bool(settings.table.columns),
+        order=settings.sort,
+        log_ends=bounds.ends,
     )
     return tables, chosen, found
+
+
+def _log_bounds(settings: DescribeSettings, groups: Sequence[Description], rows: Rows) -> LogBounds:
+    """The bounds of the partitions' logs: with --with-lag, and for the offsets of a live cluster.
+
+    Ends of now say nothing about the offsets of an earlier time.
+    """
+    from groupreplay.streaming.inspection.lag import NO_BOUNDS, log_bounds
+    from groupreplay.streaming.text.terminal import safe_line
+
+    if settings.with_lag:
+        return log_bounds(groups, need_connection(rows))
+    is_now = settings.at_range().until_ms is None
+    if rows.connection is None or settings.view != "offsets" or not is_now:
+        return NO_BOUNDS
+    try:
+        return log_bounds(groups, rows.connection)
+    except GroupReplayError as error:
+        click.echo(safe_line(f"the ends of the partitions and the lag are not known: {error.what}"), err=True)
+        return NO_BOUNDS
 
 
 def _history(settings: DescribeSettings) -> _Answer:
@@ -116,18 +149,3 @@ def _states(settings: DescribeSettings) -> _Answer:
 
 def _where(settings: DescribeSettings, rows: Rows) -> str:
     return ", ".join(map(str, settings.log.from_file)) or rows.cluster_id
-
-
-def _print(
-    tables: Sequence[Table], documents: Sequence[Mapping[str, Any]], output: OutputFormat, *, colour: bool
-) -> None:
-    """One table below the other; CSV has one heading for all of them."""
-    from groupreplay.streaming.text.terminal import merged, print_table, show
-
-    if output != "table":
-        show(merged(tables), documents, output, colour=colour)
-        return
-    for number, table in enumerate(tables):
-        if number:
-            click.echo()
-        print_table(table, colour=colour)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import click
 
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.display import display
 from groupreplay.streaming.cli.flag_values import duration
 from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, replaying
 from groupreplay.streaming.cli.options import flag, names_flag
@@ -38,8 +37,7 @@ def command(settings: ListSettings) -> int:
     from groupreplay.streaming.inspection import group_list
     from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.inspection.groups import choose, live_groups
-    from groupreplay.streaming.inspection.lag import with_lag
-    from groupreplay.streaming.text.terminal import show
+    from groupreplay.streaming.inspection.lag import log_bounds, with_lag
 
     if settings.with_lag and settings.expiring is None:
         raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
@@ -51,7 +49,7 @@ def command(settings: ListSettings) -> int:
         table, documents = group_list.list_table(groups), map(group_list.summary, groups)
     else:
         groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
-        groups = with_lag(groups, need_connection(rows)) if settings.with_lag else groups
+        groups = with_lag(groups, log_bounds(groups, need_connection(rows))) if settings.with_lag else groups
         table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
-    show(table, documents, settings.output, colour=display().colour)
+    settings.table.print([table], documents, settings.output, zone=settings.zone)
     return exit_code(findings.lines(groups, replay))

@@ -10,8 +10,8 @@ import click
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.display import display
 from groupreplay.streaming.cli.options import TABLE_FORMATS, flag, output_flag, switch
+from groupreplay.streaming.cli.table_flags import TableFlags, table_flags
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
@@ -30,6 +30,7 @@ class ProbeSettings:
     )
     once: bool = switch("Probe once, print the answers, and write nothing.")
     output: OutputFormat = output_flag(*TABLE_FORMATS)
+    table: TableFlags = table_flags()
 
 
 @with_settings("probe", ProbeSettings)
@@ -41,13 +42,12 @@ def command(settings: ProbeSettings) -> int:
     nothing is written. Rebalances of Kafka Connect workers are not visible to this command.
     """
     from groupreplay.streaming.prober import service
-    from groupreplay.streaming.text.terminal import show
 
     source = settings.source.need()
     if settings.once:
         taken = service.probe_once(source)
         table, documents = service.round_table(taken.answers), service.round_documents(taken)
-        show(table, documents, settings.output, colour=display().colour)
+        settings.table.print([table], documents, settings.output)
         service.check_round(taken.summary)
         return ExitCode.OK
     return service.probe(source, settings.sink.find() or source, settings.topics, settings.interval)

@@ -132,11 +132,11 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def harmful(text: str) -> set[str]:
-    """The characters that are not plain visible text."""
+    """The characters that are not plain visible text; a tab stands between two columns, and only there."""
     return {
         char
         for char in text
-        if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+        if char not in "\n\t" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
     }
 
 
@@ -228,7 +228,7 @@ def test_probe_results(capsys: pytest.CaptureFixture[str], output: str) -> None:
         for name in NAMES.values()
     ]
     table = service.round_table(results)
-    show(table, [{"group_id": one.group_id} for one in results], output, colour=False)
+    show(table, [{"group_id": one.group_id} for one in results], output)
     printed = capsys.readouterr().out
     assert harmful(printed) == set()
     assert printed.count("\n") == {"json": 3 * len(NAMES) + 2, "jsonl": len(NAMES)}.get(

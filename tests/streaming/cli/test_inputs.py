@@ -11,6 +11,7 @@ import pytest
 
 from groupreplay.streaming.cli import inputs
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags
+from groupreplay.streaming.cli.table_flags import TableFlags
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.inspection.capture_file import read_captures
@@ -53,6 +54,7 @@ def conditions(capture: Path, until_ms: int | None = None) -> list[Any]:
         fail_on=(),
         rules=RulesSource(),
         output="table",
+        table=TableFlags(),
     )
     with inputs.replaying(query) as (replay, rows):
         (group,) = live_groups(replay, rows)

@@ -133,7 +133,7 @@ def test_configuration_file(tmp_path: Path) -> None:
     assert invoke("--config", config, *words).stdout.startswith("GROUP,TYPE")
     env = {"GROUPREPLAY_OUTPUT": "json"}
     assert json.loads(invoke("--config", config, *words, env=env).stdout)[0]["group_id"] == "g"
-    assert invoke("--config", config, *words, "-o", "table", env=env).stdout.startswith("GROUP  TYPE")
+    assert invoke("--config", config, *words, "-o", "table", env=env).stdout.startswith("GROUP\tTYPE")
     config.write_text("[list]\noutptu = 1\n")
     wrong = invoke("--config", config, *words)
     assert (wrong.exit_code, "unknown setting 'outptu', [list]" in wrong.stderr) == (2, True)

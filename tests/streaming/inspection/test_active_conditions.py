@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from groupreplay.streaming.inspection.active_conditions import conditions_text, risk
+from groupreplay.streaming.inspection.active_conditions import conditions_cell, risk
+from groupreplay.streaming.text.cells import cell_text, whole_clock
 
 
 def test_the_worst_is_the_risk() -> None:
@@ -15,8 +16,8 @@ def test_the_worst_is_the_risk() -> None:
         ]
     }
     assert (risk(group), risk({"conditions": []})) == ("slow", None)
-    assert conditions_text({"conditions": []}) is None
-    assert conditions_text(group) == (
+    assert conditions_cell({"conditions": []}) is None
+    assert cell_text(conditions_cell(group), whole_clock()) == (
         "rebalance.slow (WARN) since 1970-01-01T00:00:02.000Z; "
         "rebalance.storm (WARN) since 1970-01-01T00:00:03.000Z; "
         "member.idle (INFO) since 1970-01-01T00:00:01.000Z"

@@ -9,6 +9,7 @@ from typing import Any
 from groupreplay.streaming.inspection.describe import describe_tables
 from groupreplay.streaming.inspection.describe_columns import DescribeView
 from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.text.cells import Moment
 from groupreplay.streaming.text.terminal import Table, merged
 from support.histories.builders import commit, generation, member
 from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, tasks
@@ -22,7 +23,9 @@ from support.histories.modern_builders import (
     target_epoch,
 )
 from support.histories.other_kinds import share_group, streams_group
-from support.job.described_groups import AT, BROKER, TIME, WEEK_LATER, found, of_kind, stable
+from support.job.described_groups import AT, BROKER, found, of_kind, stable
+
+WEEK_MS = 7 * 86_400_000
 
 
 def shown(
@@ -47,7 +50,7 @@ def test_state_view(tmp_path: Path) -> None:
         "STATE": "Stable",
         "#MEMBERS": 2,
         "GENERATION": 4,
-        "SINCE": TIME,
+        "SINCE": Moment(AT),
     }
     assert list(shown(groups, DescribeView.STATE)[0].items()) == list(brief.items())
     (long,) = shown(groups, DescribeView.STATE, verbose=True)
@@ -130,7 +133,7 @@ def test_members_of_a_consumer_group(tmp_path: Path) -> None:
 def test_a_share_group(tmp_path: Path) -> None:
     """As kafka-share-groups.sh shows it; what members have acknowledged is in another topic."""
     groups = of_kind(tmp_path, share_group(AT))
-    state = {"GROUP": "g", "COORDINATOR (ID)": None, "STATE": "Stable", "#MEMBERS": 1, "SINCE": TIME}
+    state = {"GROUP": "g", "COORDINATOR (ID)": None, "STATE": "Stable", "#MEMBERS": 1, "SINCE": Moment(AT)}
     assert list(shown(groups, DescribeView.STATE)[0].items()) == list(state.items())
     (long,) = shown(groups, DescribeView.STATE, verbose=True)
     assert list(long)[3:6] == ["GROUP-EPOCH", "ASSIGNMENT-EPOCH", "#MEMBERS"]
@@ -164,7 +167,7 @@ def test_a_streams_group(tmp_path: Path) -> None:
         "GROUP-EPOCH": 3,
         "TARGET-ASSIGNMENT-EPOCH": 3,
         "#MEMBERS": 1,
-        "SINCE": TIME,
+        "SINCE": Moment(AT),
         "HISTORY": "partial",
         "TOPOLOGY-EPOCH": 4,
         "CONDITIONS": None,
@@ -215,13 +218,13 @@ def test_offsets_view(tmp_path: Path) -> None:
     ends = (None, None)
     nobody = (None, None, None)
     rows = [
-        ("g", "t", 0, 10, *ends, "a", "/10.0.0.1", "app", TIME, "note", None),
+        ("g", "t", 0, 10, *ends, "a", "/10.0.0.1", "app", Moment(AT), "note", None),
         ("g", "t", 1, None, *ends, "a", "/10.0.0.1", "app", None, None, None),
-        ("g", "t", 9, 11, *ends, *nobody, TIME, "", None),
-        ("simple", "t", 0, 1, *ends, *nobody, TIME, "", WEEK_LATER),
+        ("g", "t", 9, 11, *ends, *nobody, Moment(AT), "", None),
+        ("simple", "t", 0, 1, *ends, *nobody, Moment(AT), "", Moment(AT + WEEK_MS)),
     ]
     assert describe_tables(groups, DescribeView.OFFSETS, None, verbose=False) == [Table(tuple(columns), rows)]
-    by_expiry = describe_tables(groups, DescribeView.OFFSETS, None, verbose=False, by_expiry=True)
+    by_expiry = describe_tables(groups, DescribeView.OFFSETS, None, verbose=False, order="expires")
     assert by_expiry == [Table(tuple(columns), [rows[3], *rows[:3]])]
     long = shown(groups, DescribeView.OFFSETS, verbose=True)
     assert list(long[0])[:5] == ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET"]
@@ -236,7 +239,7 @@ def test_an_offset_that_was_committed_for_ever(tmp_path: Path) -> None:
     ]
     groups = found(tmp_path, *history)
     cells = [row["EXPIRES"] for row in shown(groups, DescribeView.OFFSETS) if row["GROUP"] == "g"]
-    assert cells == ["never", TIME.replace(".000Z", ".007Z"), WEEK_LATER]
+    assert cells == ["never", Moment(AT + 7), Moment(AT + WEEK_MS)]
 
 
 def test_kinds_side_by_side(tmp_path: Path) -> None:
@@ -247,7 +250,7 @@ def test_kinds_side_by_side(tmp_path: Path) -> None:
     assert [[row[0] for row in table.rows] for table in tables] == [["g"], ["s"]]
     assert merged(tables) == Table(
         tables[0].columns,
-        [*tables[0].rows, ("s", None, None, "Stable", 1, None, TIME)],
+        [*tables[0].rows, ("s", None, None, "Stable", 1, None, Moment(AT))],
     )
     (nothing,) = describe_tables([], DescribeView.STATE, None, verbose=False)
     assert (nothing.columns[0], nothing.rows) == ("GROUP", [])

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from groupreplay.streaming.inspection.group_list import expiring, expiring_table, list_table, summary
+from groupreplay.streaming.text.cells import Moment
 from groupreplay.streaming.text.terminal import Table
 from support.histories.modern_builders import first_join
-from support.job.described_groups import AT, TIME, of_kind, stable
+from support.job.described_groups import AT, of_kind, stable
 
 DAY = 86_400_000
 
@@ -36,8 +37,8 @@ def test_list(tmp_path: Path) -> None:
     assert list_table(stable(tmp_path)) == Table(
         ("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"),
         [
-            ("g", "classic", "consumer", "Stable", 2, 4, TIME, None),
-            ("simple", "classic", None, "Empty", 0, None, TIME, None),
+            ("g", "classic", "consumer", "Stable", 2, 4, Moment(AT), None),
+            ("simple", "classic", None, "Empty", 0, None, Moment(AT), None),
         ],
     )
 
@@ -45,7 +46,7 @@ def test_list(tmp_path: Path) -> None:
 def test_list_shows_the_epoch_of_newer_kinds(tmp_path: Path) -> None:
     """They have a group epoch in the place of a generation."""
     rows = list_table(of_kind(tmp_path, first_join(at=AT, epoch=2))).rows
-    assert rows == [("g", "consumer", "consumer", "Stable", 1, 2, TIME, None)]
+    assert rows == [("g", "consumer", "consumer", "Stable", 1, 2, Moment(AT), None)]
 
 
 def test_summary(tmp_path: Path) -> None:
@@ -73,5 +74,5 @@ def test_the_table() -> None:
     """Nobody was asked for the ends."""
     columns = ("GROUP", "TYPE", "STATE", "#PARTITIONS", "EXPIRES", "EARLIEST-REPLAYS", "LATEST-SKIPS")
     assert expiring_table(expiring(GROUPS, DAY - 1)) == Table(
-        columns, [("first", "classic", "Empty", 1, "1970-01-01T23:59:59.999Z", None, None)]
+        columns, [("first", "classic", "Empty", 1, Moment(DAY - 1), None, None)]
     )

@@ -13,6 +13,7 @@ from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.inspection.history import history, history_table
+from groupreplay.streaming.text.cells import cell_text, whole_clock
 from groupreplay.streaming.text.terminal import Table
 from support.histories.builders import GROUP, asked_for, commit, emptied, generation, gone, member
 from support.histories.modern_builders import (
@@ -46,7 +47,7 @@ def life(
 
 def told(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """The table, without the group, with the seconds of the time only."""
-    return [(row[1] and row[1][17:23], *row[2:]) for row in history_table(rows).rows]
+    return [(cell_text(row[1], whole_clock())[17:23] or None, *row[2:]) for row in history_table(rows).rows]
 
 
 A, B = member("a", [0, 1], client_id="app-a"), member("b", [1], client_id="app-b")

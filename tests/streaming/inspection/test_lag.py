@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 from confluent_kafka import KafkaException
 
-from groupreplay.streaming.inspection.lag import with_lag
+from groupreplay.streaming.inspection.lag import LogBounds, log_bounds, with_lag
 
 DAY = 86_400_000
 
@@ -15,6 +15,8 @@ DAY = 86_400_000
 #: One partition with a lag, one whose log was truncated below the committed offset, and one that does not exist.
 GROUP: dict[str, Any] = {
     "group_id": "g",
+    "type": "classic",
+    "members": [{"partitions": {"t": [1], "u": [0]}}],
     "offsets": [
         {"topic": "t", "partition": 0, "offset": 5},
         {"topic": "t", "partition": 1, "offset": 7},
@@ -26,7 +28,7 @@ GROUP: dict[str, Any] = {
 class Cluster:
     """A connection with the log start and end offsets of two partitions."""
 
-    ends: ClassVar = {("t", 0): (0, 8), ("t", 1): (6, 6)}
+    ends: ClassVar = {("t", 0): (0, 8), ("t", 1): (6, 6), ("u", 0): (1, 4)}
 
     def partition_offsets(self, places: Any, *, first: bool) -> dict[tuple[str, int], int]:
         """Like ``Connection``: unknown partitions are left out."""
@@ -38,9 +40,17 @@ def test_lag_and_what_a_reset_would_cost() -> None:
     cut = {"log_start_offset": 6, "log_end_offset": 6, "lag": 0, "earliest_replays": 0, "latest_skips": 0}
     whole = {"log_start_offset": 0, "log_end_offset": 8, "lag": 3, "earliest_replays": 5, "latest_skips": 3}
     first, second, third = GROUP["offsets"]
-    assert with_lag([GROUP], Cluster()) == [  # type: ignore[arg-type]
-        {"group_id": "g", "offsets": [{**first, **whole}, {**second, **cut}, third]}
-    ]
+    bounds = log_bounds([GROUP], Cluster())  # type: ignore[arg-type]
+    assert with_lag([GROUP], bounds) == [{**GROUP, "offsets": [{**first, **whole}, {**second, **cut}, third]}]
+
+
+def test_partitions_that_are_owned() -> None:
+    """Partitions with an owner but without a commit are asked for, too; members of a streams group own none."""
+    starts, ends = {("t", 0): 0, ("t", 1): 6}, {("t", 0): 8, ("t", 1): 6}
+    owned = LogBounds({**starts, ("u", 0): 1}, {**ends, ("u", 0): 4})
+    assert log_bounds([GROUP], Cluster()) == owned  # type: ignore[arg-type]
+    streams = {**GROUP, "type": "streams"}
+    assert log_bounds([streams], Cluster()) == LogBounds(starts, ends)  # type: ignore[arg-type]
 
 
 def test_a_cluster_that_does_not_answer() -> None:
@@ -54,4 +64,4 @@ def test_a_cluster_that_does_not_answer() -> None:
             return RuntimeError(where)
 
     with pytest.raises(RuntimeError, match="ends of partitions"):
-        with_lag([GROUP], Silent())  # type: ignore[arg-type]
+        log_bounds([GROUP], Silent())  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupreplay.streaming.inspection.state_history import state_table
+from groupreplay.streaming.text.cells import Cell, Moment
 
 AT = 1_767_225_600_000
 
@@ -12,14 +13,14 @@ AT = 1_767_225_600_000
 @pytest.mark.parametrize(
     ("bounds", "since", "lasted"),
     [
-        ((0, 0, 5_000, 5_000), "2026-01-01T00:00:00.000Z", "5.0 s"),
-        ((0, 2_000, 5_000, 5_000), "2026-01-01T00:00:00.000Z .. 2026-01-01T00:00:02.000Z", "3.0 s .. 5.0 s"),
-        ((0, 2_000, 1_000, 5_000), "2026-01-01T00:00:00.000Z .. 2026-01-01T00:00:02.000Z", "at most 5.0 s"),
-        ((None, 2_000, 5_000, 5_000), "before 2026-01-01T00:00:02.000Z", "at least 3.0 s"),
-        ((0, 0, None, None), "2026-01-01T00:00:00.000Z", "holds at the end"),
+        ((0, 0, 5_000, 5_000), Moment(AT), "5.0 s"),
+        ((0, 2_000, 5_000, 5_000), (Moment(AT), " .. ", Moment(AT + 2_000)), "3.0 s .. 5.0 s"),
+        ((0, 2_000, 1_000, 5_000), (Moment(AT), " .. ", Moment(AT + 2_000)), "at most 5.0 s"),
+        ((None, 2_000, 5_000, 5_000), ("before ", Moment(AT + 2_000)), "at least 3.0 s"),
+        ((0, 0, None, None), Moment(AT), "holds at the end"),
     ],
 )
-def test_bounds_in_words(bounds: tuple[int | None, ...], since: str, lasted: str) -> None:
+def test_bounds_in_words(bounds: tuple[int | None, ...], since: Cell, lasted: str) -> None:
     """An interval has both ends, a duration goes from the latest begin to the earliest end or the other way round."""
     earliest, latest, next_earliest, next_latest = (one if one is None else AT + one for one in bounds)
     row = {

@@ -46,8 +46,8 @@ def test_once(round_taken: list[RoundSummary]) -> None:
     """The groups that are rebalancing, with coordinator and members; JSON has what would be written."""
     words = ("probe", "--bootstrap-server", "h:1", "--once")
     assert invoke(*words).stdout.splitlines() == [
-        "GROUP  BROKER  STATE               #MEMBERS  MEMBERS",
-        "g      1       PreparingRebalance  2         a/h, b/h",
+        "GROUP\tBROKER\tSTATE\t#MEMBERS\tMEMBERS",
+        "g\t1\tPreparingRebalance\t2\ta/h, b/h",
     ]
     (document,) = json.loads(invoke(*words, "-o", "json").stdout)
     assert document == json.loads(msgspec.json.encode(BUSY))

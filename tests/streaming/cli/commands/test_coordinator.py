@@ -10,7 +10,7 @@ from support.job.captures import invoke
 def test_coordinator() -> None:
     """The partition of a group, in every format; without a broker nobody knows the leader."""
     assert invoke("coordinator", "testgroup").stdout == (
-        "GROUP      PARTITION  COORDINATOR (ID)\ntestgroup  27         -\n"
+        "GROUP\tPARTITION\tCOORDINATOR (ID)\ntestgroup\t27\t-\n"
     )
     assert json.loads(invoke("coordinator", "my-group", "--partitions", "7", "-o", "jsonl").stdout) == {
         "group_id": "my-group",

@@ -46,7 +46,7 @@ def test_failing_on_conditions(stuck: Path, words: list[str], exit_code: int, fo
     for command in (["describe", "--group", "g"], ["list"]):
         result = invoke(*command, "--from-file", stuck, *words)
         assert result.exit_code == exit_code
-        assert result.stdout.startswith("GROUP ")
+        assert result.stdout.startswith("GROUP\t")
         assert result.stderr == ("" if found is None else f"found: g: {found}\n")
 
 

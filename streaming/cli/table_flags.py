@@ -1,0 +1,99 @@
+"""The flags of commands that print tables: which columns, and whether they fit the terminal.
+
+Imports nothing heavy at the top: ``--help`` loads this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.options import group, names_flag, switch
+from groupreplay.streaming.text.time_zone import UTC, TimeZone
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.text.terminal import OutputFormat, Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFlags:
+    """``wide``: lines as long as they are, nothing shortened; ``columns``: only these."""
+
+    wide: bool = False
+    columns: Sequence[str] = ()
+
+    def print(
+        self,
+        tables: Sequence[Table],
+        documents: Iterable[Mapping[str, Any]],
+        output: OutputFormat,
+        *,
+        zone: TimeZone = UTC,
+        by_group: bool = False,
+        stacks: bool = False,
+    ) -> None:
+        """Print one table below the other, or their documents; CSV has one heading for all of them.
+
+        Raises:
+            UsageError: no table has one of the columns.
+        """
+        import sys
+
+        from groupreplay.streaming.text.terminal import TableStyle, merged, print_table, show, terminal_width
+
+        if self.columns and output not in ("table", "csv"):
+            raise click.UsageError(
+                f"--columns chooses columns of tables and CSV: leave it out with -o {output}."
+            )
+        style = TableStyle(
+            colour=display().colour,
+            width=terminal_width(sys.stdout),
+            wide=self.wide,
+            columns=[_column(name, tables) for name in self.columns],
+            by_group=by_group,
+            stacks=stacks,
+            zone=zone,
+            year=datetime.fromtimestamp(now_ms() / 1000, timezone.utc).year,
+        )
+        if output != "table":
+            show(merged(tables), documents, output, style)
+            return
+        shown = [one for one in tables if not style.columns or set(style.columns) & set(one.columns)]
+        for number, table in enumerate(shown):
+            if number:
+                click.echo()
+            print_table(table, style)
+
+
+def table_flags() -> Any:
+    """A field with ``TableFlags``."""
+    return group(
+        TableFlags,
+        wide=switch(
+            "Do not fit tables to the terminal: whole ids, times and columns in lines of any length."
+        ),
+        columns=names_flag(
+            "Only these columns of tables and CSV, in this order, for example group,state,lag."
+        ),
+    )
+
+
+def _column(name: str, tables: Sequence[Table]) -> str:
+    """The heading that is meant: ``members`` is ``#MEMBERS``, ``coordinator`` is ``COORDINATOR (ID)``."""
+    plain = _plain(name)
+    known = dict.fromkeys(heading for table in tables for heading in table.columns)
+    # A whole heading wins: one table may have both MEMBERS and #MEMBERS.
+    for heading in sorted(known, key=lambda heading: heading.lower() != name.lower()):
+        if _plain(heading) == plain:
+            return heading
+    raise click.UsageError(f"There is no column {name!r}; there are {', '.join(known).lower()}.")
+
+
+def _plain(heading: str) -> str:
+    return heading.lower().removesuffix(" (id)").removeprefix("#").replace("_", "-")
