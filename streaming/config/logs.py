@@ -6,17 +6,23 @@ import json
 import logging
 import re
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from typing import Final, Literal, TextIO
 
 import click
 
+from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 from groupreplay.streaming.config.properties import MASK
 
 LogFormat = Literal["text", "json"]
 
 _ROOT: Final = "groupreplay"
+_STATUS_SECONDS: Final = 60.0
+#: The line that is renewed at the bottom of the terminal, while a run has one: above it everything else is printed.
+_status_lines: Final[list[StatusLine]] = []
 
 #: Match ``password="x"``, ``sasl.jaas.config=… ;``, ``'ssl.key.pem': 'x'`` and similar forms.
 _JAAS: Final = re.compile(r"(?i)(jaas\.config['\"]?\s*[=:]\s*).*?(;|$)", re.DOTALL)
@@ -59,12 +65,20 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps(fields)
 
 
+class _Handler(logging.StreamHandler):  # type: ignore[type-arg]
+    """Prints above the line that is renewed, if the terminal has one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with _above_status():
+            super().emit(record)
+
+
 def configure_logs(level: str = "WARNING", form: LogFormat = "text", stream: TextIO | None = None) -> None:
     """Send this program's log lines of this level and above to stderr; may be called again."""
     root = logging.getLogger(_ROOT)
     for old in root.handlers[:]:
         root.removeHandler(old)
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = _Handler(stream or sys.stderr)
     handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     root.addHandler(handler)
     root.setLevel(level)
@@ -87,8 +101,46 @@ def report_progress(line: str) -> None:
         root.handle(root.makeRecord(f"{_ROOT}.progress", logging.INFO, "", 0, line, (), None))
         return
     # The disk of a log file may be full: the job goes on without the line.
-    with suppress(OSError):
+    with suppress(OSError), _above_status():
         click.echo(f"{_ROOT}: {line}", err=True)
+
+
+class StatusReport:
+    """How a long run is doing: on a terminal one line that is renewed, in a log one a minute and on each change.
+
+    ``seconds`` is a clock that nobody sets.
+    """
+
+    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._kind: str | None = None
+        self._next = 0.0
+
+    def __call__(self, kind: str, line: str) -> None:
+        """Report the present status; another ``kind`` is a change."""
+        if not _is_json() and can_redraw(sys.stderr):
+            if not _status_lines:
+                _status_lines.append(StatusLine(sys.stderr))
+            _status_lines[0].show(f"{_ROOT}: {line}")
+        elif kind != self._kind or self._seconds() >= self._next:
+            self._kind, self._next = kind, self._seconds() + _STATUS_SECONDS
+            report_progress(line)
+
+    def close(self) -> None:
+        """Remove the line from the terminal; does nothing in a log."""
+        while _status_lines:
+            _status_lines.pop().show("")
+
+
+@contextmanager
+def _above_status() -> Iterator[None]:
+    for line in _status_lines:
+        line.clear()
+    try:
+        yield
+    finally:
+        for line in _status_lines:
+            line.redraw()
 
 
 def _is_json() -> bool:

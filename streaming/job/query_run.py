@@ -15,7 +15,7 @@ from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.config.logs import log_settings, report_progress
+from groupreplay.streaming.config.logs import StatusReport, log_settings, report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.contract.job_document import OwnerClaim
@@ -118,6 +118,7 @@ class QueryRun:
         self._log_watch_thread = LogWatchThread(self._log_watch)
         self._heartbeat = HeartbeatThread(self._heartbeat_writer())
         self._documents = DocumentSyncThread(self._document_sync)
+        self._status = StatusReport()
         self._conditions = OwnConditionsThread(self._own_conditions())
         self._report.single_run = self._single_run() if settings.once else None
         self._prober = self._prober_process() if settings.probe else None
@@ -136,7 +137,10 @@ class QueryRun:
         self._documents.sync.prepare()
         self._publish_gap()
         with self._beside_the_query():
-            self._supervisor().run()
+            try:
+                self._supervisor().run()
+            finally:
+                self._status.close()
         single_run = self._report.single_run
         if single_run is not None and single_run.has_ended():
             report_progress(single_run.last_words(self._report.records, self._report.events))
@@ -177,6 +181,7 @@ class QueryRun:
             has_ended=self._has_ended,
             quieten=lambda: quiet(self._parts.spark),
             show=report_progress,
+            progress=self._status,
             clock=self._parts.clock.now_ms,
         )
 

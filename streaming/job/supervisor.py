@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS: Final = 0.5
 _BATCH_POLL_SECONDS: Final = 0.05
-_LINE_SECONDS: Final = 10.0
+_LINE_SECONDS: Final = 1.0
 #: A batch that takes this long may wait for a broker: Kafka's clients say so only after minutes.
 _STUCK_SECONDS: Final = 20.0
 #: How often missing topics are looked for while batches finish: a topic that nothing is written to delays none.
@@ -57,7 +57,8 @@ class Supervisor:
     be done about a failure, and returns what it did; ``lost`` returns the error when the log is no longer the one that
     was read, ``cut`` the same if it is known already, ``replaced`` when another run has taken over; ``has_ended``:
     whether a single run has done its work, which then requests the stop itself; ``quieten`` silences the JVM before a
-    batch is cancelled; ``show`` prints a line.
+    batch is cancelled; ``show`` prints a line; ``progress`` is
+    given the phase and the line of the job every second.
     """
 
     begin: Callable[[], Any]
@@ -74,6 +75,7 @@ class Supervisor:
     has_ended: Callable[[], bool]
     quieten: Callable[[], None]
     show: Callable[[str], None]
+    progress: Callable[[str, str], None]
     clock: Callable[[], int]
     _failures: int = field(default=0, init=False)
     _batch_before: int | None = field(default=None, init=False)
@@ -143,7 +145,8 @@ class Supervisor:
                 self._pause_query(query)
                 return True
             if time.monotonic() >= next_line:
-                self.show(self.report.line(self.clock()))
+                now_ms = self.clock()
+                self.progress(self.report.phase(now_ms), self.report.line(now_ms))
                 next_line = time.monotonic() + _LINE_SECONDS
         return self.stop.made
 

@@ -15,7 +15,7 @@ from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
-from groupreplay.streaming.config.logs import report_progress
+from groupreplay.streaming.config.logs import StatusReport
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import (
     GroupAnswer,
@@ -82,7 +82,16 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
             interval_seconds=interval_seconds,
         )
         ensure_topics(Connection(sink), topics, only=("probes",))
-        keep_probing(target, lambda taken: report_progress(round_line(taken.summary)), stop)
+        status = StatusReport()
+
+        def reported(taken: ProbeRound) -> None:
+            line = round_line(taken.summary)
+            status(line.partition(": ")[2], line)
+
+        try:
+            keep_probing(target, reported, stop)
+        finally:
+            status.close()
         return stop.exit_code
 
 

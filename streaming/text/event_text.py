@@ -25,11 +25,17 @@ _OFFSETS: Final = (
 #: What a consumer does that goes on from offsets that were set.
 _SET_EFFECTS: Final = {"forward": "skipped", "backward": "repeated"}
 _LEAST_SILENCE_MS: Final = 1_000
+#: ``Line.status``.
+FIRING: Final = "firing"
+RESOLVED: Final = "resolved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line: ``time`` as hh:mm:ss.mmm (UTC), ``severity`` as INFO, WARN or ERROR; all safe to print."""
+    """One line: ``time`` as hh:mm:ss.mmm (UTC), ``severity`` as INFO, WARN or ERROR; all safe to print.
+
+    ``status`` is that of a condition, empty for other events. ``is_echo``: the line was printed before.
+    """
 
     GROUP_WIDTH: ClassVar[int] = 14
 
@@ -37,10 +43,17 @@ class Line:
     severity: str
     group: str
     text: str
+    status: str = ""
+    is_echo: bool = False
+
+    @property
+    def label(self) -> str:
+        """The severity; OK for the end of a condition, whose event has the severity of its begin."""
+        return "OK" if self.status == RESOLVED else self.severity
 
     def plain(self) -> str:
         """The line for a pipe or a file."""
-        return f"{self.time}  {self.severity:<5}  {self.group:<{self.GROUP_WIDTH}}  {self.text}"
+        return f"{self.time}  {self.label:<5}  {self.group:<{self.GROUP_WIDTH}}  {self.text}"
 
 
 def line_of(event: Mapping[str, Any]) -> Line:
@@ -52,6 +65,7 @@ def line_of(event: Mapping[str, Any]) -> Line:
         severity=safe_text(str(event.get("severitytext", "INFO"))),
         group=safe_text(str(event.get("subject") or data.get("group_id") or "-"), 60),
         text=f"{safe_text(event_name(event).replace('.', ' '))}{late}: {text_of(event)}",
+        status=str(data.get("status")) if data.get("status") in (FIRING, RESOLVED) else "",
     )
 
 

@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 from groupreplay.streaming.text.event_text import Line
 
-_STYLES: Final = {"INFO": "", "WARN": "yellow", "ERROR": "bold red"}
+_STYLES: Final = {"INFO": "", "WARN": "yellow", "ERROR": "bold red", "OK": "green"}
 _GROUP_COLOURS: Final = ("cyan", "green", "magenta", "blue")
 
 
@@ -29,6 +30,7 @@ class Screen:
         self.colour = colour
         self._status: Status | None = None
         self._groups: dict[str, str] = {}
+        self._footer = StatusLine(sys.stderr) if colour and can_redraw(sys.stderr) else None
         self._console = Console(highlight=False, markup=False, emoji=False) if colour else None
 
     @contextlib.contextmanager
@@ -63,15 +65,31 @@ class Screen:
         now = datetime.now(timezone.utc).strftime("%H:%M:%S.%f")[:12]
         self._print(f"{now}  >>>    {text}", "dim")
 
+    def footer(self, text: str) -> None:
+        """Renew the line below all others; does nothing in a pipe."""
+        if self._footer is not None:
+            self._footer.show(text)
+
     def line(self, line: Line) -> None:
-        """Print one event."""
+        """Print one event; an echo on a terminal only."""
+        if line.is_echo and self._console is None:
+            return
+        if self._footer is None:
+            self._event(line)
+            return
+        self._footer.clear()
+        self._event(line)
+        sys.stdout.flush()
+        self._footer.redraw()
+
+    def _event(self, line: Line) -> None:
         if self._console is None:
             click.echo(line.plain())
             return
         colour = self._groups.setdefault(line.group, _GROUP_COLOURS[len(self._groups) % len(_GROUP_COLOURS)])
-        style = _STYLES.get(line.severity, "")
+        style = "dim" if line.is_echo else _STYLES.get(line.label, "")
         text = Text().append(f"{line.time}  ", "dim")
-        text.append(f"{line.severity:<5}  ", style).append(f"{line.group:<{line.GROUP_WIDTH}}  ", colour)
+        text.append(f"{line.label:<5}  ", style).append(f"{line.group:<{line.GROUP_WIDTH}}  ", colour)
         self._console.print(text.append(line.text, style), soft_wrap=True)
 
     def _print(self, text: str, style: str) -> None:

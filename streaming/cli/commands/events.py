@@ -55,12 +55,14 @@ def command(settings: EventsSettings) -> None:
     """Print the events that the job has written, ordered by time, each once.
 
     Reads the topic group-events on the cluster of the job's topics, without joining a consumer group. With
-    --follow, also prints events as they arrive. jsonl prints one unchanged CloudEvent per line.
+    --follow, also prints events as they arrive, and on a terminal below them what fires now. The end of a
+    condition names its begin. jsonl prints one unchanged CloudEvent per line.
     """
     from groupreplay.state import Severity
     from groupreplay.streaming.contract.message_decoder import OBJECTS
     from groupreplay.streaming.engine.replay import Filter
     from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
+    from groupreplay.streaming.text.condition_lines import ConditionLines
     from groupreplay.streaming.text.event_text import line_of
     from groupreplay.streaming.text.screen import Screen
     from groupreplay.streaming.text.terminal import escape_json
@@ -75,7 +77,7 @@ def command(settings: EventsSettings) -> None:
         filter=Filter(types=types, since_ms=times.since_ms, until_ms=times.until_ms),
     )
     topic = EventTopic(settings.source.need(), settings.topics.events, wanted)
-    screen = Screen(colour=display().colour)
+    screen, conditions = Screen(colour=display().colour), ConditionLines()
     try:
         for value in topic.read(follow=settings.follow):
             if settings.output == "jsonl":
@@ -84,8 +86,13 @@ def command(settings: EventsSettings) -> None:
             # EventTopic leaves out what cannot be decoded.
             event = OBJECTS.decode(value) or {}
             line = line_of(event)
-            screen.line(replace(line, time=f"{event['time'][:10]} {line.time}"))
+            dated = replace(line, time=f"{event['time'][:10]} {line.time}")
+            for one in conditions.related(event, dated):
+                screen.line(one)
+            if settings.follow:
+                screen.footer(conditions.firing())
     finally:
+        screen.footer("")
         # Also after an interrupt, which is how --follow ends.
         if topic.unreadable:
             click.echo(f"{topic.unreadable} messages in {settings.topics.events} are not events", err=True)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
 
-_COLOURS: Final = {"WARN": "yellow", "ERROR": "red"}
+_COLOURS: Final = {"WARN": "yellow", "ERROR": "red", "OK": "green"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,4 +107,4 @@ def _print_events(events: Iterable[bytes], before: Callable[[], None], output: s
             event = json.loads(value)
             line = line_of(event)
             text = f"{event['time'][:10]} {line.plain()}"
-            click.echo(click.style(text, fg=_COLOURS.get(line.severity)) if colour else text)
+            click.echo(click.style(text, fg=_COLOURS.get(line.label)) if colour else text)

@@ -15,6 +15,7 @@ READERS = {
     "streaming/cli/commands/export.py": "compares it with append times; scrapes have no other time",
     "streaming/cli/flag_values.py": "ages in flags",
     "streaming/cli/inputs.py": "the time up to which a topic was read",
+    "streaming/cli/table_flags.py": "times of this year are written without it",
     "streaming/cli/pictures.py": "the time up to which a topic was read",
     "streaming/job/once/single_run.py": "Spark dates its batches and timers by it",
     "streaming/prober/service.py": "one round that is printed and not written",

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from groupreplay.streaming.config.logs import configure_logs, report_progress, without_secrets
+from groupreplay.streaming.config.logs import StatusReport, configure_logs, report_progress, without_secrets
 
 SECRETS = [
     "sasl.password=hunter2",
@@ -108,3 +108,50 @@ def test_progress_beside_the_log(capsys: pytest.CaptureFixture[str], level: str)
     ]
     assert {frozenset(one) for one in lines} == {frozenset({"time", "level", "logger", "message"})}
     assert capsys.readouterr().err == ""
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Always."""
+        return True
+
+
+def test_status_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line at once, then one a minute, and one on each change; none that only repeats."""
+    now = [0.0]
+    status = StatusReport(lambda: now[0])
+    for second, kind in ((0, "a"), (10, "a"), (59, "a"), (60, "a"), (70, "b"), (80, "b"), (131, "b")):
+        now[0] = second
+        status(kind, f"{kind} at {second}")
+    status.close()
+    lines = ["a at 0", "a at 60", "b at 70", "b at 131"]
+    assert capsys.readouterr().err.splitlines() == [f"groupreplay: {line}" for line in lines]
+
+
+def test_status_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line that is renewed; lines of the log and of progress stand above it, and at the end it is gone."""
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    configure_logs("WARNING", "text", stream)
+    status = StatusReport()
+    try:
+        status("a", "one")
+        status("a", "two")
+        report_progress("a change")
+        logging.getLogger("groupreplay.streaming.test").warning("bad")
+        status("a", "three")
+        status.close()
+        report_progress("the end")
+    finally:
+        configure_logs()
+    erase = "\r\x1b[K"
+    drawn = stream.getvalue().split(erase)
+    assert drawn[:3] == ["", "groupreplay: one", ""]
+    shown = [part for part in drawn if part]
+    assert shown[:3] == ["groupreplay: one", "groupreplay: two", "groupreplay: a change\n"]
+    assert shown[4].endswith("WARNING groupreplay.streaming.test: bad\n")
+    assert shown[5:] == ["groupreplay: two", "groupreplay: three", "groupreplay: the end\n"]

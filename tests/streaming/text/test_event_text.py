@@ -288,8 +288,13 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
 )
 def test_words(name: str, data: dict[str, Any], words: str) -> None:
     """Each kind of event is told by the fields that matter; an unknown kind by all its simple ones."""
+    is_condition = isinstance(data.get("status"), str)
     expected = Line(
-        time="02:03:04.567", severity="INFO", group="shipping", text=f"{name.replace('.', ' ')}: {words}"
+        time="02:03:04.567",
+        severity="INFO",
+        group="shipping",
+        text=f"{name.replace('.', ' ')}: {words}",
+        status=data["status"] if is_condition else "",
     )
     assert expected == line_of(event(name, **data))
 

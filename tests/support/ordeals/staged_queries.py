@@ -74,6 +74,7 @@ class Stage:
             cut=cut,
             replaced=replaced,
             quieten=lambda: self.lines.append("quiet"),
+            progress=lambda kind, line: None,
             show=self.lines.append,
             clock=lambda: 0,
         )
