@@ -51,9 +51,9 @@ class TableStyle:
     """How a table is printed.
 
     ``width``: the lines fit a terminal of so many cells; None: fields separated by tabs. ``wide``: aligned and whole,
-    whatever the width. ``columns``: only these, in this order. ``by_group``: a single group is a heading and not a
-    column. ``stacks``: values stand below each other if some do not fit side by side. ``year``: times of this year are
-    written without it.
+    whatever the width. ``columns``: only these, in this order. ``by_group``: in lines that fit, a single group is a
+    heading and not a column. ``stacks``: values stand below each other if some do not fit side by side. ``year``: times
+    of this year are written without it.
     """
 
     colour: bool = False
@@ -133,33 +133,32 @@ def table_lines(table: Table, style: TableStyle) -> list[tuple[str, Mapping[str,
     clock = whole_clock(style.zone) if width is None else short_clock(style.zone, style.year)
     table = chosen_columns(table, style.columns)
     columns = [_text_column(table, number, clock, style, width) for number in range(len(table.columns))]
-    lines: list[tuple[str, Mapping[str, Any]]] = []
-    if style.by_group and len(columns) > 1 and columns[0].name == _GROUP and len(set(columns[0].cells)) == 1:
-        group = f"{_GROUP} {columns[0].cells[0]}"
-        lines.append((group if width is None else shortened(group, width, Cut.MIDDLE), _HEADING))
-        del columns[0]
     if width is None:
-        heading, *rows = whole(columns).lines()
-        return [*lines, (heading, _HEADING), *((row, {}) for row in rows)]
+        return _emphasised(whole(columns).lines())
+    is_of_one = style.by_group and not style.columns and len(columns) > 1 and columns[0].name == _GROUP
+    if not is_of_one or len(set(columns[0].cells)) != 1:
+        return _fitted_lines(columns, style, width)
+    group = shortened(f"{_GROUP} {columns[0].cells[0]}", width, Cut.MIDDLE)
+    return [(group, _HEADING), *_fitted_lines(columns[1:], style, width)]
+
+
+def _fitted_lines(
+    columns: Sequence[TextColumn], style: TableStyle, width: int
+) -> list[tuple[str, Mapping[str, Any]]]:
     layout = fitted(columns, width)
-    headings = layout.headings()
-    if (
-        layout.left_out
-        and style.stacks
-        and any(one.name in layout.left_out and not one.is_empty for one in columns)
-    ):
-        lines += [(line, {}) for line in stacked(columns, width)]
+    left_out, headings = layout.left_out, layout.headings()
+    if style.stacks and any(one.name in left_out and not one.is_empty for one in columns):
+        lines: list[tuple[str, Mapping[str, Any]]] = [(line, {}) for line in stacked(columns, width)]
         left_out, headings = [], []
     else:
-        heading, *rows = layout.lines()
-        lines += [(heading, _HEADING), *((row, {}) for row in rows)]
-        left_out = list(layout.left_out)
+        lines = _emphasised(layout.lines())
     timed = [one.heading for one in columns if one.heading != one.name and one.name not in left_out]
-    lines += [
-        (line, _NOTE)
-        for line in _notes(left_out, style.zone, any(one not in headings for one in timed), width)
-    ]
-    return lines
+    notes = _notes(left_out, style.zone, any(heading not in headings for heading in timed), width)
+    return lines + [(line, _NOTE) for line in notes]
+
+
+def _emphasised(lines: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(lines[0], _HEADING), *((line, {}) for line in lines[1:])]
 
 
 def _text_column(table: Table, number: int, clock: Clock, style: TableStyle, width: int | None) -> TextColumn:

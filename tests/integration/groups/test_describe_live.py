@@ -1,4 +1,7 @@
-"""``describe`` prints groups of a real broker as Kafka's own tools print them."""
+"""``describe`` prints a share group of a real broker as Kafka's own tool prints it, and histories of every kind.
+
+Classic and consumer groups beside Kafka's tool: ``test_describe_beside_kafka.py``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ pytestmark = pytest.mark.broker
 TOPIC = "describe-live"
 CLASSIC, NEW, SHARE = "describe-classic", "describe-consumer", "describe-share"
 TOOLS = "org.apache.kafka.tools.consumer"
-CONSUMER_TOOL, SHARE_TOOL = f"{TOOLS}.group.ConsumerGroupCommand", f"{TOOLS}.group.ShareGroupCommand"
+SHARE_TOOL = f"{TOOLS}.group.ShareGroupCommand"
 
 
 @pytest.fixture(scope="module")
@@ -76,26 +79,13 @@ def kafkas(tool: str, address: str, *more: str) -> list[dict[str, str]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("tool", "group"), [(CONSUMER_TOOL, CLASSIC), (CONSUMER_TOOL, NEW), (SHARE_TOOL, SHARE)]
-)
-def test_members_as_kafka_prints_them(server: str, tool: str, group: str) -> None:
+def test_members_as_kafka_prints_them(server: str) -> None:
     """All columns of Kafka's tool exist in the same order, and every cell is equal."""
-    (expected,) = kafkas(tool, server, "--group", group, "--members", "--verbose")
-    (found,) = ours(server, group, "--members", "--verbose")
+    (expected,) = kafkas(SHARE_TOOL, server, "--group", SHARE, "--members", "--verbose")
+    (found,) = ours(server, SHARE, "--members", "--verbose")
     columns = [name for name in found if name in expected]
     assert columns == list(expected)
     assert [found[name] for name in columns] == list(expected.values())
-
-
-def test_state_as_kafka_prints_it(server: str) -> None:
-    """State and epochs are equal; no record holds a strategy that no member requested."""
-    (expected,) = kafkas(CONSUMER_TOOL, server, "--group", NEW, "--state", "--verbose")
-    (found,) = ours(server, NEW, "--state", "--verbose")
-    coordinator = f"{expected.pop('COORDINATOR')} {expected.pop('ID')}"
-    assert (found["COORDINATOR (ID)"], expected.pop("ASSIGNMENT-STRATEGY")) == (coordinator, "uniform")
-    assert {name: found[name] for name in expected} == expected
-    assert found["ASSIGNMENT-STRATEGY"] == "(broker default)"
 
 
 def test_topic_ids_are_resolved_to_names(server: str) -> None:
