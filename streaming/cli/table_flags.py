@@ -18,7 +18,7 @@ from groupreplay.streaming.cli.options import group, names_flag, switch
 from groupreplay.streaming.text.time_zone import UTC, TimeZone
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.text.terminal import OutputFormat, Table
+    from groupreplay.streaming.text.terminal import OutputFormat, Table, TableStyle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,24 +43,14 @@ class TableFlags:
         Raises:
             UsageError: no table has one of the columns.
         """
-        import sys
-
-        from groupreplay.streaming.text.terminal import TableStyle, merged, print_table, show, terminal_width
+        from groupreplay.streaming.text.terminal import merged, print_table, show
 
         if self.columns and output not in ("table", "csv"):
             raise click.UsageError(
                 f"--columns chooses columns of tables and CSV: leave it out with -o {output}."
             )
-        style = TableStyle(
-            colour=display().colour,
-            width=terminal_width(sys.stdout),
-            wide=self.wide,
-            columns=[_column(name, tables) for name in self.columns],
-            by_group=by_group,
-            stacks=stacks,
-            zone=zone,
-            year=datetime.fromtimestamp(now_ms() / 1000, timezone.utc).year,
-        )
+        columns = [_column(name, tables) for name in self.columns]
+        style = self._style(columns, zone=zone, by_group=by_group, stacks=stacks)
         if output != "table":
             show(merged(tables), documents, output, style)
             return
@@ -69,6 +59,22 @@ class TableFlags:
             if number:
                 click.echo()
             print_table(table, style)
+
+    def _style(self, columns: Sequence[str], *, zone: TimeZone, by_group: bool, stacks: bool) -> TableStyle:
+        import sys
+
+        from groupreplay.streaming.text.terminal import TableStyle, terminal_width
+
+        return TableStyle(
+            colour=display().colour,
+            width=terminal_width(sys.stdout),
+            wide=self.wide,
+            columns=columns,
+            by_group=by_group,
+            stacks=stacks,
+            zone=zone,
+            year=datetime.fromtimestamp(now_ms() / 1000, timezone.utc).year,
+        )
 
 
 def table_flags() -> Any:

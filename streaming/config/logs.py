@@ -65,7 +65,7 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps(fields)
 
 
-class _Handler(logging.StreamHandler):  # type: ignore[type-arg]
+class _LogHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """Prints above the line that is renewed, if the terminal has one."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -78,7 +78,7 @@ def configure_logs(level: str = "WARNING", form: LogFormat = "text", stream: Tex
     root = logging.getLogger(_ROOT)
     for old in root.handlers[:]:
         root.removeHandler(old)
-    handler = _Handler(stream or sys.stderr)
+    handler = _LogHandler(stream or sys.stderr)
     handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     root.addHandler(handler)
     root.setLevel(level)

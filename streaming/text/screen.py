@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -17,6 +17,7 @@ from rich.status import Status
 from rich.text import Text
 
 from groupreplay.streaming.base.status_line import StatusLine, can_redraw
+from groupreplay.streaming.text.condition_lines import ConditionLines
 from groupreplay.streaming.text.event_text import Line
 
 _STYLES: Final = {"INFO": "", "WARN": "yellow", "ERROR": "bold red", "OK": "green"}
@@ -26,11 +27,12 @@ _GROUP_COLOURS: Final = ("cyan", "green", "magenta", "blue")
 class Screen:
     """Prints lines on stdout, and the current activity as a status line, or in a pipe as a line on stderr."""
 
-    def __init__(self, *, colour: bool) -> None:
+    def __init__(self, *, colour: bool, follows: bool = False) -> None:
         self.colour = colour
         self._status: Status | None = None
         self._groups: dict[str, str] = {}
-        self._footer = StatusLine(sys.stderr) if colour and can_redraw(sys.stderr) else None
+        self._conditions = ConditionLines()
+        self._footer = StatusLine(sys.stderr) if follows and colour and can_redraw(sys.stderr) else None
         self._console = Console(highlight=False, markup=False, emoji=False) if colour else None
 
     @contextlib.contextmanager
@@ -65,10 +67,17 @@ class Screen:
         now = datetime.now(timezone.utc).strftime("%H:%M:%S.%f")[:12]
         self._print(f"{now}  >>>    {text}", "dim")
 
-    def footer(self, text: str) -> None:
-        """Renew the line below all others; does nothing in a pipe."""
+    def event(self, event: Mapping[str, Any], line: Line) -> None:
+        """Print the line of an event; the end of a condition beside its begin, and with ``follows`` what fires now."""
+        for one in self._conditions.related(event, line):
+            self.line(one)
         if self._footer is not None:
-            self._footer.show(text)
+            self._footer.show(self._conditions.firing())
+
+    def close(self) -> None:
+        """Remove the line that ``follows`` keeps below all others."""
+        if self._footer is not None:
+            self._footer.show("")
 
     def line(self, line: Line) -> None:
         """Print one event; an echo on a terminal only."""

@@ -129,5 +129,5 @@ def test_it_fires_and_resolves_on_the_terminal(copied: Path) -> None:
     """With a threshold from a file of rules, from the log to a line of text."""
     assert json.loads(output(copied, "-c", REPLAY)) == [
         "00:00:02.000  WARN   g               members few: only 1 member",
-        "00:00:09.000  WARN   g               members few: resolved",
+        "00:00:09.000  OK     g               members few: resolved",
     ]

@@ -62,7 +62,6 @@ def command(settings: EventsSettings) -> None:
     from groupreplay.streaming.contract.message_decoder import OBJECTS
     from groupreplay.streaming.engine.replay import Filter
     from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
-    from groupreplay.streaming.text.condition_lines import ConditionLines
     from groupreplay.streaming.text.event_text import line_of
     from groupreplay.streaming.text.screen import Screen
     from groupreplay.streaming.text.terminal import escape_json
@@ -77,7 +76,7 @@ def command(settings: EventsSettings) -> None:
         filter=Filter(types=types, since_ms=times.since_ms, until_ms=times.until_ms),
     )
     topic = EventTopic(settings.source.need(), settings.topics.events, wanted)
-    screen, conditions = Screen(colour=display().colour), ConditionLines()
+    screen = Screen(colour=display().colour, follows=settings.follow)
     try:
         for value in topic.read(follow=settings.follow):
             if settings.output == "jsonl":
@@ -86,13 +85,9 @@ def command(settings: EventsSettings) -> None:
             # EventTopic leaves out what cannot be decoded.
             event = OBJECTS.decode(value) or {}
             line = line_of(event)
-            dated = replace(line, time=f"{event['time'][:10]} {line.time}")
-            for one in conditions.related(event, dated):
-                screen.line(one)
-            if settings.follow:
-                screen.footer(conditions.firing())
+            screen.event(event, replace(line, time=f"{event['time'][:10]} {line.time}"))
     finally:
-        screen.footer("")
+        screen.close()
         # Also after an interrupt, which is how --follow ends.
         if topic.unreadable:
             click.echo(f"{topic.unreadable} messages in {settings.topics.events} are not events", err=True)

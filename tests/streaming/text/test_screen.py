@@ -8,7 +8,8 @@ import re
 import pytest
 from rich.console import Console
 
-from groupreplay.streaming.text.event_text import Line
+from groupreplay.streaming.base.status_line import StatusLine
+from groupreplay.streaming.text.event_text import Line, line_of
 from groupreplay.streaming.text.screen import Screen
 
 LINE = Line(
@@ -46,3 +47,60 @@ def test_on_a_terminal() -> None:
     assert LINE.plain() in text
     assert text.endswith("aside\n")
     assert "\x1b[33m" in output.getvalue()
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Always."""
+        return True
+
+
+def condition(status: str, second: int) -> dict[str, object]:
+    """An event of a condition."""
+    return {
+        "type": "groupreplay.rebalance.stuck.v1",
+        "time": f"2026-01-31T02:00:{second:02d}.000Z",
+        "severitytext": "ERROR",
+        "subject": "payments",
+        "data": {"condition_id": "c", "status": status, "elapsed_ms": 1_000},
+    }
+
+
+def test_following_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a condition fires, the line below all others says so; its end is green, beside its begin once more."""
+    output = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    screen = Screen(colour=True, follows=True)
+    screen._console = Console(file=output, force_terminal=True, highlight=False, markup=False, width=200)
+    screen._footer = StatusLine(output)
+    begin, end = condition("firing", 1), condition("resolved", 2)
+    screen.event(begin, line_of(begin))
+    assert output.getvalue().endswith(
+        "\r\x1b[K1 condition firing: payments rebalance.stuck since 02:00:01.000"
+    )
+    screen.event({}, LINE)
+    before = len(output.getvalue())
+    screen.event(end, line_of(end))
+    screen.close()
+    ended = output.getvalue()[before:]
+    echo, resolved = (line for line in ended.split("\n") if "rebalance stuck" in line)
+    assert "\x1b[2m" in echo
+    assert "\x1b[32m└ rebalance stuck: resolved after 1.0 s, fired 02:00:01.000 (ERROR)" in resolved
+    assert "31m" not in resolved
+    assert ended.endswith("\r\x1b[K")
+
+
+def test_conditions_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each event is one line there, and nothing is printed twice."""
+    screen = Screen(colour=False, follows=True)
+    for event in (condition("firing", 1), {}, condition("resolved", 2)):
+        screen.event(event, line_of(event) if event else LINE)
+    screen.close()
+    captured = capsys.readouterr()
+    assert (len(captured.out.splitlines()), captured.err) == (3, "")
+    assert captured.out.splitlines()[2].startswith(
+        "02:00:02.000  OK     payments        └ rebalance stuck: resolved"
+    )
