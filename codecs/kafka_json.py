@@ -10,8 +10,8 @@ import base64
 from typing import Any
 
 from groupreplay.codecs.composites import Array, Nested
-from groupreplay.codecs.primitives import Blob, Uuid, WireType, uuid_text
-from groupreplay.codecs.schema import EARLY, Key, Struct, Value, wires
+from groupreplay.codecs.primitives import Blob, Uuid, WireType, is_text, uuid_text
+from groupreplay.codecs.schema import EARLY, Key, Struct, Value, Versioned, wires
 
 
 def to_json(key: Key, value: Value | None) -> dict[str, Any]:
@@ -26,6 +26,23 @@ def to_json(key: Key, value: Value | None) -> dict[str, Any]:
         if value is None
         else {"version": value.version, "data": _fields(value, EARLY if value.early else value.version)},
     }
+
+
+def blob_json(blob: Versioned) -> dict[str, Any]:
+    """The fields of a blob inside a member; of a later version than we know, those of the newest that we know."""
+    data: dict[str, Any] = _as_java(_fields(blob, min(blob.version, blob.VERSIONS[-1])))
+    return data
+
+
+def _as_java(content: Any) -> Any:
+    """Texts whose bytes are no UTF-8, with Java's replacement characters."""
+    if isinstance(content, dict):
+        return {name: _as_java(inner) for name, inner in content.items()}
+    if isinstance(content, list):
+        return [_as_java(inner) for inner in content]
+    if isinstance(content, str) and not is_text(content):
+        return content.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return content
 
 
 def _fields(message: Struct, version: int) -> dict[str, Any]:

@@ -56,6 +56,16 @@ class GroupType(str, Enum):
     STREAMS = "streams"
 
 
+#: A group of the newer types whose topology or topics are missing (streams).
+NOT_READY: Final = "NotReady"
+
+
+def group_states() -> list[str]:
+    """The names of all states of all kinds of groups."""
+    states = (*Phase, *ConsumerPhase)
+    return [*dict.fromkeys(state.value for state in states), NOT_READY]
+
+
 #: Only members of this protocol type subscribe to topics and are assigned partitions.
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

@@ -32,6 +32,8 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
         {
             *("client_host", "old_host", "new_host", "url", "clientHost", "host"),
             *("subscription", "assignment", "metadata", "userData"),
+            # The same, decoded: the leader of Connect workers by its address, and bytes that cannot be decoded.
+            *("leaderUrl", "bytes"),
         }
     )
     | _PLACES,

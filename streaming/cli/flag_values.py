@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import click
 
+from groupreplay.streaming.base.errors import did_you_mean
 from groupreplay.streaming.text.given_time import GivenTime, duration_ms, given_time
 from groupreplay.streaming.text.time_zone import TimeZone, time_zone
 
@@ -40,6 +43,31 @@ def duration(value: str) -> int:
 def names(value: str) -> tuple[str, ...]:
     """Names separated by commas, as Kafka's tools take them."""
     return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def names_of(known: Callable[[], Sequence[str]]) -> Callable[[str], tuple[str, ...]]:
+    """Names separated by commas that are all ``known``, which is called only if one is given.
+
+    Case, hyphens and underscores do not matter; the names are returned as they are known.
+    """
+
+    def read(value: str) -> tuple[str, ...]:
+        given = names(value)
+        spelled = {plain_name(one): one for one in known()} if given else {}
+        for one in given:
+            if plain_name(one) not in spelled:
+                hint = did_you_mean(one, list(spelled.values()))
+                raise click.BadParameter(
+                    f"{one!r} is none of them; {hint}there are {', '.join(spelled.values())}"
+                )
+        return tuple(spelled[plain_name(one)] for one in given)
+
+    return read
+
+
+def plain_name(name: str) -> str:
+    """``NotReady``, ``notready`` and ``not_ready`` are the same."""
+    return name.lower().replace("_", "").replace("-", "")
 
 
 def pair(value: str) -> tuple[str, str]:

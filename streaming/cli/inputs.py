@@ -5,7 +5,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from groupreplay.streaming.cli.options import (
     TABLE_FORMATS,
     file_flag,
     group,
+    known_names_flag,
     names_flag,
     output_flag,
     switch,
@@ -40,6 +41,7 @@ from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
+    from groupreplay.streaming.cli.nothing_found import LogRead
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.replay import Replay
@@ -88,13 +90,21 @@ def log_and_probes_flags() -> Any:
     return log_flags(probes=probes_flags())
 
 
+def _group_types() -> list[str]:
+    from groupreplay.state.kafka_terms import GroupType
+
+    return [kind.value for kind in GroupType]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsQuery:
     """The flags that ``list`` and ``describe`` share."""
 
     log: LogInput = log_and_probes_flags()
     retention: RetentionFlags = retention_flags()
-    types: Sequence[str] = names_flag("Only groups of these types: classic,consumer,share,streams.", "--type")
+    types: Sequence[str] = known_names_flag(
+        "Only groups of these types: classic,consumer,share,streams.", "--type", known=_group_types
+    )
     with_lag: bool = switch(
         "Ask the cluster for the log start and end offsets of partitions; describe --offsets on a cluster does."
     )
@@ -114,7 +124,11 @@ class GroupsQuery:
 
 @contextmanager
 def replaying(
-    query: GroupsQuery, groups: Sequence[str] | None = None, *, member_events: bool = False
+    query: GroupsQuery,
+    groups: Container[str] | None = None,
+    *,
+    partitions: Sequence[int] = (),
+    member_events: bool = False,
 ) -> Iterator[tuple[Replay, Rows]]:
     """A replay and its rows; shows progress, and reports undecodable records at the end.
 
@@ -124,12 +138,11 @@ def replaying(
     from groupreplay.streaming.engine.replay import Replay
 
     policy = query.rules.load()
-    opened_ms = now_ms()
-    with reading(query.log) as (rows, is_probed):
+    opened_ms, at_ms = now_ms(), query.at_range().until_ms
+    with reading(query.log, partitions) as (rows, is_probed):
         context = context_of(
             rows, retention=query.retention, policy=policy, probing=is_probed, member_events=member_events
         )
-        at_ms = query.at_range().until_ms
         known_ms = None if rows.connection is None else min(opened_ms, at_ms or opened_ms)
         replay = Replay(context, groups, until_ms=at_ms, now_ms=known_ms)
         yield replay, rows
@@ -137,12 +150,12 @@ def replaying(
 
 
 @contextmanager
-def reading(log: LogInput) -> Iterator[tuple[Rows, bool]]:
+def reading(log: LogInput, partitions: Sequence[int] = ()) -> Iterator[tuple[Rows, bool]]:
     """The records, and whether a prober was active while they were written; shows progress."""
     from groupreplay.streaming.text.terminal import Progress
 
     with Progress("records read") as progress:
-        yield with_probes(open_rows(log, progress=progress))
+        yield with_probes(open_rows(log, partitions, progress=progress))
 
 
 def with_probes(rows: Rows) -> tuple[Rows, bool]:
@@ -174,24 +187,33 @@ def context_of(rows: Rows, *, retention: RetentionFlags, **settings: Any) -> Con
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
 
 
-def open_rows(log: LogInput, partitions: Sequence[int] = (), *, progress: ProgressCallback) -> Rows:
-    """The records to read, with the probes if ``log`` asks for them.
+def open_rows(
+    log: LogInput,
+    partitions: Sequence[int] = (),
+    groups: Collection[str] | None = None,
+    *,
+    progress: ProgressCallback,
+) -> Rows:
+    """The records to read, with the probes if ``log`` asks for them; they are counted in the extent of the rows.
+
+    Of a live topic only the partitions of these ``groups``, None: of all. A capture does not say how many partitions
+    its topic had, so there the reader has to leave out the others.
 
     Raises:
         UsageError: neither a capture nor a cluster is named.
         GroupReplayError: the capture or the cluster cannot be read.
     """
+    from groupreplay.streaming.kafka.topic_reader import counted, read_topic
+
     if log.from_file:
         from groupreplay.streaming.inspection.capture_file import read_captures
 
         topic = "" if log.probes is None else log.probes.topic
-        return read_captures(log.from_file, partitions, probes_topic=topic, progress=progress)
+        return counted(read_captures(log.from_file, partitions, probes_topic=topic, progress=progress))
     cluster = log.source.find()
     if cluster is None:
         raise click.UsageError("Nothing to read: give --from-file FILE or --bootstrap-server host:port.")
-    from groupreplay.streaming.kafka.topic_reader import read_topic
-
-    rows = read_topic(cluster, partitions, progress=progress)
+    rows = counted(read_topic(cluster, partitions, groups=groups, progress=progress))
     if log.probes is None:
         return rows
     from groupreplay.streaming.prober.probes_topic import open_probes
@@ -213,10 +235,27 @@ def warn_of_losses(replay: Replay) -> None:
         )
 
 
-def exit_code(found: Mapping[str, Sequence[str]]) -> int:
-    """Print the findings by group on stderr; 6 if there are any."""
+def log_read(log: LogInput, rows: Rows, zone: TimeZone) -> LogRead:
+    """What was read, for a line that nothing was found in it."""
+    from groupreplay.streaming.cli.nothing_found import LogRead
+
+    where = ", ".join(map(str, log.from_file)) or f"the live topic of cluster {rows.cluster_id}"
+    return LogRead(where, rows.extent, zone)
+
+
+def exit_code(found: Mapping[str, Sequence[str]], nothing: str | None = None) -> int:
+    """Print the findings by group, and the line that says what was not found; 6 with findings, 5 with such a line."""
     from groupreplay.streaming.text.terminal import safe_line
 
     for group_id, lines in sorted(found.items()):
         click.echo(safe_line(f"found: {group_id}: {'; '.join(lines)}"), err=True)
-    return ExitCode.FOUND if found else ExitCode.OK
+    missing = ExitCode.OK if nothing is None else nothing_found(nothing)
+    return ExitCode.FOUND if found else missing
+
+
+def nothing_found(line: str) -> ExitCode:
+    """Print the line on stderr; 5."""
+    from groupreplay.streaming.text.terminal import safe_line
+
+    click.echo(safe_line(f"nothing found: {line}"), err=True)
+    return ExitCode.DATA

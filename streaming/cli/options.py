@@ -6,13 +6,13 @@ Imports nothing heavy: ``--help`` loads this module.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from groupreplay.streaming.cli.flag_values import moment, pair, zone
+from groupreplay.streaming.cli.flag_values import moment, names_of, pair, zone
 from groupreplay.streaming.cli.flag_values import names as comma_separated
 
 if TYPE_CHECKING:
@@ -86,6 +86,22 @@ def time_zone_flag() -> Any:
 def names_flag(text: str, *names: str) -> Any:
     """A field with names that are given separated by commas."""
     return flag(text, *names, type=comma_separated, default="", show_default=False, metavar="NAMES")
+
+
+def known_names_flag(text: str, *names: str, known: Callable[[], Sequence[str]]) -> Any:
+    """The same of names that must be ``known``."""
+    return flag(text, *names, type=names_of(known), default="", show_default=False, metavar="NAMES")
+
+
+def groups_flag(text: str) -> Any:
+    """A field with ids of groups or globs; the flag may be repeated."""
+    return repeated_flag(f"{text}: its id, or a glob such as 'pay-*'; may be repeated.", "--group", "GLOB")
+
+
+def severity_flag() -> Any:
+    """A field with the least severity: info, warn or error."""
+    choice = click.Choice(("info", "warn", "error"), case_sensitive=False)
+    return flag("Lowest severity to print.", "--min-severity", type=choice, default="info")
 
 
 def repeated_flag(text: str, name: str, metavar: str) -> Any:

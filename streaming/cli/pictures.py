@@ -6,7 +6,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING
 
 from groupreplay import __version__
 from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.cli.cluster_flags import retention_flags
 from groupreplay.streaming.cli.inputs import (
     LogInput,
     context_of,
     log_and_probes_flags,
+    log_read,
+    nothing_found,
     reading,
     warn_of_losses,
 )
 from groupreplay.streaming.cli.options import file_flag, time_flag, time_zone_flag
 from groupreplay.streaming.cli.policy_flags import redaction_flags, rules_flags
-from groupreplay.streaming.cli.time_range import TimeRange, point_ms, time_range
+from groupreplay.streaming.cli.time_range import TimeRange, given_flags, point_ms, time_range
 from groupreplay.streaming.text.given_time import GivenTime
 from groupreplay.streaming.text.time_zone import TimeZone
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from groupreplay.state.timeline.limits import TimelineLimits
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
+    from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.kafka.topic_reader import Rows
 
 
@@ -122,28 +126,59 @@ def picture_source(
 
 def need_timeline(
     query: PictureQuery, times: TimeRange, group: str, source: TimelineSource
-) -> TimelineDocument:
-    """The timeline of a group; reports undecodable records on stderr.
+) -> TimelineDocument | ExitCode:
+    """The timeline of the one group with this id or of this glob; reports undecodable records on stderr.
+
+    If there is none, or if several groups match, it prints a line that says so, and returns the exit code.
 
     Raises:
-        GroupReplayError: the log cannot be read, or does not contain the group.
+        GroupReplayError: the log cannot be read.
     """
-    from groupreplay.streaming.inspection.groups import require
+    from groupreplay.streaming.cli.nothing_found import no_group, no_such, several_groups
+    from groupreplay.streaming.engine.group_choice import GroupChoice
 
-    found = timelines_of(query, times, [group], source)
-    where = ", ".join(map(str, query.log.from_file)) or "the live topic"
-    require({one.group_id for one in found}, [group], where)
+    choice = GroupChoice([group])
+    read: list[Rows] = []
+    found = timelines_of(query, times, _FirstGroup(choice), source, read=read)
+    log = log_read(query.log, read[0], query.zone)
+    if len(choice.matched) > 1:
+        what = f"{several_groups(group, choice.matched)}; give one of them, or report --all-groups"
+        raise GroupReplayError(what, exit_code=ExitCode.USAGE)
+    if choice.unmatched:
+        return nothing_found(no_group(choice.unmatched, choice, log))
+    if not found:
+        asked = given_flags({"--group": [group]}, times)
+        return nothing_found(no_such("record that can be read", asked, [{}], log))
     return found[0]
+
+
+class _FirstGroup:
+    """The first group of a choice that is asked about: logs of all groups that match a glob would fill the memory."""
+
+    def __init__(self, choice: GroupChoice) -> None:
+        self._choice = choice
+        self._first: str | None = None
+
+    def __contains__(self, group_id: object) -> bool:
+        assert isinstance(group_id, str)
+        if group_id not in self._choice:
+            return False
+        self._first = self._first or group_id
+        return group_id == self._first
 
 
 def timelines_of(
     query: PictureQuery,
     times: TimeRange,
-    groups: Sequence[str],
+    groups: Container[str],
     source: TimelineSource,
     limits: TimelineLimits | None = None,
+    *,
+    read: list[Rows] | None = None,
 ) -> list[TimelineDocument]:
     """The timelines of those of these groups that the log contains; reports undecodable records on stderr.
+
+    The rows that were read are added to ``read``.
 
     Raises:
         GroupReplayError: the log cannot be read.
@@ -152,8 +187,10 @@ def timelines_of(
 
     from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines, read_trace
 
-    trace = read_trace(query.trace, set(groups))
+    trace = read_trace(query.trace, groups)
     with opened(query, times) as log:
+        if read is not None:
+            read.append(log.rows)
         asked = TimelineQuery(
             groups=groups,
             source=replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era),

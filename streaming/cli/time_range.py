@@ -5,7 +5,7 @@ Imports nothing heavy: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import click
@@ -40,6 +40,11 @@ class TimeRange:
     counted_from: DataEnd | None = None
     zone: TimeZone = UTC
 
+    def flags(self) -> list[str]:
+        """The bounds as flags, for a line that nothing was found between them."""
+        bounds = (("--since", self.since_ms), ("--until", self.until_ms))
+        return [f"{name} {date_time(at_ms, self.zone)}" for name, at_ms in bounds if at_ms is not None]
+
     def heading(self) -> str | None:
         """A line above what is printed: the bounds that were counted from the end of the data; None without such."""
         if self.counted_from is None:
@@ -53,6 +58,15 @@ class TimeRange:
         origin = "now" if end.is_live else "the last record of the capture"
         counted = f"counted back from {origin}, {date_time(end.at_ms, self.zone)}"
         return f"{' '.join([*bounds, f'({self.zone.name})'])}, {counted}"
+
+
+def given_flags(
+    names: Mapping[str, Iterable[str]], times: TimeRange, min_severity: str = "info"
+) -> list[str]:
+    """Flags with their values, as far as they were given, for a line that nothing was found for them."""
+    given = [f"{flag} {value}" for flag, values in names.items() for value in values]
+    severity = [] if min_severity == "info" else [f"--min-severity {min_severity}"]
+    return [*given, *severity, *times.flags()]
 
 
 def point_ms(given: GivenTime | None, zone: TimeZone, end: Callable[[], DataEnd]) -> int | None:

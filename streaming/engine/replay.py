@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import tempfile
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -25,6 +25,7 @@ from groupreplay.state.events.group_events import GroupQuarantined
 from groupreplay.state.output.envelope import event_type
 from groupreplay.state.plausible_times import UNKNOWN_MS
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
+from groupreplay.streaming.contract.message_decoder import Integer
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance
@@ -46,15 +47,15 @@ class Replay:
     """All groups of one input. ``feed`` it the rows once, then read ``groups``.
 
     Memory grows with the number of groups, of committed partitions and of a prober's answers, not with the length
-    of the log. ``until_ms`` ends the log: later records are ignored, but records that compaction has removed since
-    then are missing. ``now_ms`` is the time up to which the log is complete, if that is later than its last record:
-    deadlines up to then take effect.
+    of the log. ``groups`` holds the ids of the selected groups; None: all. ``until_ms`` ends the log: later records are
+    ignored, but records that compaction has removed since then are missing. ``now_ms`` is the time up to which the log
+    is complete, if that is later than its last record: deadlines up to then take effect.
     """
 
     def __init__(
         self,
         context: Context,
-        groups: Collection[str] | None = None,
+        groups: Container[str] | None = None,
         *,
         until_ms: int | None = None,
         now_ms: int | None = None,
@@ -63,7 +64,8 @@ class Replay:
         self.dead_letters = 0
         self.quarantined = 0
         self._until_ms = until_ms
-        self._only = None if groups is None else {GROUP_TAG + group.encode() for group in groups}
+        self._only = groups
+        self._wanted_keys: dict[bytes, bool] = {}
         self.latest_ms = 0 if now_ms is None else now_ms
         self._horizons = Horizons(self.latest_ms)
         self._blobs: dict[bytes, bytes] = {}
@@ -91,6 +93,11 @@ class Replay:
             if left or self._deadlines.get(key, now_ms + 1) <= now_ms:
                 yield from self._advance(key, left, now_ms=now_ms)
 
+    @property
+    def group_count(self) -> int:
+        """How many groups the log has, with those that were deleted."""
+        return sum(key.startswith(GROUP_TAG) for key in self._blobs)
+
     def groups(self) -> Iterator[Group]:
         """The groups at the end of the log, by name."""
         for key in sorted(self._blobs):
@@ -99,13 +106,23 @@ class Replay:
 
     def wants(self, group_id: str) -> bool:
         """Whether this group is selected; events about bad records may name others."""
-        return self._only is None or GROUP_TAG + group_id.encode() in self._only
+        return self._only is None or group_id in self._only
 
     def _wanted(self, rows: Iterable[tuple[list[bytes], list[bytes]]]) -> Iterator[tuple[bytes, bytes]]:
         """(key, packed) of the selected groups and of bad records."""
         for pair in chain.from_iterable(zip(*columns, strict=True) for columns in rows):
-            if self._only is None or pair[0] in self._only or pair[0].startswith(BAD_RECORDS_TAG):
+            if self._only is None or self._wants_key(pair[0]):
                 yield pair
+
+    def _wants_key(self, key: bytes) -> bool:
+        found = self._wanted_keys.get(key)
+        if found is None:
+            is_group = key.startswith(GROUP_TAG)
+            found = (
+                self.wants(key[len(GROUP_TAG) :].decode()) if is_group else key.startswith(BAD_RECORDS_TAG)
+            )
+            self._wanted_keys[key] = found
+        return found
 
     def _answers_before(self, key: bytes, records: bytes) -> list[bytes]:
         """The answers about a group up to the time of the last of these records.
@@ -181,6 +198,7 @@ class EventHead(msgspec.Struct):
     type: str
     time: str
     sequence: str
+    severitynumber: Integer
 
 
 _attributes: Final = msgspec.json.Decoder(EventHead)
@@ -193,17 +211,19 @@ class Filter:
     types: Collection[str] | None = None
     since_ms: int | None = None
     until_ms: int | None = None
+    least_severity: int = 0
 
     def __call__(self, event: EventHead) -> bool:
         """Whether an event is selected."""
         return (
             (self.types is None or event.type in self.types)
+            and event.severitynumber >= self.least_severity
             and (self.since_ms is None or event.time >= timestamp(self.since_ms))
             and (self.until_ms is None or event.time < timestamp(self.until_ms))
         )
 
 
-def events_in_order(rows: Iterable[OutputRow], wanted: Filter) -> Iterator[bytes]:
+def events_in_order(rows: Iterable[OutputRow], wanted: Callable[[EventHead], bool]) -> Iterator[bytes]:
     """The selected CloudEvents among the rows, by time and then by their place in the log.
 
     The replay yields the events group by group, so they are sorted here: in memory while they are few, else in

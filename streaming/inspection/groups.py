@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.fail_on import Findings
 from groupreplay.streaming.kafka.topic_reader import Rows
@@ -50,17 +50,7 @@ def _plain(name: str) -> str:
     return name.lower().replace("_", "")
 
 
-def require(found: Collection[str], groups: Collection[str], where: str) -> None:
-    """Check that every named group was found.
-
-    Raises:
-        GroupReplayError: one of them was not.
-    """
-    missing = sorted(set(groups) - set(found))
-    if missing:
-        raise GroupReplayError(
-            f"there is no group {missing[0]!r}",
-            where=where,
-            fix="groupreplay list shows the groups that exist",
-            exit_code=ExitCode.DATA,
-        )
+def absent(choice: GroupChoice, present: Collection[str]) -> list[str]:
+    """Those of the texts of a choice that match none of the groups that are present."""
+    single = {one: GroupChoice([one]) for one in choice.patterns}
+    return [text for text, one in single.items() if not any(name in one for name in present)]

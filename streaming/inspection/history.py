@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay.state.display.phrases import milliseconds, timestamp
-from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.state.events.event import Severity
+from groupreplay.streaming.engine.replay import EventHead, Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.groups import existing
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.text.cells import Cell, Moment
@@ -40,6 +41,7 @@ class _Row:
 
     event: str
     group_type: str
+    severity: str | None = None
     time: str | None = None
     generation: int | None = None
     joined: list[str] = field(default_factory=list)
@@ -71,7 +73,8 @@ class _GroupHistory:
             return
         if not name.startswith("record."):
             self._mark_gap(name, data)
-        row = _Row(name, data["group_type"], event["time"], self._generation, why=_why(event))
+        row = _Row(name, data["group_type"], event["severitytext"], event["time"], self._generation)
+        row.why = _why(event)
         row.joined, row.left, row.kept = (list(data.get(part) or ()) for part in _CHANGES)
         row.members = _ids(data)
         if "member_id" in data:
@@ -89,7 +92,7 @@ class _GroupHistory:
         self._learn_names(group)
         self._generation = _generation(group)
         self._add_gap("everything before", group["type"])
-        seen = _Row(FIRST_SEEN, group["type"], None, self._generation, why=[f"it is {group['state']}"])
+        seen = _Row(FIRST_SEEN, group["type"], generation=self._generation, why=[f"it is {group['state']}"])
         seen.time = None if group["since_ms"] is None else timestamp(group["since_ms"])
         seen.members = _ids(group)
         self.rows.append(seen)
@@ -104,6 +107,7 @@ class _GroupHistory:
                 "time": row.time,
                 "generation": row.generation,
                 "event": row.event,
+                "severity": row.severity,
                 **{part: [*map(self._named, getattr(row, part))] for part in (*_CHANGES, "members")},
                 "why": ", ".join([*row.why, *left_why]) or None,
             }
@@ -181,8 +185,9 @@ def history(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
     """The history of every group of the replay: rows by group, in order.
 
     The replay's context must enable member events. A row has ``group_id``, ``group_type``, ``time`` (RFC 3339, None
-    for a gap), ``generation`` (the group epoch for groups of the newer types), ``event``, the names of members that
-    ``joined``, ``left`` and were ``kept``, all ``members`` if the event contains them, and ``why``.
+    for a gap), ``generation`` (the group epoch for groups of the newer types), ``event``, its ``severity`` (None for a
+    gap), the names of members that ``joined``, ``left`` and were ``kept``, all ``members`` if the event contains them,
+    and ``why``.
     """
     histories: dict[str, _GroupHistory] = {}
     for text in events_in_order(replay.feed(rows), Filter()):
@@ -193,6 +198,33 @@ def history(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
     for group in existing(replay):
         histories.setdefault(group["group_id"], _GroupHistory()).end(group)
     return [row for group_id in sorted(histories) for row in histories[group_id].documents(group_id)]
+
+
+def history_between(
+    rows: Iterable[Data], since_ms: int | None, until_ms: int | None, least_severity: int
+) -> list[Data]:
+    """The rows of events from one time on, before another (None: no bound), and of a least severity.
+
+    A gap has neither a time nor a severity: it stays where the row of its group before or behind it stays and
+    severities do not matter.
+    """
+    bounded = Filter(since_ms=since_ms, until_ms=until_ms)
+    if bounded == Filter() and least_severity <= Severity.INFO:
+        return list(rows)
+    kept = list[Data]()
+    gaps = list[Data]()
+    for row in rows:
+        if row["time"] is None:
+            gaps.append(row)
+            continue
+        severity = Severity.INFO if row["severity"] is None else Severity[row["severity"]]
+        if bounded(EventHead("", row["time"], "", severity)) and severity >= least_severity:
+            kept += (
+                gap for gap in gaps if least_severity <= Severity.INFO and gap["group_id"] == row["group_id"]
+            )
+            kept.append(row)
+        gaps = []
+    return kept
 
 
 def history_table(rows: Iterable[Data]) -> Table:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.display.phrases import interval, milliseconds
@@ -18,17 +14,16 @@ from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.timeline.states import ProbedState, StateSpan, state_spans
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, decode_message
 from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, append_time, group_probe
+from groupreplay.streaming.inspection.records.group_rows import rows_of_groups
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.text.cells import Cell, Moment
 from groupreplay.streaming.text.terminal import Table
 
-#: Rows are searched for this many group ids at most before they are decoded.
-_MOST_SEARCHED: Final = 20
 _NEEDED: Final = ("partition", "offset", "timestamp", "key", "value")
 
 
 def state_rows(
-    rows: Rows, groups: Collection[str] | None, *, until_ms: int | None = None
+    rows: Rows, groups: Container[str] | None, *, until_ms: int | None = None
 ) -> list[dict[str, Any]]:
     """The states of these groups (None: of all) in the rows up to a time, by group, in order.
 
@@ -69,15 +64,28 @@ def _documents(
         }
 
 
-def _records(rows: Rows, groups: Collection[str] | None, until_ms: int | None) -> Iterator[GroupRecord]:
+def states_between(
+    rows: Iterable[Mapping[str, Any]], since_ms: int | None, until_ms: int | None
+) -> list[Mapping[str, Any]]:
+    """The states that held at some time from one time on and before another; None: no bound."""
+    return [
+        row
+        for row in rows
+        if (since_ms is None or row["until_ms"] is None or row["until_ms"] > since_ms)
+        and (
+            until_ms is None
+            or (row["since_ms"] if row["earliest_ms"] is None else row["earliest_ms"]) < until_ms
+        )
+    ]
+
+
+def _records(rows: Rows, groups: Container[str] | None, until_ms: int | None) -> Iterator[GroupRecord]:
     for batch in rows.batches:
-        chosen = _with_groups(batch, groups)
+        chosen = batch if groups is None else rows_of_groups(batch, groups)
         columns = (chosen[name].to_pylist() for name in _NEEDED)
         for partition, offset, at_ms, key_bytes, value_bytes in zip(*columns, strict=True):
             key = decode_key(key_bytes)
             if isinstance(key, Skipped | Malformed) or (until_ms is not None and at_ms > until_ms):
-                continue
-            if groups is not None and key.group not in groups:
                 continue
             value = decode_value(key, value_bytes)
             if not isinstance(value, Skipped | Malformed):
@@ -86,16 +94,8 @@ def _records(rows: Rows, groups: Collection[str] | None, until_ms: int | None) -
                 )
 
 
-def _with_groups(batch: pa.RecordBatch, groups: Collection[str] | None) -> pa.RecordBatch:
-    """The rows whose keys contain the id of one of the groups; more than those of the groups."""
-    if groups is None or len(groups) > _MOST_SEARCHED:
-        return batch
-    found = (pc.match_substring(batch["key"], group.encode()) for group in groups)
-    return batch.filter(reduce(pc.or_, found))
-
-
 def group_answers(
-    rows: Rows, groups: Collection[str] | None, until_ms: int | None
+    rows: Rows, groups: Container[str] | None, until_ms: int | None
 ) -> dict[str, list[ProbedState]]:
     """The prober's answers about these groups (None: all) up to a time, in order, by group id."""
     found: dict[str, list[ProbedState]] = defaultdict(list)

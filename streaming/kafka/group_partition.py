@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+from confluent_kafka import KafkaException
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import DEFAULT_PARTITIONS, partition_for
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, TopicIdentity
+
+log = logging.getLogger(__name__)
 
 
 def locate(group_id: str, cluster: Cluster | None, partitions: int | None) -> dict[str, Any]:
-    """``group_id``, ``partition`` and ``coordinator`` (``host:port (id)``, None without a cluster).
+    """``group_id``, ``partition``, ``coordinator`` (``host:port (id)``, None without a cluster), ``partitions``.
 
-    With a cluster, its number of partitions is used.
+    ``partitions`` is the number of them: that of the cluster, or the given one, or Kafka's default. ``assumed`` is true
+    for the default.
 
     Raises:
         GroupReplayError: the cluster cannot be reached, or its number of partitions is not ``partitions``.
     """
     if cluster is None:
-        number = partition_for(group_id, partitions or DEFAULT_PARTITIONS)
-        return {"group_id": group_id, "partition": number, "coordinator": None}
+        count = partitions or DEFAULT_PARTITIONS
+        return {
+            "group_id": group_id,
+            "partition": partition_for(group_id, count),
+            "coordinator": None,
+            "partitions": count,
+            "assumed": partitions is None,
+        }
     identity = Connection(cluster).identify(OFFSETS_TOPIC)
     if partitions not in (None, identity.partitions):
         raise GroupReplayError(
@@ -34,7 +46,22 @@ def locate(group_id: str, cluster: Cluster | None, partitions: int | None) -> di
         "group_id": group_id,
         "partition": partition_for(group_id, identity.partitions),
         "coordinator": coordinator_of(group_id, identity),
+        "partitions": identity.partitions,
+        "assumed": False,
     }
+
+
+def group_names(connection: Connection) -> list[str]:
+    """The ids of the groups that the brokers list to this login, as far as they answer.
+
+    librdkafka lists only groups of consumers.
+    """
+    try:
+        listed = connection.admin().list_consumer_groups(request_timeout=REQUEST_SECONDS).result()
+    except KafkaException as error:
+        log.debug("no list of groups: %s", error)
+        return []
+    return sorted(one.group_id for one in listed.valid)
 
 
 def coordinator_of(group_id: str, identity: TopicIdentity | None) -> str | None:

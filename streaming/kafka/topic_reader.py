@@ -6,15 +6,18 @@ Nothing here joins a consumer group.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.kafka_terms import partition_for
+from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.client_errors import ends_reading
@@ -50,6 +53,32 @@ def no_progress(done: int, total: int | None) -> None:
     """For callers that show nothing."""
 
 
+class LogExtent:
+    """Counts the records that pass by; ``first_ms`` and ``last_ms`` are None without a record whose time can be."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.first_ms: int | None = None
+        self.last_ms: int | None = None
+
+    def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches."""
+        for batch in batches:
+            self._add(batch)
+            yield batch
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        self.records += batch.num_rows
+        at_ms = batch.column("timestamp")
+        bounds = pc.min_max(at_ms).as_py()
+        if bounds["max"] is not None and (bounds["min"] < 0 or bounds["max"] > LATEST_MS):
+            can_be = pc.and_(pc.greater_equal(at_ms, 0), pc.less_equal(at_ms, LATEST_MS))
+            bounds = pc.min_max(at_ms.filter(can_be)).as_py()
+        if bounds["max"] is not None:
+            self.first_ms = bounds["min"] if self.first_ms is None else min(self.first_ms, bounds["min"])
+            self.last_ms = bounds["max"] if self.last_ms is None else max(self.last_ms, bounds["max"])
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Records of one incarnation of a cluster's offsets topic.
@@ -57,7 +86,8 @@ class Rows:
     ``batches`` have the columns of ``ROW_SCHEMA`` and can be read once: one partition each, partitions ascending,
     offsets ascending inside a partition. ``probes`` are batches of the same columns from the probes topic, if any;
     read them first. For a live cluster ``connection``, ``identity`` and ``ends`` (the first offset of each partition
-    that was not read) are set. A capture has ``topic_names`` (id to name) as they were when it was written.
+    that was not read) are set. A capture has ``topic_names`` (id to name) as they were when it was written. ``extent``
+    counts the records as the batches are read, once ``counted``.
     """
 
     cluster_id: str
@@ -69,12 +99,22 @@ class Rows:
     probes: Iterable[pa.RecordBatch] = ()
     probes_topic: str = "group-probes"
     topic_names: Mapping[str, str] = field(default_factory=dict)
+    extent: LogExtent = field(default_factory=LogExtent)
+
+
+def counted(rows: Rows) -> Rows:
+    """The same rows, which count themselves in their ``extent`` while they are read."""
+    return replace(rows, batches=rows.extent.reading(rows.batches))
 
 
 def read_topic(
-    cluster: Cluster, partitions: Sequence[int] | None = None, *, progress: ProgressCallback = no_progress
+    cluster: Cluster,
+    partitions: Sequence[int] | None = None,
+    *,
+    groups: Collection[str] | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> Rows:
-    """The offsets topic up to its current end, partition by partition.
+    """The offsets topic up to its current end, partition by partition; of ``groups`` only their partitions.
 
     Raises:
         GroupReplayError: the cluster cannot be reached or the topic cannot be read; also while iterating.
@@ -82,6 +122,9 @@ def read_topic(
     connection = Connection(cluster)
     identity = connection.identify(OFFSETS_TOPIC)
     wanted = chosen_partitions(partitions, identity.partitions)
+    if groups is not None:
+        held = {partition_for(group, identity.partitions) for group in groups}
+        wanted = [number for number in wanted if number in held]
     ends = connection.end_offsets(OFFSETS_TOPIC, identity.partitions)
     starts = connection.first_offsets(OFFSETS_TOPIC, identity.partitions)
     spans = [(number, starts[number], ends[number]) for number in wanted]

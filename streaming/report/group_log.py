@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -62,11 +62,11 @@ class GroupLog:
 
 
 class GroupLogs:
-    """The logs of these groups, by id; ``reading`` passes all batches on."""
+    """The logs of the groups that ``groups`` holds, by id; ``reading`` passes all batches on."""
 
-    def __init__(self, groups: Collection[str], until_ms: int | None = None) -> None:
+    def __init__(self, groups: Container[str], until_ms: int | None = None) -> None:
         self.logs: dict[str, GroupLog] = defaultdict(GroupLog)
-        self._groups = frozenset(groups)
+        self._groups = groups
         self._until_ms = LATEST_MS if until_ms is None else until_ms
 
     def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

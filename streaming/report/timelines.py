@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,12 @@ from groupreplay.streaming.text.event_text import text_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineQuery:
-    """Which groups, from when to when (None: all that is known), and lines of a trace by group id.
+    """Which groups (a container of ids), from when to when (None: all that is known), and lines of a trace by group id.
 
     ``end_ms`` is the time up to which a live log is complete; None: its last record.
     """
 
-    groups: Sequence[str]
+    groups: Container[str]
     source: TimelineSource
     since_ms: int | None = None
     until_ms: int | None = None
@@ -43,7 +43,7 @@ class TimelineQuery:
 def group_timelines(
     rows: Rows, context: Context, query: TimelineQuery, limits: TimelineLimits | None = None
 ) -> tuple[list[TimelineDocument], Replay]:
-    """The documents of the groups that the rows contain, in the order of the query; and the replay for its counts.
+    """The documents of the chosen groups that the rows contain, by name; and the replay for its counts.
 
     The context must enable member events. Records after ``until_ms`` are not read.
     """
@@ -54,7 +54,7 @@ def group_timelines(
     for text in events_in_order(replay.feed(rows), Filter()):
         event = json.loads(text)
         events[event["data"]["group_id"]].append(event)
-    answers = group_answers(rows, set(query.groups), query.until_ms)
+    answers = group_answers(rows, query.groups, query.until_ms)
     inputs = _inputs(context, query, logs, replay, events, answers)
     return [timeline_document(given, text_of, limits) for given in inputs], replay
 
@@ -69,9 +69,7 @@ def _inputs(
 ) -> Iterator[TimelineInput]:
     """What the timeline of each group that was found is made from."""
     offsets = {group.group_id: group.describe()["offsets"] for group in replay.groups()}
-    for group_id in dict.fromkeys(query.groups):
-        if group_id not in logs.logs and group_id not in events:
-            continue
+    for group_id in sorted(one for one in {*logs.logs, *events} if one is not None and one in query.groups):
         log = logs.logs[group_id]
         yield TimelineInput(
             group_id=group_id,
@@ -105,7 +103,7 @@ def digest_of(paths: Iterable[Path]) -> str:
     return found.hexdigest()
 
 
-def read_trace(paths: Iterable[Path], groups: Collection[str]) -> dict[str, list[dict[str, Any]]]:
+def read_trace(paths: Iterable[Path], groups: Container[str]) -> dict[str, list[dict[str, Any]]]:
     """The lines of ``simulate --trace`` about these groups, by group id.
 
     Raises:
@@ -120,7 +118,7 @@ def read_trace(paths: Iterable[Path], groups: Collection[str]) -> dict[str, list
                 raise _no_trace(path, f"line {number} is no JSON ({error})") from None
             if not isinstance(entry, dict) or "group_id" not in entry:
                 raise _no_trace(path, f"line {number} has no group_id")
-            if entry["group_id"] in groups:
+            if str(entry["group_id"]) in groups:
                 found[entry["group_id"]].append(entry)
     return found
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,6 +18,8 @@ from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.message_decoder import OBJECTS, Integer, MessageDecoder
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
+from groupreplay.streaming.engine.event_tally import EventTally
+from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import EventHead, Filter, events_in_order
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.topic_reader import consume, follow_topic, keys_and_values, read_messages
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Repeats come from a batch that ran twice: they are near each other.
 _REMEMBERED: Final = 200_000
+#: The last messages of a partition: some of them may be none of the job's, and the last offset a transaction marker.
+_TAIL: Final = 100
 #: The clocks of two machines are at work: an event may seem to have been written this long before it happened.
 _SKEW_MS: Final = 60_000
 
@@ -44,7 +47,6 @@ class _EventFields(EventHead):
     time: Annotated[str, msgspec.Meta(pattern=r"^[0-9TZ:.+-]+$")]
     sequence: Annotated[str, msgspec.Meta(pattern=r"^[0-9-]+$")]
     id: str
-    severitynumber: Integer
     data: _EventSubject
 
 
@@ -73,20 +75,10 @@ _documents: Final = MessageDecoder[_DocumentHead](_DocumentHead)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which events are shown: of groups that match a glob (without globs: of all), of a minimum severity."""
+    """Which events are shown: of groups with these ids or that match a glob (without any: of all), and a filter."""
 
     groups: Sequence[str] = ()
-    least_severity: int = 0
     filter: Filter = field(default_factory=Filter)
-
-    def __call__(self, event: _EventFields) -> bool:
-        """Whether an event is shown. Events about no group are shown when no glob is given."""
-        if event.severitynumber < self.least_severity or not self.filter(event):
-            return False
-        group_id = event.data.group_id
-        return not self.groups or (
-            group_id is not None and any(fnmatchcase(group_id, glob) for glob in self.groups)
-        )
 
 
 class Repeats:
@@ -113,6 +105,8 @@ class Repeats:
 class EventTopic:
     """The topic of events on one cluster; read it once. ``unreadable`` counts messages that are no events.
 
+    ``choice`` knows the groups and ``tally`` the events that were read, with repeats.
+
     Every method raises GroupReplayError when there is no such topic, no broker answers, or the login may not read it.
     """
 
@@ -120,6 +114,8 @@ class EventTopic:
         self.unreadable = 0
         self._connection = Connection(cluster)
         self._topic = topic
+        self.choice = GroupChoice(wanted.groups)
+        self.tally = EventTally(self._is_shown)
         self._wanted = wanted
         self._repeats = Repeats()
 
@@ -142,6 +138,16 @@ class EventTopic:
             rows = self._rows(follow_topic(connection, topic, ends, lambda: False))
             yield from (row.value for row in rows if row.value is not None)
 
+    def latest_time(self) -> str | None:
+        """The latest time of the last events of each partition; None if there are none."""
+        connection, topic, partitions = self._connection, self._topic, self._partitions()
+        ends = connection.end_offsets(topic, partitions)
+        firsts = connection.first_offsets(topic, partitions)
+        starts = {number: max(firsts[number], end - _TAIL) for number, end in ends.items()}
+        batches = read_messages(connection, topic, starts, ends)
+        values = (value for batch in batches for _, value in keys_and_values(batch) if value is not None)
+        return max((event.time for event in map(_event, values) if event is not None), default=None)
+
     def _partitions(self) -> int:
         try:
             return self._connection.identify(self._topic).partitions
@@ -156,6 +162,13 @@ class EventTopic:
                 exit_code=ExitCode.DATA,
             ) from None
 
+    def _is_shown(self, event: EventHead) -> bool:
+        """Events about no group are shown when no group is asked for."""
+        assert isinstance(event, _EventFields)
+        group_id = event.data.group_id
+        is_chosen = not self._wanted.groups if group_id is None else group_id in self.choice
+        return is_chosen and self._wanted.filter(event)
+
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[OutputRow]:
         """The events that are shown, each once."""
         for key, value in chain.from_iterable(map(keys_and_values, batches)):
@@ -164,7 +177,7 @@ class EventTopic:
             event = _event(value)
             if event is None:
                 self.unreadable += 1
-            elif self._wanted(event) and not self._repeats.has(event.id):
+            elif self.tally(event) and not self._repeats.has(event.id):
                 yield OutputRow(Output.EVENTS, key or b"", value)
 
 

@@ -14,6 +14,7 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, interval, milliseconds
 from groupreplay.state.display.safe_text import is_safe, safe_text
 from groupreplay.state.events.event import name_of
+from groupreplay.streaming.text.time_zone import TimeZone, event_time, heading
 
 #: Characters of a text: more than any event of the job needs.
 _LIMIT: Final = 4_000
@@ -32,7 +33,7 @@ RESOLVED: Final = "resolved"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line: ``time`` as hh:mm:ss.mmm (UTC), ``severity`` as INFO, WARN or ERROR; all safe to print.
+    """One line, safe to print: ``time`` as ``line_of`` writes it, ``severity`` as INFO, WARN or ERROR.
 
     ``status`` is that of a condition, empty for other events. ``is_echo``: the line was printed before.
     """
@@ -56,12 +57,21 @@ class Line:
         return f"{self.time}  {self.label:<5}  {self.group:<{self.GROUP_WIDTH}}  {self.text}"
 
 
-def line_of(event: Mapping[str, Any]) -> Line:
-    """The line for one event (a CloudEvent as the sink topic carries it, parsed from JSON)."""
+def line_heading(zone: TimeZone) -> str:
+    """The heading above the lines with dates of this zone."""
+    return f"{heading('TIME', zone):<23}  {'LEVEL':<5}  {'GROUP':<{Line.GROUP_WIDTH}}  EVENT"
+
+
+def line_of(event: Mapping[str, Any], zone: TimeZone | None = None) -> Line:
+    """The line for one event (a CloudEvent as the sink topic carries it, parsed from JSON).
+
+    The time is hh:mm:ss.mmm in UTC, or with a zone yyyy-mm-dd hh:mm:ss.mmm.
+    """
+    time = str(event.get("time", ""))
     data = _data(event)
     late = " (caught up late)" if data.get("catch_up") else ""
     return Line(
-        time=clock_time(str(event.get("time", ""))),
+        time=clock_time(time) if zone is None else event_time(time, zone),
         severity=safe_text(str(event.get("severitytext", "INFO"))),
         group=safe_text(str(event.get("subject") or data.get("group_id") or "-"), 60),
         text=f"{safe_text(event_name(event).replace('.', ' '))}{late}: {text_of(event)}",

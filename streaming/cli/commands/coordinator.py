@@ -40,5 +40,14 @@ def command(settings: CoordinatorSettings) -> None:
     from groupreplay.streaming.text.terminal import Table
 
     found = locate(settings.group, settings.source.find(), settings.partitions)
-    table = Table(("GROUP", "PARTITION", "COORDINATOR (ID)"), [tuple(found.values())])
+    table = Table(
+        ("GROUP", "PARTITION", "COORDINATOR (ID)"),
+        [tuple(found[name] for name in ("group_id", "partition", "coordinator"))],
+    )
     settings.table.print([table], [found], settings.output)
+    if found["assumed"]:
+        count = found["partitions"]
+        what = f"assumed: {count} partitions, Kafka's default of offsets.topic.num.partitions"
+        click.echo(f"{what}; --bootstrap-server asks a cluster, --partitions gives the number", err=True)
+    if found["coordinator"] is None and settings.source.find() is not None:
+        click.echo(f"partition {found['partition']} has no leader now", err=True)

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, reading, replaying
-from groupreplay.streaming.cli.options import Decorator, declared_as, flag, repeated_flag, switch
+from groupreplay.streaming.cli.inputs import (
+    GroupsQuery,
+    exit_code,
+    log_read,
+    need_connection,
+    reading,
+    replaying,
+)
+from groupreplay.streaming.cli.options import (
+    Decorator,
+    declared_as,
+    flag,
+    groups_flag,
+    severity_flag,
+    switch,
+    time_flag,
+)
+from groupreplay.streaming.cli.time_range import TimeRange, given_flags, time_range
+from groupreplay.streaming.text.given_time import GivenTime
 
 if TYPE_CHECKING:
+    from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.inspection.groups import Description
     from groupreplay.streaming.inspection.lag import LogBounds
     from groupreplay.streaming.kafka.topic_reader import Rows
     from groupreplay.streaming.text.terminal import Table
-
-    #: Tables, documents, and what ``--fail-on`` has found by group.
-    _Answer = tuple[Sequence[Table], Sequence[Mapping[str, Any]], Mapping[str, Sequence[str]]]
 
 
 def _view(name: str, text: str, **attributes: Any) -> Decorator[Any]:
@@ -31,7 +46,7 @@ def _view(name: str, text: str, **attributes: Any) -> Decorator[Any]:
 class DescribeSettings(GroupsQuery):
     """The flags of ``describe``; ``view`` is offsets, members, state, history or states."""
 
-    groups: Sequence[str] = repeated_flag("Group to describe; may be repeated.", "--group", "GROUP")
+    groups: Sequence[str] = groups_flag("Group to describe")
     all_groups: bool = switch("Describe all groups.")
     view: str = declared_as(
         _view("offsets", "Offsets (the default).", default="offsets"),
@@ -40,6 +55,9 @@ class DescribeSettings(GroupsQuery):
         _view("history", "Events: when, what, which members, and why."),
         _view("states", "All states over time, with the bounds of their begins (docs/states.md)."),
     )
+    since: GivenTime | None = time_flag("With --history and --states: only what was at or after this time.")
+    until: GivenTime | None = time_flag("With --history and --states: only what was before this time.")
+    min_severity: str = severity_flag()
     verbose: bool = switch("More columns: epochs, assignments and targets, leader epochs.")
     sort: str = flag(
         "Order of the offsets; member is that of Kafka's tool: the member with most partitions first.",
@@ -60,35 +78,48 @@ def command(settings: DescribeSettings) -> int:
         raise click.UsageError("Give either --group or --all-groups.")
     if past is not None and settings.fail_on:
         raise click.UsageError(f"--fail-on needs the current state of groups: leave out --{settings.view}.")
-    tables, documents, found = (past or _current)(settings)
-    settings.table.print(
-        tables,
-        documents,
-        settings.output,
-        zone=settings.zone,
-        by_group=True,
-        stacks=settings.verbose,
-    )
-    return exit_code(found)
+    if past is None and (settings.since or settings.until or settings.min_severity != "info"):
+        raise click.UsageError(
+            "--since, --until and --min-severity need --history or --states; there is --at."
+        )
+    if settings.view == "states" and settings.min_severity != "info":
+        raise click.UsageError("--min-severity needs --history: states have no severity.")
+    answer = (past or _current)(settings)
+    if answer.documents or settings.output != "table":
+        _print(settings, answer)
+    return exit_code(answer.findings, answer.nothing)
 
 
-def _current(settings: DescribeSettings) -> _Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What is printed, what ``--fail-on`` has found by group, and the line about what was not found."""
+
+    tables: Sequence[Table]
+    documents: Sequence[Mapping[str, Any]]
+    findings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    nothing: str | None = None
+    heading: str | None = None
+
+
+def _current(settings: DescribeSettings) -> _Shown:
     """The groups in the chosen view, and what ``--fail-on`` finds."""
+    from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.inspection.describe import describe_tables
     from groupreplay.streaming.inspection.describe_columns import DescribeView
     from groupreplay.streaming.inspection.fail_on import Findings
-    from groupreplay.streaming.inspection.groups import choose, live_groups, require
+    from groupreplay.streaming.inspection.groups import absent, choose, live_groups
     from groupreplay.streaming.inspection.lag import with_lag
 
     findings = Findings(settings.fail_on)
-    with replaying(settings, settings.groups or None) as (replay, rows):
+    choice = GroupChoice(settings.groups)
+    with replaying(settings, choice) as (replay, rows):
         groups = live_groups(replay, rows, findings)
     chosen = choose(groups, types=settings.types)
     bounds = _log_bounds(settings, chosen, rows)
     chosen = with_lag(chosen, bounds)
     found = findings.lines(chosen, replay)
     # A group that has lost its offsets may already be deleted.
-    require({*(group["group_id"] for group in groups), *found}, settings.groups, _where(settings, rows))
+    missing = absent(choice, {*(group["group_id"] for group in groups), *found})
     tables = describe_tables(
         chosen,
         DescribeView(settings.view),
@@ -98,7 +129,8 @@ def _current(settings: DescribeSettings) -> _Answer:
         order=settings.sort,
         log_ends=bounds.ends,
     )
-    return tables, chosen, found
+    nothing = _nothing(settings, settings.at_range(), rows, choice, missing, groups, chosen)
+    return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing)
 
 
 def _log_bounds(settings: DescribeSettings, groups: Sequence[Description], rows: Rows) -> LogBounds:
@@ -121,31 +153,87 @@ def _log_bounds(settings: DescribeSettings, groups: Sequence[Description], rows:
         return NO_BOUNDS
 
 
-def _history(settings: DescribeSettings) -> _Answer:
+def _nothing(
+    settings: DescribeSettings,
+    times: TimeRange,
+    rows: Rows,
+    choice: GroupChoice,
+    missing: Sequence[str],
+    groups: Sequence[Mapping[str, Any]],
+    shown: Sequence[object],
+) -> str | None:
+    """The line about what was not found; None if everything was."""
+    from groupreplay.streaming.cli.nothing_found import no_group, no_such
+
+    log = log_read(settings.log, rows, settings.zone)
+    if missing:
+        return no_group(missing, choice, log)
+    if shown:
+        return None
+    asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
+    return no_such({"history": "event", "states": "state"}.get(settings.view, "group"), asked, groups, log)
+
+
+def _history(settings: DescribeSettings) -> _Shown:
     """The events of the groups, as rows."""
-    from groupreplay.streaming.inspection.groups import require
-    from groupreplay.streaming.inspection.history import history, history_table
+    from groupreplay.state import Severity
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.inspection.history import history, history_between, history_table
 
-    with replaying(settings, settings.groups or None, member_events=True) as (replay, rows):
+    choice, times = GroupChoice(settings.groups), _times(settings)
+    with replaying(settings, choice, member_events=True) as (replay, rows):
         found = history(replay, rows)
-    types = {name.lower() for name in settings.types}
-    chosen = [row for row in found if not types or row["group_type"] in types]
-    require({row["group_id"] for row in found}, settings.groups, _where(settings, rows))
-    return [history_table(chosen)], chosen, {}
+    least = Severity[settings.min_severity.upper()]
+    chosen = history_between(_of_types(settings, found), times.since_ms, times.until_ms, least)
+    return _past(settings, times, rows, choice, history_table(chosen), found, chosen)
 
 
-def _states(settings: DescribeSettings) -> _Answer:
+def _states(settings: DescribeSettings) -> _Shown:
     """The states of the groups over time, as rows."""
-    from groupreplay.streaming.inspection.groups import require
-    from groupreplay.streaming.inspection.state_history import state_rows, state_table
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.inspection.state_history import state_rows, state_table, states_between
 
+    choice, times = GroupChoice(settings.groups), _times(settings)
     with reading(settings.log) as (rows, _):
-        found = state_rows(rows, set(settings.groups) or None, until_ms=settings.at_range().until_ms)
-    types = {name.lower() for name in settings.types}
-    chosen = [row for row in found if not types or row["group_type"] in types]
-    require({row["group_id"] for row in found}, settings.groups, _where(settings, rows))
-    return [state_table(chosen)], chosen, {}
+        found = state_rows(rows, choice, until_ms=settings.at_range().until_ms)
+    chosen = states_between(_of_types(settings, found), times.since_ms, times.until_ms)
+    return _past(settings, times, rows, choice, state_table(chosen), found, chosen)
 
 
-def _where(settings: DescribeSettings, rows: Rows) -> str:
-    return ", ".join(map(str, settings.log.from_file)) or rows.cluster_id
+def _times(settings: DescribeSettings) -> TimeRange:
+    return time_range(settings.since, settings.until, settings.zone, settings.log.end)
+
+
+def _of_types(settings: DescribeSettings, found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [row for row in found if not settings.types or row["group_type"] in settings.types]
+
+
+def _past(
+    settings: DescribeSettings,
+    times: TimeRange,
+    rows: Rows,
+    choice: GroupChoice,
+    table: Table,
+    found: Sequence[Mapping[str, Any]],
+    chosen: Sequence[Mapping[str, Any]],
+) -> _Shown:
+    """The answer of a view with rows about the past: ``found`` before and ``chosen`` after the filters."""
+    from groupreplay.streaming.inspection.groups import absent
+
+    types = {row["group_id"]: row["group_type"] for row in found}
+    groups = [{"type": kind} for kind in types.values()]
+    nothing = _nothing(settings, times, rows, choice, absent(choice, types), groups, chosen)
+    return _Shown(tables=[table], documents=chosen, nothing=nothing, heading=times.heading())
+
+
+def _print(settings: DescribeSettings, answer: _Shown) -> None:
+    if answer.heading is not None and settings.output == "table":
+        click.echo(answer.heading)
+    settings.table.print(
+        answer.tables,
+        answer.documents,
+        settings.output,
+        zone=settings.zone,
+        by_group=True,
+        stacks=settings.verbose,
+    )

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.flag_values import duration
-from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, need_connection, replaying
-from groupreplay.streaming.cli.options import flag, names_flag
+from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, log_read, need_connection, replaying
+from groupreplay.streaming.cli.options import flag, groups_flag, known_names_flag
+from groupreplay.streaming.cli.time_range import given_flags
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.cli.nothing_found import LogRead
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+
+def _group_states() -> list[str]:
+    from groupreplay.state.kafka_terms import group_states
+
+    return group_states()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSettings(GroupsQuery):
     """The flags of ``list``; ``expiring`` in milliseconds."""
 
-    states: Sequence[str] = names_flag("Only groups in these states, for example stable,empty.", "--state")
+    states: Sequence[str] = known_names_flag(
+        "Only groups in these states, for example stable,empty.", "--state", known=_group_states
+    )
+    groups: Sequence[str] = groups_flag("Only this group")
+    partitions: Sequence[int] = flag(
+        "Only groups whose records are in this partition of the offsets topic; may be repeated.",
+        "--partition",
+        type=click.IntRange(min=0),
+        multiple=True,
+    )
     expiring: int | None = flag(
         "Only groups with offsets that expire within this time, for example 24h.",
         type=duration,
@@ -34,22 +56,62 @@ def command(settings: ListSettings) -> int:
     first; with --with-lag also how many records a consumer would then read again, or skip, depending on
     auto.offset.reset.
     """
+    from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.inspection import group_list
     from groupreplay.streaming.inspection.fail_on import Findings
     from groupreplay.streaming.inspection.groups import choose, live_groups
     from groupreplay.streaming.inspection.lag import log_bounds, with_lag
+    from groupreplay.streaming.inspection.records.group_rows import noting_groups
 
     if settings.with_lag and settings.expiring is None:
         raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
     findings = Findings(settings.fail_on)
-    with replaying(settings) as (replay, rows):
-        groups = live_groups(replay, rows, findings)
-    groups = choose(groups, types=settings.types, states=settings.states)
+    choice = GroupChoice(settings.groups)
+    with replaying(settings, choice, partitions=settings.partitions) as (replay, rows):
+        # A prober's answers are about groups of all partitions.
+        held = GroupChoice()
+        batches = noting_groups(rows.batches, held) if settings.partitions else rows.batches
+        found = live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
+    in_partitions = set(held.seen)
+    existing = [one for one in found if not settings.partitions or one["group_id"] in in_partitions]
+    groups = choose(existing, types=settings.types, states=settings.states)
     if settings.expiring is None:
         table, documents = group_list.list_table(groups), map(group_list.summary, groups)
     else:
         groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
         groups = with_lag(groups, log_bounds(groups, need_connection(rows))) if settings.with_lag else groups
         table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
-    settings.table.print([table], documents, settings.output, zone=settings.zone)
-    return exit_code(findings.lines(groups, replay))
+    if groups or settings.output != "table":
+        settings.table.print([table], documents, settings.output, zone=settings.zone)
+    nothing = _nothing(settings, choice, existing, groups, log_read(settings.log, rows, settings.zone))
+    return exit_code(findings.lines(groups, replay), nothing)
+
+
+def _nothing(
+    settings: ListSettings,
+    choice: GroupChoice,
+    existing: Sequence[Mapping[str, Any]],
+    shown: Sequence[Mapping[str, Any]],
+    log: LogRead,
+) -> str | None:
+    """The line about what was not found; None if everything was."""
+    from groupreplay.state.display.phrases import milliseconds
+    from groupreplay.streaming.cli.nothing_found import no_group, no_such
+    from groupreplay.streaming.inspection.groups import absent
+
+    missing = absent(choice, [group["group_id"] for group in existing])
+    if missing:
+        return no_group(missing, choice, log)
+    if shown:
+        return None
+    asked = given_flags(
+        {
+            "--group": settings.groups,
+            "--type": settings.types,
+            "--state": settings.states,
+            "--partition": [str(number) for number in settings.partitions],
+        },
+        settings.at_range(),
+    )
+    asked += [] if settings.expiring is None else [f"--expiring {milliseconds(settings.expiring)}"]
+    return no_such("group", asked, existing, log)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
+from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.cluster_flags import retention_flags
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
@@ -16,11 +17,20 @@ from groupreplay.streaming.cli.inputs import (
     LogInput,
     context_of,
     log_and_probes_flags,
+    log_read,
+    nothing_found,
     open_rows,
     warn_of_losses,
     with_probes,
 )
-from groupreplay.streaming.cli.options import output_flag, repeated_flag, time_flag, time_zone_flag
+from groupreplay.streaming.cli.options import (
+    groups_flag,
+    output_flag,
+    repeated_flag,
+    severity_flag,
+    time_flag,
+    time_zone_flag,
+)
 from groupreplay.streaming.cli.policy_flags import (
     labels_flag,
     member_events_flag,
@@ -28,14 +38,17 @@ from groupreplay.streaming.cli.policy_flags import (
     redaction_flags,
     rules_flags,
 )
-from groupreplay.streaming.cli.time_range import point_ms, time_range
+from groupreplay.streaming.cli.time_range import TimeRange, given_flags, point_ms, time_range
 from groupreplay.streaming.text.given_time import GivenTime
 from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.streaming.cli.nothing_found import LogRead
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
+    from groupreplay.streaming.engine.event_tally import EventTally
+    from groupreplay.streaming.engine.group_choice import GroupChoice
 
 _COLOURS: Final = {"WARN": "yellow", "ERROR": "red", "OK": "green"}
 
@@ -46,10 +59,11 @@ class ReplaySettings:
 
     log: LogInput = log_and_probes_flags()
     retention: RetentionFlags = retention_flags()
-    groups: Sequence[str] = repeated_flag("Only this group; may be repeated.", "--group", "GROUP")
+    groups: Sequence[str] = groups_flag("Only this group")
     types: Sequence[str] = repeated_flag(
         "Only these events, for example rebalance.completed; may be repeated.", "--type", "EVENT"
     )
+    min_severity: str = severity_flag()
     since: GivenTime | None = time_flag("Only events at or after this time.")
     until: GivenTime | None = time_flag("Only events before this time.")
     zone: TimeZone = time_zone_flag()
@@ -64,19 +78,26 @@ class ReplaySettings:
 
 
 @with_settings("replay", ReplaySettings)
-def command(settings: ReplaySettings) -> None:
+def command(settings: ReplaySettings) -> int:
     """Print the events of all groups ordered by time, as the job would emit them, without Spark.
 
     jsonl prints the job's CloudEvents, one per line. The job has read every record since its first start; here
     --complete-since states since when none is missing.
     """
+    from groupreplay.state import Severity
+    from groupreplay.streaming.engine.event_tally import EventTally
+    from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
     from groupreplay.streaming.text.terminal import Progress
 
     policy = settings.rules.load()
     types = need_event_types(settings.types)
     times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
-    wanted = Filter(types=types, since_ms=times.since_ms, until_ms=times.until_ms)
+    least_severity = Severity[settings.min_severity.upper()]
+    tally = EventTally(
+        Filter(types=types, since_ms=times.since_ms, until_ms=times.until_ms, least_severity=least_severity)
+    )
+    choice = GroupChoice(settings.groups)
     with Progress("records read") as progress:
         rows, is_probed = with_probes(open_rows(settings.log, progress=progress))
         context = context_of(
@@ -89,22 +110,49 @@ def command(settings: ReplaySettings) -> None:
             labels=settings.labels,
             redaction=settings.redaction,
         )
-        replay = Replay(context, settings.groups or None)
-        events = events_in_order(replay.feed(rows), wanted)
-        _print_events(events, progress.close, settings.output, colour=display().colour)
+        replay = Replay(context, choice)
+        events = events_in_order(replay.feed(rows), tally)
+        if settings.output == "jsonl":
+            _print_jsonl(events, progress.close)
+        else:
+            _print_lines(events, progress.close, times, colour=display().colour)
     warn_of_losses(replay)
+    return _exit_code(settings, times, choice, tally, log_read(settings.log, rows, settings.zone))
 
 
-def _print_events(events: Iterable[bytes], before: Callable[[], None], output: str, *, colour: bool) -> None:
-    from groupreplay.streaming.text.event_text import line_of
+def _exit_code(
+    settings: ReplaySettings, times: TimeRange, choice: GroupChoice, tally: EventTally, log: LogRead
+) -> int:
+    """Say what was not found; 5 if anything was not."""
+    from groupreplay.streaming.cli.nothing_found import no_event, no_group
+
+    if choice.unmatched:
+        return nothing_found(no_group(choice.unmatched, choice, log))
+    if tally.shown:
+        return ExitCode.OK
+    asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
+    return nothing_found(no_event(asked, tally, log))
+
+
+def _print_jsonl(events: Iterable[bytes], before: Callable[[], None]) -> None:
     from groupreplay.streaming.text.terminal import escape_json
 
     for value in events:
         before()
-        if output == "jsonl":
-            click.echo(escape_json(value.decode()))
-        else:
-            event = json.loads(value)
-            line = line_of(event)
-            text = f"{event['time'][:10]} {line.plain()}"
-            click.echo(click.style(text, fg=_COLOURS.get(line.label)) if colour else text)
+        click.echo(escape_json(value.decode()))
+
+
+def _print_lines(
+    events: Iterable[bytes], before: Callable[[], None], times: TimeRange, *, colour: bool
+) -> None:
+    from groupreplay.streaming.text.event_text import line_heading, line_of
+
+    for number, value in enumerate(events):
+        before()
+        if number == 0:
+            for heading in (times.heading(), line_heading(times.zone)):
+                if heading is not None:
+                    click.echo(click.style(heading, bold=True) if colour else heading)
+        line = line_of(json.loads(value), times.zone)
+        text = line.plain()
+        click.echo(click.style(text, fg=_COLOURS.get(line.label)) if colour else text)

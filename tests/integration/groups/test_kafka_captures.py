@@ -9,9 +9,18 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
+from groupreplay.codecs import (
+    GroupMetadataValue,
+    Key,
+    Value,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
 from groupreplay.codecs.kafka_json import to_json
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.inspection.records.member_blobs import FIELDS, with_members
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import read_topic
 from support.kafka.clients import make_topics, new_consumer, open_transaction
@@ -137,7 +146,26 @@ def compare(kafka: KafkaClasses, records: Sequence[Record]) -> set[int]:
         assert encode_key(key) == key_bytes
         assert (None if value is None else encode_value(value)) == value_bytes
         seen.add(key.KEY_TYPE)
+    compare_members(kafka, distinct)
     return seen
+
+
+def compare_members(kafka: KafkaClasses, records: Sequence[Record]) -> None:
+    """Asserts that ``decode --members`` prints what Kafka's ConsumerProtocol reads."""
+    raw, printed = list[tuple[str, bytes]](), list[Any]()
+    for key_bytes, value_bytes in records:
+        key = decode_key(key_bytes)
+        assert isinstance(key, Key)
+        value = decode_value(key, value_bytes)
+        if isinstance(value, GroupMetadataValue):
+            shown = with_members(to_json(key, value), value)["value"]["data"]["members"]
+            for member, one in zip(value.members, shown, strict=True):
+                raw += [(name, getattr(member, name)) for name in FIELDS]
+                printed += [one[name] for name in FIELDS]
+    kept = [(given, one) for given, one in zip(raw, printed, strict=True) if given[1]]
+    assert len(kept) > 10
+    read = kafka.blobs([given for given, _ in kept])
+    assert [{name: one[name] for name in ("version", "data")} for _, one in kept] == read
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from groupreplay.streaming.engine.json_messages import dead_letter_row
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.engine.wire import BadRecordBytes
 from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.inspection.decode import DecodeCounts, decode_rows
+from groupreplay.streaming.inspection.records.decode import DecodeCounts, decode_rows
 from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.streaming.simulate.scenario_files import load_scenario
 from support.histories.builders import generation, member, replay

@@ -295,6 +295,7 @@ def test_sorting_in_memory_or_on_disk(order: list[int], limit: int) -> None:
 
     def row(number: int) -> OutputRow:
         event = {"type": "x", "time": f"2026-01-01T00:00:{number // 3:02d}.000Z", "sequence": f"{number:05d}"}
+        event["severitynumber"] = 9
         return OutputRow(Output.EVENTS, b"g", json.dumps({**event, "text": "ü\n"}).encode())
 
     rows = [*(row(number) for number in order), OutputRow(Output.STATES, b"g", b"{}")]

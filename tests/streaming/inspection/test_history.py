@@ -81,6 +81,7 @@ def test_a_classic_life(tmp_path: Path) -> None:
         "time": "2026-01-01T00:00:09.000Z",
         "generation": 3,
         "event": "rebalance.completed",
+        "severity": "INFO",
         "joined": [],
         "left": [b],
         "kept": [a],

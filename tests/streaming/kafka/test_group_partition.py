@@ -14,7 +14,13 @@ from groupreplay.streaming.kafka.group_partition import coordinator_of, locate
 )
 def test_without_a_cluster(group: str, partitions: int | None, expected: int) -> None:
     """The partition follows from the name alone; nobody can say who leads it."""
-    assert locate(group, None, partitions) == {"group_id": group, "partition": expected, "coordinator": None}
+    assert locate(group, None, partitions) == {
+        "group_id": group,
+        "partition": expected,
+        "coordinator": None,
+        "partitions": partitions or 50,
+        "assumed": partitions is None,
+    }
 
 
 def test_the_leader_is_the_coordinator() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -85,7 +86,6 @@ def topic(broker: EmbeddedBroker, unique: Callable[[str], str]) -> Topic:
         (["--min-severity", "ERROR", "--type", "rebalance.stuck"], ["e4"]),
         (["--since", AT + 3_000, "--until", AT + 4_000], ["e3"]),
         (["--since", AT + 150_000], ["e200"]),
-        (["--since", "0s"], []),
     ],
 )
 def test_what_is_there(topic: Topic, words: list[object], ids: list[str]) -> None:
@@ -95,10 +95,56 @@ def test_what_is_there(topic: Topic, words: list[object], ids: list[str]) -> Non
     assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ids
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ["--since", "0s"],
+            "no event for --since {now} in {topic}: the latest is of 2026-01-01 00:03:20.000 (UTC)",
+        ),
+        (
+            ["--group", "serch"],
+            "there is no group 'serch' in the events of {topic}: did you mean search? 2 groups; {events}",
+        ),
+        (
+            ["--group", "search", "--min-severity", "error"],
+            "no event for --group search --min-severity error in {topic}: there are {events}; "
+            "from 2026-01-01 00:00:01.000 to 2026-01-01 00:03:20.000 (UTC)",
+        ),
+    ],
+)
+def test_nothing_is_there(topic: Topic, words: list[object], line: str) -> None:
+    """The nearest group, the events that there are, the latest one; exit code 5."""
+    result = topic.command("-o", "jsonl", *words)
+    assert (result.exit_code, result.stdout) == (5, "")
+    events = "5 events: group.emptied 3, rebalance.stuck 1, job.blind 1; INFO 2, WARN 1, ERROR 2"
+    found = re.sub(r"--since \S+ \S+ in", "--since {now} in", result.stderr.splitlines()[-1])
+    assert found == "nothing found: " + line.format(topic=topic.name, events=events, now="{now}")
+
+
+def test_an_empty_topic(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """It says so, whatever is asked for."""
+    made = Topic(Cluster(bootstrap_servers=broker.bootstrap_servers), unique("events"))
+    for words in ([], ["--group", "g"], ["--since", "2h"]):
+        result = made.command(*words)
+        assert (result.exit_code, result.stdout) == (5, "")
+        assert result.stderr == f"nothing found: there are no events in {made.name}\n"
+
+
+def test_the_time_zone(topic: Topic) -> None:
+    """Of the heading, the lines, and of times without an offset on the command line."""
+    result = topic.command("--time-zone", "Asia/Kolkata", "--until", "2026-01-01T05:30:02")
+    assert [" ".join(line.split()[:4]) for line in result.stdout.splitlines()] == [
+        "TIME (Asia/Kolkata) LEVEL GROUP",
+        "2026-01-01 05:30:01.000 INFO pay-a",
+    ]
+
+
 def test_as_lines(topic: Topic) -> None:
     """Date, time, severity, group and words; what is no event is counted on stderr."""
     result = topic.command("--group", "search")
     assert result.stdout == (
+        "TIME (UTC)               LEVEL  GROUP           EVENT\n"
         "2026-01-01 00:00:03.000  WARN   search          "
         "group emptied: the last member has gone, generation 3\n"
     )
@@ -126,7 +172,8 @@ def test_bad_messages_do_not_end_the_command(topic: Topic) -> None:
         result = topic.command("-o", output)
         assert result.exit_code == 0
         assert result.stderr == f"{1 + len(BYTES)} messages in {topic.name} are not events\n"
-        assert len(result.stdout.splitlines()) == len(good.splitlines())
+        headings = 1 if output == "table" else 0
+        assert len(result.stdout.splitlines()) == headings + len(good.splitlines())
     assert topic.command("-o", "jsonl").stdout == good
 
 

@@ -26,6 +26,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.nio.ByteBuffer;
+import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
+import org.apache.kafka.common.message.ConsumerProtocolAssignmentJsonConverter;
+import org.apache.kafka.common.message.ConsumerProtocolSubscriptionJsonConverter;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
@@ -88,6 +91,36 @@ public class Oracle {
         return bytes.toByteArray();
     }
 
+    private JsonNode blob(boolean isSubscription, byte[] bytes) {
+        ByteBuffer buffer = ByteBuffer.wrap(bytes);
+        short version = ConsumerProtocol.deserializeVersion(buffer);
+        short known = (short) Math.min(version, 3);
+        ObjectNode json = mapper.createObjectNode();
+        json.put("version", version);
+        json.set("data", isSubscription
+            ? ConsumerProtocolSubscriptionJsonConverter.write(
+                ConsumerProtocol.deserializeConsumerProtocolSubscription(buffer, version), known)
+            : ConsumerProtocolAssignmentJsonConverter.write(
+                ConsumerProtocol.deserializeConsumerProtocolAssignment(buffer, version), known));
+        return json;
+    }
+
+    public byte[] blobs(byte[] frames) throws Exception {
+        ByteBuffer in = ByteBuffer.wrap(frames);
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        DataOutputStream out = new DataOutputStream(bytes);
+        while (in.hasRemaining()) {
+            boolean isSubscription = next(in).length == 1;
+            byte[] blob = next(in);
+            try {
+                put(out, blob(isSubscription, blob).toString().getBytes("UTF-8"));
+            } catch (RuntimeException e) {
+                put(out, mapper.createObjectNode().put("error", e.toString()).toString().getBytes("UTF-8"));
+            }
+        }
+        return bytes.toByteArray();
+    }
+
     public byte[] write(byte[] frames) throws Exception {
         ByteBuffer in = ByteBuffer.wrap(frames);
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
@@ -138,6 +171,16 @@ class KafkaClasses:
             Reading(json.loads(text or b""), key, value)
             for text, key, value in zip(*[parts] * 3, strict=True)
         ]
+
+    def blobs(self, given: Sequence[tuple[str, bytes]]) -> list[dict[str, Any]]:
+        """Subscriptions and assignments as ``ConsumerProtocol`` reads them; ``{"error": ...}`` where it throws.
+
+        ``given`` has ``subscription`` or ``assignment``, and the bytes.
+        """
+        framed = _frames(
+            part for name, raw in given for part in (b"s" if name == "subscription" else b"", raw)
+        )
+        return [json.loads(text or b"") for text in _parts(bytes(self._oracle.blobs(framed)))]
 
     def write(self, records: Sequence[dict[str, Any]]) -> list[tuple[bytes, bytes | None]]:
         """The bytes that Kafka writes for its own JSON."""

@@ -9,7 +9,9 @@ from typing import Final
 import click
 
 from groupreplay.streaming.base.atomic_files import atomic_file
+from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.inputs import log_read, nothing_found
 from groupreplay.streaming.cli.options import file_flag, flag, switch
 from groupreplay.streaming.cli.pictures import (
     PictureQuery,
@@ -18,7 +20,7 @@ from groupreplay.streaming.cli.pictures import (
     picture_source,
     timelines_of,
 )
-from groupreplay.streaming.cli.time_range import TimeRange
+from groupreplay.streaming.cli.time_range import TimeRange, given_flags
 
 _WORST: Final = 50
 
@@ -27,7 +29,7 @@ _WORST: Final = 50
 class ReportSettings(PictureQuery):
     """The flags of ``report``."""
 
-    group: str | None = flag("The group: its exact id.", "--group", metavar="GROUP")
+    group: str | None = flag("The group: its id, or a glob that matches no other.", "--group", metavar="GLOB")
     all_groups: bool = switch("An overview of all groups, and the worst ones in full.")
     worst: int = flag(
         "With --all-groups: how many groups are shown in full.", type=click.IntRange(0, 200), default=_WORST
@@ -38,7 +40,7 @@ class ReportSettings(PictureQuery):
 
 
 @with_settings("report", ReportSettings)
-def command(settings: ReportSettings) -> None:
+def command(settings: ReportSettings) -> int:
     """Draw what happened to a group as one HTML file that needs no network, or its picture as SVG.
 
     Verdict, states, generations, members, partitions by owner, commits, conditions and events on one time axis. The
@@ -58,14 +60,19 @@ def command(settings: ReportSettings) -> None:
         if settings.group is None
         else _one_group(settings, times, settings.group, kind)
     )
+    if isinstance(text, ExitCode):
+        return text
     with atomic_file(settings.path, "report") as file:
         file.write(text)
     click.echo(f"{settings.path} ({settings.path.stat().st_size / 1e6:.1f} MB)", err=True)
+    return ExitCode.OK
 
 
-def _one_group(settings: ReportSettings, times: TimeRange, group: str, kind: str) -> str:
+def _one_group(settings: ReportSettings, times: TimeRange, group: str, kind: str) -> str | ExitCode:
     source = picture_source(settings, times, "report", ["--group", group, "-o", settings.path.name])
     document = need_timeline(settings, times, group, source)
+    if isinstance(document, ExitCode):
+        return document
     if kind == ".svg":
         from groupreplay.streaming.report.svg import timeline_svg
 
@@ -75,9 +82,10 @@ def _one_group(settings: ReportSettings, times: TimeRange, group: str, kind: str
     return report_page(document)
 
 
-def _overview(settings: ReportSettings, times: TimeRange) -> str:
+def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     """Reads the log twice: for the strips of all groups, and for the worst ones in full."""
     from groupreplay.state.timeline.limits import TimelineLimits
+    from groupreplay.streaming.cli.nothing_found import no_such
     from groupreplay.streaming.report.overview import all_strips, groups_overview
     from groupreplay.streaming.report.page import report_page
 
@@ -85,9 +93,13 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str:
     with opened(settings, times) as log:
         source = replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era)
         found = all_strips(log.rows, log.context, times.since_ms, times.until_ms, log.end_ms)
+    if not found.strips:
+        where = log_read(settings.log, log.rows, settings.zone)
+        return nothing_found(no_such("group", given_flags({}, times), [], where))
     worst = [one.group_id for one in found.strips[: settings.worst]]
     times = replace(times, until_ms=times.until_ms or found.until_ms)
     limits = TimelineLimits().of_many(len(worst))
     # A group of a live topic may be gone by now.
     timelines = timelines_of(settings, times, worst, source, limits) if worst else []
+    timelines.sort(key=lambda one: worst.index(one.group_id))
     return report_page(groups_overview(found, timelines, source))

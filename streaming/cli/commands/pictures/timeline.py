@@ -7,6 +7,7 @@ from typing import Literal
 
 import click
 
+from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.options import flag, output_flag
 from groupreplay.streaming.cli.pictures import PictureQuery, need_timeline, picture_source
@@ -16,12 +17,14 @@ from groupreplay.streaming.cli.pictures import PictureQuery, need_timeline, pict
 class TimelineSettings(PictureQuery):
     """The flags of ``timeline``."""
 
-    group: str = flag("The group: its exact id.", "--group", required=True, metavar="GROUP")
+    group: str = flag(
+        "The group: its id, or a glob that matches no other.", "--group", required=True, metavar="GLOB"
+    )
     output: Literal["json"] = output_flag("json")
 
 
 @with_settings("timeline", TimelineSettings)
-def command(settings: TimelineSettings) -> None:
+def command(settings: TimelineSettings) -> int:
     """Print the timeline of a group: states, generations, members, partitions, commits, conditions and events.
 
     groupreplay report draws it; groupreplay schema timeline prints its JSON Schema.
@@ -33,4 +36,7 @@ def command(settings: TimelineSettings) -> None:
     times = settings.times()
     source = picture_source(settings, times, "timeline", ["--group", settings.group])
     document = need_timeline(settings, times, settings.group, source)
+    if isinstance(document, ExitCode):
+        return document
     click.echo(escape_json(msgspec.json.encode(document).decode()))
+    return ExitCode.OK

@@ -137,7 +137,10 @@ def test_describe_an_unknown_group(capture: Path) -> None:
     """An answer about nothing is an error, on stderr, with its exit code."""
     result = invoke("describe", "--from-file", capture, "--group", "x")
     assert (result.exit_code, result.stdout) == (5, "")
-    assert result.stderr.startswith(f"error: there is no group 'x' ({capture})\n")
+    assert result.stderr == (
+        f"nothing found: there is no group 'x' in {capture}: 1 group: g; "
+        "4 records from 2026-01-01 00:00:00.000 to 2026-01-01 00:00:03.000 (UTC)\n"
+    )
 
 
 def test_states(capture: Path) -> None:

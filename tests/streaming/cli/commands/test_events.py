@@ -35,7 +35,8 @@ def test_flags_choose_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.exit_code, result.stdout) == (0, '{"follow":true}\n')
     assert result.stderr == "2 messages in e are not events\n"
     types = frozenset({"groupreplay.rebalance.stuck.v1"})
-    wanted = Wanted(groups=("a*",), least_severity=Severity.WARN, filter=Filter(types=types, since_ms=5))
+    chosen = Filter(types=types, since_ms=5, least_severity=Severity.WARN)
+    wanted = Wanted(groups=("a*",), filter=chosen)
     assert opened == [(Cluster(bootstrap_servers="h:1"), "e", wanted)]
 
 

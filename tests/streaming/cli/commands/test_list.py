@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
+from groupreplay.state.kafka_terms import partition_for
 from support.job.captures import invoke
 
 
@@ -58,3 +60,21 @@ def test_what_cannot_be_found(stuck: Path) -> None:
     assert "slow, stuck, suspected," in result.stderr
     words = ("--from-file", stuck, "--group", "g", "--history", "--fail-on", "stuck")
     assert invoke("describe", *words).exit_code == 2
+
+
+def test_the_groups_of_a_partition(tmp_path: Path) -> None:
+    """Those whose records are there, also if a prober's answers about others are in the capture."""
+    path = tmp_path / "s.parquet"
+    flags = ("--groups", 12, "--seconds", 300, "--scenario", "stuck", "--partitions", 4)
+    assert invoke("simulate", *flags, "-o", path).exit_code == 0
+
+    def listed(*more: object) -> list[str]:
+        result = invoke("list", "--from-file", path, "-o", "jsonl", *more)
+        return [json.loads(line)["group_id"] for line in result.stdout.splitlines()]
+
+    everything = listed()
+    by_partition = {number: listed("--partition", number) for number in range(4)}
+    assert sorted(chain.from_iterable(by_partition.values())) == everything
+    for number, groups in by_partition.items():
+        assert {partition_for(group, 4) for group in groups} == {number}
+    assert listed("--partition", 0, "--partition", 2) == sorted(by_partition[0] + by_partition[2])

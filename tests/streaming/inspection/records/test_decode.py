@@ -9,7 +9,13 @@ import pytest
 from groupreplay.codecs import Malformed
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.inspection.decode import DecodeCounts, bytes_of_hex, decode_record, decode_rows
+from groupreplay.streaming.inspection.records.decode import (
+    DecodeCounts,
+    RecordChoice,
+    bytes_of_hex,
+    decode_record,
+    decode_rows,
+)
 from support.histories.raw_records import Raw, commit, commit_key, generation
 from support.job.captures import write_capture
 
@@ -47,7 +53,28 @@ def test_rows_in_order(tmp_path: Path) -> None:
         {"partition": 1, "offset": 5, "timestamp": 50, **COMMIT},
     ]
     assert list(with_position[0]) == ["partition", "offset", "timestamp", "key", "value"]
-    assert list(decode_rows(read_captures([path]), DecodeCounts(), offset=5)) == [COMMIT]
+    assert list(decode_rows(read_captures([path]), DecodeCounts(), choice=RecordChoice(offset=5))) == [COMMIT]
+
+
+@pytest.mark.parametrize(
+    ("choice", "chosen", "printed"),
+    [
+        (RecordChoice(), 4, 2),
+        (RecordChoice(offset=5), 1, 1),
+        (RecordChoice(kind="commits"), 3, 2),
+        (RecordChoice(kind="groups"), 1, 0),
+        (RecordChoice(groups={"g"}), 3, 2),
+        (RecordChoice(groups={"h"}), 0, 0),
+        (RecordChoice(since_ms=40, until_ms=60), 2, 1),
+        (RecordChoice(groups={"g"}, kind="commits", since_ms=31), 2, 1),
+    ],
+)
+def test_chosen_records(tmp_path: Path, choice: RecordChoice, chosen: int, printed: int) -> None:
+    """Offset, kind, group and time, and all of them at once; what is chosen is printed or counted."""
+    counts = DecodeCounts()
+    found = list(decode_rows(read_captures([capture(tmp_path)]), counts, choice=choice))
+    assert (counts.chosen, len(found)) == (chosen, printed)
+    assert chosen - printed == counts.skipped.total() + counts.malformed.total()
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:

@@ -1,0 +1,86 @@
+"""``decode --members`` against Kafka's own ConsumerProtocol: the same JSON, and the same bytes refused."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from groupreplay.codecs import (
+    Assignment,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    Subscription,
+    encode_blob,
+)
+from groupreplay.codecs.kafka_json import to_json
+from groupreplay.streaming.inspection.records.member_blobs import with_members
+from support.histories.record_samples import random_blob
+from support.kafka.kafka_classes import KafkaClasses
+
+pytestmark = pytest.mark.broker
+
+#: Kafka reads any length below zero as null; ours keep bytes as they were, so only -1 is null, which Kafka writes.
+STRICTER = "has the negative length"
+KINDS = {"subscription": Subscription, "assignment": Assignment}
+
+
+def printed(name: str, raw: bytes) -> Any:
+    """What is printed of these bytes in a member."""
+    blobs = {"subscription": b"", "assignment": b"", name: raw}
+    member = MemberMetadata(
+        member_id="m", client_id="c", client_host="/h", rebalance_timeout_ms=1, session_timeout_ms=2, **blobs
+    )
+    value = GroupMetadataValue(
+        version=3, protocol_type="consumer", generation=1, protocol="range", leader="m", members=(member,)
+    )
+    return with_members(to_json(GroupMetadataKey(group="g"), value), value)["value"]["data"]["members"][0][
+        name
+    ]
+
+
+def damaged(random: Random, raw: bytes) -> bytes:
+    """The bytes cut, with other bytes in them, with bytes behind them, or of another version."""
+    at = random.randrange(len(raw))
+    kind = random.randrange(5)
+    if kind == 0:
+        return raw[:at]
+    if kind == 1:
+        return raw[:at] + random.randbytes(random.randrange(1, 4)) + raw[at + 1 :]
+    if kind == 2:
+        return raw + random.randbytes(3)
+    if kind == 3:
+        return random.choice([b"\0\1", b"\0\4", b"\x7f\xff", b"\xff\xff"]) + raw[2:]
+    return random.randbytes(at)
+
+
+@pytest.mark.parametrize("seed", [25, *(pytest.param(n, marks=pytest.mark.long) for n in range(5))])
+def test_any_bytes(kafka: KafkaClasses, seed: int) -> None:
+    """2000 whole and 4000 damaged blobs: where Kafka reads, the same values are printed; else the bytes."""
+    random = Random(seed)
+    given = list[tuple[str, bytes]]()
+    for number in range(2_000):
+        name = ("subscription", "assignment")[number % 2]
+        raw = encode_blob(random_blob(random, KINDS[name]))
+        given += [(name, raw), (name, damaged(random, raw)), (name, damaged(random, raw))]
+    given = [(name, raw) for name, raw in given if raw]
+    refused = 0
+    for (name, raw), theirs in zip(given, kafka.blobs(given), strict=True):
+        ours = printed(name, raw)
+        if "error" in theirs or STRICTER in ours.get("undecodable", ""):
+            refused += 1
+            assert ours.keys() == {"schema", "undecodable", "bytes"}, (raw, theirs)
+        else:
+            assert (ours.get("version"), ours.get("data")) == (theirs["version"], theirs["data"]), raw
+    assert 500 < refused < len(given) - 2_000
+
+
+def test_the_comparison_can_fail(kafka: KafkaClasses) -> None:
+    """Other topics are other JSON, and cut bytes are an error."""
+    raw = encode_blob(Subscription(version=1, topics=("t",)))
+    right, other, cut = kafka.blobs(
+        [("subscription", raw), ("subscription", raw.replace(b"t", b"u")), ("subscription", raw[:-1])]
+    )
+    assert (right["data"]["topics"], other["data"]["topics"], "error" in cut) == (["t"], ["u"], True)

@@ -1,0 +1,232 @@
+"""Wrong input never reads like "all is quiet": every reading command with every kind of nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from support.histories.builders import commit, generation, member
+from support.job.captures import invoke, raw, write_capture
+
+AT = 1_767_225_600_000
+EXTENT = "4 records from 2026-01-01 00:00:00.000 to 2026-01-01 00:00:03.000 (UTC)"
+
+#: Commands that read a capture -> whether they take groups, and the flags of a time; ``{out}`` is a file to write.
+COMMANDS = {
+    "replay": ("replay",),
+    "list": ("list",),
+    "offsets": ("describe",),
+    "members": ("describe", "--members"),
+    "state": ("describe", "--state", "--verbose"),
+    "history": ("describe", "--history"),
+    "states": ("describe", "--states"),
+    "report": ("report", "-o", "{out}"),
+    "timeline": ("timeline",),
+    "decode": ("decode",),
+}
+#: Those that print the past, and those that print a point in time.
+PAST = ("replay", "history", "states", "decode")
+PRESENT = ("list", "offsets", "members", "state")
+TYPES = ("list", "offsets", "history", "states")
+
+
+def run(
+    name: str, capture: Path, tmp_path: Path, *more: str, group: str | None = "g"
+) -> tuple[int, str, str]:
+    """The exit code, stdout and stderr of a command; ``group`` None: of all groups."""
+    out = tmp_path / "out.html"
+    words = [word.format(out=out) for word in COMMANDS[name]]
+    chosen = ["--group", group] if group is not None else []
+    if group is None and words[0] in ("describe", "report"):
+        chosen = ["--all-groups"]
+    result = invoke(*words, "--from-file", capture, *chosen, *more)
+    assert not out.exists() or result.exit_code == 0
+    return result.exit_code, result.stdout, result.stderr
+
+
+def nothing(found: tuple[int, str, str], line: str) -> None:
+    """Exit code 5, nothing on stdout, and one line on stderr."""
+    assert found == (5, "", f"nothing found: {line}\n")
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """A capture without records."""
+    return write_capture(tmp_path / "empty.parquet", [])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_empty_capture(name: str, empty: Path, tmp_path: Path) -> None:
+    """It says that there are no records, whether a group is asked for or not."""
+    nothing(run(name, empty, tmp_path), f"there are no records in {empty}")
+    if name != "timeline":
+        nothing(run(name, empty, tmp_path, group=None), f"there are no records in {empty}")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_time_that_counts_from_the_end_of_nothing(name: str, empty: Path, tmp_path: Path) -> None:
+    """An age needs a last record."""
+    flag = "--at" if name in PRESENT else "--since"
+    code, stdout, stderr = run(name, empty, tmp_path, flag, "2h")
+    assert (code, stdout, stderr.count("\n")) == (5, "", 2)
+    assert stderr.startswith("error: there are no records, so no age or time of day can count back")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_such_group(name: str, capture: Path, tmp_path: Path) -> None:
+    """The nearest names, or those that there are, and the extent of the data; also for a glob."""
+    nothing(
+        run(name, capture, tmp_path, group="paymnts"),
+        f"there is no group 'paymnts' in {capture}: 1 group: g; {EXTENT}",
+    )
+    nothing(
+        run(name, capture, tmp_path, group="G"),
+        f"there is no group 'G' in {capture}: did you mean g? 1 group; {EXTENT}",
+    )
+    nothing(
+        run(name, capture, tmp_path, group="x*"), f"no group matches 'x*' in {capture}: 1 group: g; {EXTENT}"
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_glob_finds_the_group(name: str, capture: Path, tmp_path: Path) -> None:
+    """Where an id is taken, a glob is taken."""
+    code, _, stderr = run(name, capture, tmp_path, group="[fg]*")
+    assert (code, "nothing found" in stderr) == (0, False)
+
+
+@pytest.mark.parametrize("name", [*PAST, *PRESENT])
+def test_what_is_found_is_printed(name: str, capture: Path, tmp_path: Path) -> None:
+    """Of two groups, one is there: it is printed, and the other one is named."""
+    code, stdout, stderr = run(name, capture, tmp_path, "--group", "h")
+    assert (code, stdout != "") == (5, True)
+    assert stderr == f"nothing found: there is no group 'h' in {capture}: 1 group: g; {EXTENT}\n"
+
+
+@pytest.mark.parametrize("name", PAST)
+@pytest.mark.parametrize(
+    ("flag", "text", "shown"),
+    [
+        ("--since", "2026-02-01", "2026-02-01 00:00:00.000"),
+        ("--until", "2025-12-31", "2025-12-31 00:00:00.000"),
+    ],
+)
+def test_no_such_time(name: str, flag: str, text: str, shown: str, capture: Path, tmp_path: Path) -> None:
+    """The flag as it was read, and the extent of the data."""
+    # The last state holds at the end, so it also holds later.
+    if (name, flag) == ("states", "--since"):
+        assert run(name, capture, tmp_path, flag, text)[0] == 0
+        return
+    code, stdout, stderr = run(name, capture, tmp_path, flag, text)
+    assert (code, stdout, stderr.count("\n")) == (5, "", 1)
+    assert re.match(rf"nothing found: no (event|record|state) for .*{flag} {re.escape(shown)} in ", stderr)
+    assert "2026-01-01 00:00:00.000 to 2026-01-01 00:00:03.000 (UTC)" in stderr
+
+
+@pytest.mark.parametrize("name", PRESENT)
+def test_before_the_first_record(name: str, capture: Path, tmp_path: Path) -> None:
+    """At that time there was no group."""
+    found = run(name, capture, tmp_path, "--at", "2025-12-31", group=None)
+    nothing(found, f"there is no group in {capture}; {EXTENT}")
+
+
+@pytest.mark.parametrize("name", [*PAST, "report", "timeline"])
+def test_an_end_before_the_begin(name: str, capture: Path, tmp_path: Path) -> None:
+    """A wrong command line, and not an empty answer."""
+    code, stdout, stderr = run(name, capture, tmp_path, "--since", "2026-01-02", "--until", "2026-01-01")
+    assert (code, stdout) == (2, "")
+    assert "--until 2026-01-01 (2026-01-01 00:00:00.000) is not after --since 2026-01-02" in stderr
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_no_group_of_a_type(name: str, capture: Path, tmp_path: Path) -> None:
+    """Types that there are; a type that nobody knows is a wrong command line with the known ones."""
+    code, stdout, stderr = run(name, capture, tmp_path, "--type", "share", group=None)
+    assert (code, stdout, stderr.count("\n")) == (5, "", 1)
+    assert f" for --type share in {capture}: there is 1 group (classic" in stderr
+    code, stdout, stderr = run(name, capture, tmp_path, "--type", "clasic", group=None)
+    assert (code, stdout) == (2, "")
+    assert (
+        "'clasic' is none of them; did you mean classic? there are classic, consumer, share, streams"
+        in " ".join(stderr.split())
+    )
+
+
+def test_no_group_in_a_state(capture: Path, tmp_path: Path) -> None:
+    """As for types; case and underscores do not matter."""
+    found = run("list", capture, tmp_path, "--state", "empty,preparing_rebalance", group=None)
+    nothing(
+        found,
+        f"no group for --state Empty --state PreparingRebalance in {capture}: "
+        f"there is 1 group (classic Stable 1); {EXTENT}",
+    )
+    code, _, stderr = run("list", capture, tmp_path, "--state", "stabel", group=None)
+    assert (code, "did you mean Stable?" in stderr) == (2, True)
+
+
+def test_other_filters(capture: Path, tmp_path: Path) -> None:
+    """Severity, event, kind and place of a record, expiry: the flag, and what there is."""
+    found = "3 events: rebalance.completed 2, group.created 1; INFO 3"
+    times = "from 2026-01-01 00:00:00.000 to 2026-01-01 00:00:03.000 (UTC)"
+    for flag, value in (("--min-severity", "error"), ("--type", "rebalance.stuck")):
+        nothing(
+            run("replay", capture, tmp_path, flag, value, group=None),
+            f"no event for {flag} {value} in {capture}: there are {found}; {times}",
+        )
+    code, stdout, stderr = run("history", capture, tmp_path, "--min-severity", "error")
+    assert (code, stdout, "no event for --group g --min-severity error" in stderr) == (5, "", True)
+    for flags in (("--offset", "99"), ("--partition", "49")):
+        assert run("decode", capture, tmp_path, *flags)[:2] == (5, "")
+    nothing(
+        run("list", capture, tmp_path, "--expiring", "1s", group=None),
+        f"no group for --expiring 1.0 s in {capture}: there is 1 group (classic Stable 1); {EXTENT}",
+    )
+
+
+def test_a_deleted_group(tmp_path: Path) -> None:
+    """Its history is there, and the line says so; JSON stays JSON."""
+    from support.histories.builders import emptied, gone
+
+    life = [generation(1, member("a", [0]), at=AT), emptied(2, at=AT + 1_000), gone(at=AT + 2_000)]
+    capture = write_capture(tmp_path / "a.parquet", raw(life))
+    code, stdout, stderr = run("offsets", capture, tmp_path, "-o", "json")
+    assert (code, stdout) == (5, "[]\n")
+    assert "the group 'g' does not exist at the end of the data" in stderr
+    assert "describe --history shows what happened" in stderr
+    assert run("history", capture, tmp_path)[0] == 0
+
+
+def test_records_without_events(tmp_path: Path) -> None:
+    """A commit whose group may be older is no event: that is said."""
+    capture = write_capture(tmp_path / "a.parquet", raw([commit("t", 0, 5, at=AT)]))
+    nothing(
+        run("replay", capture, tmp_path, group=None),
+        f"no event in {capture}: none follows from 1 record from 2026-01-01 00:00:00.000 to "
+        "2026-01-01 00:00:00.000 (UTC)",
+    )
+
+
+def test_a_glob_that_matches_several(tmp_path: Path) -> None:
+    """A picture shows one group: the others are named."""
+    lives = [raw([generation(1, member("a", [0]), at=AT)], partition=number) for number in (0, 1)]
+    renamed = [one._replace(key=one.key.replace(b"\0\1g", b"\0\1h")) for one in lives[1] if one.key]
+    capture = write_capture(tmp_path / "a.parquet", [*lives[0], *renamed])
+    for name in ("report", "timeline"):
+        code, stdout, stderr = run(name, capture, tmp_path, group="[gh]")
+        assert (code, stdout) == (2, "")
+        assert stderr == "error: 2 groups match '[gh]': g, h; give one of them, or report --all-groups\n"
+
+
+@pytest.mark.parametrize("name", ["list", "offsets", "state"])
+def test_flags_of_the_past(name: str, capture: Path, tmp_path: Path) -> None:
+    """Where a point in time is shown, --since is refused, and --at is named where it is known."""
+    assert run(name, capture, tmp_path, "--since", "2h")[0] == 2
+
+
+def test_the_time_zone_of_the_line(capture: Path, tmp_path: Path) -> None:
+    """Its times are in the zone that was asked for."""
+    _, _, stderr = run("list", capture, tmp_path, "--time-zone", "Asia/Kolkata", group="x")
+    assert "from 2026-01-01 05:30:00.000 to 2026-01-01 05:30:03.000 (Asia/Kolkata)" in stderr
+    assert run("list", capture, tmp_path, "--time-zone", "Mars/Olympus")[0] == 2
