@@ -1,8 +1,8 @@
 """The bill of materials (SBOM) of a release, as CycloneDX JSON.
 
-``cyclonedx-py`` lists what pip installs for the wheel with its extras. Added are the parts that pip does not see: the
-script of ECharts that the wheel contains, and the jars that an installed groupreplay downloads (Spark's Kafka connector,
-and the broker of ``demo``).
+``cyclonedx-py`` lists the environment in which the tests have run. Of that the bill has what the wheel and its extras
+need, directly or through others. Added are the parts that pip does not see: the script of ECharts that the wheel
+contains, and the jars that an installed groupreplay downloads (Spark's Kafka connector, and the broker of ``demo``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import subprocess
 import sys
 import uuid
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
+from email.parser import Parser
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from groupreplay.streaming.local import spark_lines
 from groupreplay.streaming.local.broker import DEFAULT_VERSION
@@ -36,25 +40,24 @@ _PACKAGE: Final = "groupreplay/streaming"
 _VERSION: Final = SchemaVersion.V1_6
 
 
-def install(wheel: Path, environment: Path) -> Path:
-    """Installs the wheel with its extras into a new environment; returns its Python."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-    python = environment / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--quiet", "--python", str(python), "install"]
-    subprocess.run([*pip, f"{wheel}[{','.join(EXTRAS)}]"], check=True)
-    return python
-
-
-def bill_of_materials(wheel: Path, python: Path, project: Path, seconds: int) -> bytes:
-    """The bill of a wheel that is installed in the environment of ``python``; ``seconds``: the commit's time.
+def bill_of_materials(wheel: Path, project: Path, seconds: int) -> bytes:
+    """The bill of a wheel whose libraries are installed beside this module; ``seconds``: the commit's time.
 
     Raises:
-        ValueError: the bill does not follow the schema of CycloneDX.
+        ValueError: a library of the wheel is not installed, or the bill does not follow the schema of CycloneDX.
     """
-    command = ["cyclonedx_py", "environment", "--output-reproducible", "--mc-type", "application"]
-    command += ["--spec-version", _VERSION.to_version(), "--of", "JSON", "--pyproject", str(project / "pyproject.toml")]
+    command = [
+        "cyclonedx_py",
+        "environment",
+        "--output-reproducible",
+        "--mc-type",
+        "application",
+        "--of",
+        "JSON",
+    ]
+    command += ["--spec-version", _VERSION.to_version(), "--pyproject", str(project / "pyproject.toml")]
     done = subprocess.run(
-        [sys.executable, "-m", *command, str(python)], check=True, capture_output=True, text=True
+        [sys.executable, "-m", *command, sys.executable], check=True, capture_output=True, text=True
     )
     bill = completed(json.loads(done.stdout), wheel, seconds)
     text = json.dumps(bill, indent=2, ensure_ascii=False) + "\n"
@@ -65,27 +68,68 @@ def bill_of_materials(wheel: Path, python: Path, project: Path, seconds: int) ->
 
 
 def completed(bill: dict[str, Any], wheel: Path, seconds: int) -> dict[str, Any]:
-    """The bill of an environment with the wheel's version, its other parts, and an identity of its own."""
+    """The bill of an environment, reduced to the wheel's libraries, with its other parts and an identity of its own."""
     name, version = wheel.name.split("-")[:2]
     root = bill["metadata"]["component"]
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     root |= {"version": version, "purl": f"pkg:pypi/{name}@{version}", "hashes": [_sha256(digest)]}
-    # The environment has the wheel itself, too; the bill is about it.
-    itself = {one["bom-ref"] for one in bill["components"] if one["name"] == name}
+    libraries: dict[str, dict[str, Any]] = {canonicalize_name(one["name"]): one for one in bill["components"]}
+    direct = needed(requirements(wheel), EXTRAS)
+    edges = closure(direct)
     added = [*_scripts(wheel), *_jars(wheel)]
-    bill["components"] = [one for one in bill["components"] if one["bom-ref"] not in itself] + added
-    needs: dict[str, set[str]] = {
-        one["ref"]: {ref for ref in one.get("dependsOn", ()) if ref not in itself}
-        for one in bill["dependencies"]
-        if one["ref"] not in itself
-    }
-    required = {ref for one in bill["dependencies"] if one["ref"] in itself for ref in one.get("dependsOn", ())}
-    needs[root["bom-ref"]] = needs.get(root["bom-ref"], set()) | required | {one["bom-ref"] for one in added}
+    bill["components"] = [libraries[one] for one in sorted(edges)] + added
+    needs = {libraries[one]["bom-ref"]: {libraries[to]["bom-ref"] for to in edges[one]} for one in edges}
     needs |= {one["bom-ref"]: set() for one in added}
+    needs[root["bom-ref"]] = {libraries[one]["bom-ref"] for one in direct} | {one["bom-ref"] for one in added}
     bill["dependencies"] = [{"ref": ref, "dependsOn": sorted(refs)} for ref, refs in sorted(needs.items())]
     bill["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, f"{root['purl']}#{digest}").urn
-    bill["metadata"]["timestamp"] = datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    bill["metadata"]["timestamp"] = datetime.fromtimestamp(seconds, timezone.utc).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
     return bill
+
+
+def requirements(wheel: Path) -> list[str]:
+    """The lines ``Requires-Dist`` of a wheel."""
+    (name,) = [one for one in _names(wheel) if one.endswith(".dist-info/METADATA")]
+    return Parser().parsestr(_content(wheel, name).decode()).get_all("Requires-Dist", [])
+
+
+def needed(lines: Iterable[str], extras: Iterable[str]) -> dict[str, set[str]]:
+    """Names of the libraries that hold for this Python and these extras -> the extras that are asked of each."""
+    found: dict[str, set[str]] = {}
+    for one in map(Requirement, lines):
+        if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+            found.setdefault(canonicalize_name(one.name), set()).update(one.extras)
+    return found
+
+
+def closure(direct: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Every library that is needed directly or through others -> what it needs itself.
+
+    The graph of ``cyclonedx-py`` does not serve: it also has what a library needs for extras that nobody asked for.
+
+    Raises:
+        ValueError: a library is not installed.
+    """
+    edges: dict[str, set[str]] = {}
+    waiting = [(name, extra) for name, extras in direct.items() for extra in ("", *extras)]
+    seen = set[tuple[str, str]]()
+    while waiting:
+        name, extra = waiting.pop()
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        try:
+            lines = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            raise ValueError(
+                f"{name} is not installed: the bill lists what the tests have run with"
+            ) from None
+        below = needed(lines, [extra])
+        edges.setdefault(name, set()).update(below)
+        waiting += [(one, asked) for one, extras in below.items() for asked in ("", *extras)]
+    return edges
 
 
 def _scripts(wheel: Path) -> Iterator[dict[str, Any]]:
@@ -96,14 +140,18 @@ def _scripts(wheel: Path) -> Iterator[dict[str, Any]]:
         **{"type": "library", "bom-ref": purl, "name": echarts["package"], "version": echarts["version"]},
         **{"purl": purl, "licenses": _licence(echarts["licence"]), "scope": "required"},
         "hashes": [_sha256(echarts["files"]["echarts.min.js"])],
-        "properties": [{"name": "groupreplay:part", "value": "in the wheel, streaming/report/web/echarts.min.js"}],
+        "properties": [
+            {"name": "groupreplay:part", "value": "in the wheel, streaming/report/web/echarts.min.js"}
+        ],
     }
 
 
 def _jars(wheel: Path) -> Iterator[dict[str, Any]]:
     """The jars that are downloaded when they are needed, each once."""
     lock = json.loads(_content(wheel, f"{_PACKAGE}/local/jars.json"))
-    licences = {name: licence for licence, names in json.loads(LICENCES.read_text()).items() for name in names}
+    licences = {
+        name: licence for licence, names in json.loads(LICENCES.read_text()).items() for name in names
+    }
     users: dict[str, list[str]] = {}
     for name, user in DOWNLOADED.items():
         for coordinate in lock[name]:
@@ -116,8 +164,15 @@ def _jars(wheel: Path) -> Iterator[dict[str, Any]]:
             **{"type": "library", "bom-ref": purl, "group": group, "name": artifact, "version": version},
             **{"purl": purl, "licenses": _licence(licences[f"{group}:{artifact}"]), "scope": "optional"},
             "hashes": [_sha256(digest)],
-            "properties": [{"name": "groupreplay:part", "value": f"downloaded by {'; '.join(users[coordinate])}"}],
+            "properties": [
+                {"name": "groupreplay:part", "value": f"downloaded by {'; '.join(users[coordinate])}"}
+            ],
         }
+
+
+def _names(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
 
 
 def _content(wheel: Path, name: str) -> bytes:
@@ -132,4 +187,3 @@ def _licence(expression: str) -> list[dict[str, Any]]:
 
 def _sha256(digest: str) -> dict[str, str]:
     return {"alg": "SHA-256", "content": digest}
-

@@ -1,7 +1,7 @@
 """What a release promises to those who read its output or call it, and what a later state of the code breaks of it.
 
-``python release/contract.py store`` writes ``released_contract.json``, the promise of the version that is released next.
-docs/compatibility.md has the policy.
+``python release/contract.py store`` writes ``released_contract.json``, the promise of the next version. The policy is
+docs/compatibility.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ STORED: Final = Path(__file__).with_name("released_contract.json")
 Schema = Mapping[str, Any]
 #: Keywords of JSON Schema that say nothing about values, or that are compared in another way.
 _TEXTS: Final = frozenset({"description", "title", "$schema", "default", "examples"})
-_COMPARED: Final = frozenset({"properties", "required", "enum", "anyOf", "items", "$defs", "additionalProperties"})
+_COMPARED: Final = frozenset(
+    {"properties", "required", "enum", "anyOf", "items", "$defs", "additionalProperties"}
+)
 
 
 def contract() -> dict[str, Any]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 import release_rules
-from bill_of_materials import bill_of_materials, install
+from bill_of_materials import bill_of_materials
 from distributions import build, commit_time, write_checksums
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -20,12 +19,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 def main() -> int:
     """Builds sdist, wheel, bill of materials and checksums of the commit that is checked out."""
     parser = argparse.ArgumentParser(prog="python release/make_release.py", description=main.__doc__)
-    parser.add_argument("--output", type=Path, default=PROJECT / "dist" / "release", help="folder (new or empty)")
     parser.add_argument(
-        "--environment",
-        type=Path,
-        metavar="PYTHON",
-        help="list the libraries of this Python's environment instead of those that pip installs now",
+        "--output", type=Path, default=PROJECT / "dist" / "release", help="folder (new or empty)"
     )
     arguments = parser.parse_args()
     found = release_rules.problems(PROJECT)
@@ -34,17 +29,16 @@ def main() -> int:
     if found:
         sys.stderr.write("".join(f"error: {line}\n" for line in found))
         return 2
-    for path in release(arguments.output, arguments.environment):
+    for path in release(arguments.output):
         sys.stdout.write(f"{path}\n")
     return 0
 
 
-def release(output: Path, environment: Path | None) -> list[Path]:
+def release(output: Path) -> list[Path]:
     """Writes the files, and returns them."""
     sdist, wheel = build(PROJECT, output)
-    with tempfile.TemporaryDirectory(prefix="groupreplay-environment-") as scratch:
-        python = environment or install(wheel, Path(scratch, "environment"))
-        content = bill_of_materials(wheel, python, PROJECT, commit_time(PROJECT))
+    # The environment in which the tests have run.
+    content = bill_of_materials(wheel, PROJECT, commit_time(PROJECT))
     bill = output / f"groupreplay-{release_rules.version(PROJECT)}.cdx.json"
     bill.write_bytes(content)
     files = [sdist, wheel, bill]

@@ -41,7 +41,11 @@ def change_log_problems(text: str, number: str) -> list[str]:
     body = text[end : headings[1][2] if len(headings) > 1 else len(text)]
     return [
         *([] if _DATE.fullmatch(rest) else [f"CHANGELOG.md: the heading [{number}] has no date, YYYY-MM-DD"]),
-        *([] if re.search(r"^- ", body, re.MULTILINE) else [f"CHANGELOG.md: there is no change below [{number}]"]),
+        *(
+            []
+            if re.search(r"^- ", body, re.MULTILINE)
+            else [f"CHANGELOG.md: there is no change below [{number}]"]
+        ),
     ]
 
 
