@@ -157,8 +157,9 @@ def terminal(guarded: SecuredBroker, folder: Path, hook: str = HOOK) -> Iterator
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody writes here while the clock is looked at."""
+def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody writes here while the clock is looked at; the login names its CA relative to the working directory."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cluster_checks, "_CLOCK_SECONDS", 0.1)
     monkeypatch.setattr(clients, "REQUEST_SECONDS", 5.0)
 
