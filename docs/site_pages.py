@@ -1,8 +1,8 @@
 """Hooks of MkDocs: pages and files from outside of docs/ join the site, and their links lead to where they are there.
 
-The pages are written for GitHub, where a link leads from ``docs/cli.md`` to ``../deploy/rules.toml`` and from the README
-to ``docs/cli.md``. On the site docs/ is the root: the README is its index, and files outside of docs/ that a page links
-to are copied.
+The pages are written for GitHub, where a link leads from ``docs/cli.md`` to ``../deploy/rules.toml``, and from the
+README to ``docs/cli.md``. On the site docs/ is the root: the README is its index, and files outside of docs/ that a
+page links to are copied.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def on_files(files: Files, config: Any) -> Files:
         if outside and path.is_file() and path.name not in PAGES:
             files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
         elif outside and path.is_dir():
-            listing = File.generated(config, f"{path.relative_to(ROOT).as_posix()}/index.md", content=_listing(path))
+            listing = File.generated(
+                config, f"{path.relative_to(ROOT).as_posix()}/index.md", content=_listing(path)
+            )
             files.append(listing)
             for one in _shown(path):
                 name = one.relative_to(ROOT).as_posix()
@@ -87,5 +89,7 @@ def _shown(folder: Path) -> list[Path]:
 
 def _listing(folder: Path) -> str:
     lines = [f"- [{one.name}]({one.name})" for one in _shown(folder)]
-    lines += [f"- {one.name}/" for one in sorted(folder.iterdir()) if one.is_dir() and one.name != "__pycache__"]
+    lines += [
+        f"- {one.name}/" for one in sorted(folder.iterdir()) if one.is_dir() and one.name != "__pycache__"
+    ]
     return "\n".join([f"# {folder.relative_to(ROOT).as_posix()}/", "", *lines, ""])
