@@ -101,7 +101,7 @@ docs: .venv/.wheel
 	$(BIN)/python docs/refresh.py
 
 site: .venv/.wheel
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 release: .venv/.wheel
 	$(BIN)/python release/make_release.py $(ARGS)
