@@ -53,6 +53,10 @@ LOGIN = "User:groupreplay"
 TOPICS = TopicNames()
 OUTPUT_TOPICS = (TOPICS.events, TOPICS.states, TOPICS.dead_letters, TOPICS.job, TOPICS.probes)
 END_SECONDS = 240.0
+#: Operations on a topic that bring Describe along.
+CONTAINING = {AclOperation.READ, AclOperation.WRITE}
+SPARK_GROUPS = "Describe on group spark-kafka-source-*"
+EVERY_GROUP = "Describe on group *"
 
 
 def blocks(heading: str) -> list[str]:
@@ -155,18 +159,25 @@ def terminal(guarded: SecuredBroker, folder: Path, hook: str = HOOK) -> Iterator
         found.close()
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nobody writes here while the clock is looked at; the login names its CA relative to the working directory."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cluster_checks, "_CLOCK_SECONDS", 0.1)
-    monkeypatch.setattr(clients, "REQUEST_SECONDS", 5.0)
+@pytest.fixture(scope="module")
+def login(guarded: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the section about the login has run, with Kafka's own tools."""
+    folder = tmp_path_factory.mktemp("login")
+    with terminal(guarded, folder) as shell:
+        for block in blocks("2. A login with the least rights"):
+            shell.run(block)
+    return folder
 
 
 def checked(guarded: SecuredBroker, folder: Path) -> tuple[int, dict[str, str]]:
     """Exit code of ``check`` with the login of the page, and the status of all that is not well."""
-    login = folder / "client.properties"
-    result = invoke("check", "-o", "json", "--bootstrap-server", guarded.checked, "--command-config", login)
+    words = ["--bootstrap-server", guarded.checked, "--command-config", "client.properties"]
+    with pytest.MonkeyPatch.context() as patch:
+        # The login names its CA relative to the working directory. Nobody writes while the clock is looked at.
+        patch.chdir(folder)
+        patch.setattr(cluster_checks, "_CLOCK_SECONDS", 0.1)
+        patch.setattr(clients, "REQUEST_SECONDS", 5.0)
+        result = invoke("check", "-o", "json", *words)
     found = {one["check"]: one["status"] for one in json.loads(result.stdout)}
     return result.exit_code, {
         name: status for name, status in found.items() if status in ("warning", "failed")
@@ -180,16 +191,24 @@ def granted(guarded: SecuredBroker) -> list[AclBinding]:
     return sorted(guarded.admin.describe_acls(wanted).result(30), key=str)
 
 
+def add(guarded: SecuredBroker, right: AclBinding) -> None:
+    """Grants a right."""
+    guarded.admin.create_acls([right])[right].result(30)
+
+
+def remove(guarded: SecuredBroker, right: AclBinding) -> None:
+    """Takes a right away."""
+    place = (right.restype, right.name, right.resource_pattern_type)
+    exactly = AclBindingFilter(*place, right.principal, right.host, right.operation, right.permission_type)
+    assert guarded.admin.delete_acls([exactly])[exactly].result(30) == [right]
+
+
 @contextmanager
 def without(guarded: SecuredBroker, right: AclBinding) -> Iterator[None]:
     """The broker while the login lacks one right."""
-    place = (right.restype, right.name, right.resource_pattern_type)
-    exactly = AclBindingFilter(*place, right.principal, right.host, right.operation, right.permission_type)
-    for removed in guarded.admin.delete_acls([exactly]).values():
-        assert removed.result(30) == [right]
+    remove(guarded, right)
     yield
-    for created in guarded.admin.create_acls([right]).values():
-        created.result(30)
+    add(guarded, right)
 
 
 def named(right: AclBinding) -> str:
@@ -199,61 +218,63 @@ def named(right: AclBinding) -> str:
     return f"{operation} on {kind}" + ("" if kind == "cluster" else f" {right.name}")
 
 
-def grants(guarded: SecuredBroker, folder: Path) -> None:
-    """Runs the section about the login, with Kafka's own tools."""
-    with terminal(guarded, folder) as shell:
-        for block in blocks("2. A login with the least rights"):
-            shell.run(block)
+def delete_topics(guarded: SecuredBroker) -> None:
+    """Removes the job's topics if they are there."""
+    there = sorted(set(OUTPUT_TOPICS) & set(guarded.admin.list_topics(timeout=10).topics))
+    if there:
+        for result in guarded.admin.delete_topics(there).values():
+            result.result(30)
 
 
-def test_the_rights_are_enough_and_the_least(guarded: SecuredBroker, tmp_path: Path, impatient: None) -> None:
-    """With what the page grants `check` has nothing to say; with any one right less it names what is missing.
-
-    Rights that can be spared are warnings, and the page's remedy for the one of them that has a remedy helps.
-    """
-    grants(guarded, tmp_path)
-    assert checked(guarded, tmp_path) == (ExitCode.OK, {})
-    found = granted(guarded)
-    creating = [one for one in found if one.operation == AclOperation.CREATE]
-    assert {one.name for one in creating} == set(OUTPUT_TOPICS)
-    for right in creating:
-        with without(guarded, right):
-            code, wrong = checked(guarded, tmp_path)
-            assert (code, wrong.get("output topics")) == (ExitCode.AUTHORISATION, "failed"), right
-    make_topics(guarded.broker.bootstrap_servers, dict.fromkeys(OUTPUT_TOPICS, 1))
-    spared = [str(one) for one in source_rights(probe=True, ask_retention=True) if not one.needed]
-    for right in found:
-        if right in creating:
-            continue
-        with without(guarded, right):
-            code, wrong = checked(guarded, tmp_path)
-            all_groups = right.restype == ResourceType.GROUP
-            assert wrong[named(right)] == ("warning" if named(right) in spared else "failed")
-            assert code == (ExitCode.OK if named(right) == str(SETTINGS) else ExitCode.AUTHORISATION)
-            # Nothing else is missing, but what the right to all groups contains.
-            assert [one for one in wrong if " on " in one] == [
-                "Describe on group spark-kafka-source-*"
-            ] * all_groups + [named(right)]
-            if all_groups:
-                some = AclBinding(
-                    right.restype,
-                    "spark-kafka-source-",
-                    ResourcePatternType.PREFIXED,
-                    LOGIN,
-                    "*",
-                    AclOperation.DESCRIBE,
-                    AclPermissionType.ALLOW,
-                )
-                for created in guarded.admin.create_acls([some]).values():
-                    created.result(30)
-                assert checked(guarded, tmp_path)[0] == ExitCode.OK
-                with without(guarded, some):
-                    pass
+def test_the_rights_are_enough(guarded: SecuredBroker, login: Path) -> None:
+    """Without topics and with them `check` finds every right, and they are those that it asks for."""
+    delete_topics(guarded)
+    assert checked(guarded, login) == (ExitCode.OK, {})
     wanted = {str(one) for one in [*source_rights(probe=True, ask_retention=True), *sink_rights(TOPICS)]}
-    implied = {one for one in wanted if one.startswith("Describe on topic")} | {
-        "Describe on group spark-kafka-source-*"
-    }
-    assert {named(one) for one in found if one not in creating} == wanted - implied
+    implied = {one for one in wanted if one.startswith("Describe on topic")} | {SPARK_GROUPS}
+    found = granted(guarded)
+    assert {named(one) for one in found if one.operation != AclOperation.CREATE} == wanted - implied
+    assert {one.name for one in found if one.operation == AclOperation.CREATE} == set(OUTPUT_TOPICS)
+
+
+def test_the_right_to_create_is_needed_for_each_topic(guarded: SecuredBroker, login: Path) -> None:
+    """While the topics do not exist, one right less is a failure."""
+    delete_topics(guarded)
+    for right in granted(guarded):
+        if right.operation == AclOperation.CREATE:
+            with without(guarded, right):
+                assert checked(guarded, login) == (ExitCode.AUTHORISATION, {"output topics": "failed"}), right
+
+
+def test_no_other_right_is_too_much(guarded: SecuredBroker, login: Path) -> None:
+    """Any one right less, and `check` names it: it fails, or warns of the two that the page calls sparable."""
+    make_topics(guarded.broker.bootstrap_servers, dict.fromkeys(OUTPUT_TOPICS, 1))
+    rights = [one for one in granted(guarded) if one.operation != AclOperation.CREATE]
+    for right in rights:
+        with without(guarded, right):
+            code, wrong = checked(guarded, login)
+        sparable = [str(one) for one in source_rights(probe=True, ask_retention=True) if not one.needed]
+        # What the right brings along, unless another one does.
+        others = {one.name for one in rights if one.operation in CONTAINING and one != right}
+        alone = right.operation in CONTAINING and right.name not in others
+        contained = {f"Describe on topic {right.name}"} if alone else set()
+        contained |= {SPARK_GROUPS} if named(right) == EVERY_GROUP else set()
+        assert {one for one in wrong if " on " in one} == {named(right), *contained}
+        assert wrong[named(right)] == ("warning" if named(right) in sparable else "failed")
+        assert code == (ExitCode.OK if named(right) == str(SETTINGS) else ExitCode.AUTHORISATION)
+
+
+def test_the_groups_of_spark_are_enough(guarded: SecuredBroker, login: Path) -> None:
+    """The remedy of the page for a login that may not see all groups: what is left is a warning."""
+    make_topics(guarded.broker.bootstrap_servers, dict.fromkeys(OUTPUT_TOPICS, 1))
+    (every,) = (one for one in granted(guarded) if named(one) == EVERY_GROUP)
+    place = (ResourceType.GROUP, "spark-kafka-source-", ResourcePatternType.PREFIXED)
+    some = AclBinding(*place, LOGIN, "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW)
+    with without(guarded, every):
+        add(guarded, some)
+        code, wrong = checked(guarded, login)
+        remove(guarded, some)
+    assert (code, [one for one in wrong if " on " in one]) == (ExitCode.OK, [EVERY_GROUP])
 
 
 @contextmanager
@@ -277,23 +298,25 @@ def web_hook() -> Iterator[tuple[str, list[dict[str, object]]]]:
         server.shutdown()
 
 
+def install(shell: Terminal, folder: Path) -> None:
+    """Runs the section about the installation; the libraries are those of the tests."""
+    (block,) = blocks("1. Install")
+    first, rest = block.split("\n", 1)
+    shell.run(first)
+    (packages,) = (folder / "groupreplay-env" / "lib").glob("python*/site-packages")
+    (packages / "libraries.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    shell.run(f"unset PYTHONPATH\n{rest}")
+    shell.run(f"test $(command -v groupreplay) = {folder}/groupreplay-env/bin/groupreplay")
+
+
 @pytest.mark.spark
 @pytest.mark.long
 def test_the_whole_page(guarded: SecuredBroker, tmp_path: Path) -> None:
     """From the installation to the alert: the stuck rebalance is printed and sent, and so is its end."""
-    for topic in set(OUTPUT_TOPICS) & set(guarded.admin.list_topics(timeout=10).topics):
-        guarded.admin.delete_topics([topic])[topic].result(30)
+    delete_topics(guarded)
     folder = copy_project(tmp_path / "checkout")
     with web_hook() as (address, came), terminal(guarded, folder, address) as shell:
-        (install,) = blocks("1. Install")
-        first, rest = install.split("\n", 1)
-        shell.run(first)
-        (packages,) = (folder / "groupreplay-env" / "lib").glob("python*/site-packages")
-        (packages / "libraries.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-        shell.run(f"unset PYTHONPATH\n{rest}")
-        shell.run(
-            f"groupreplay --version\ntest $(command -v groupreplay) = {folder}/groupreplay-env/bin/groupreplay"
-        )
+        install(shell, folder)
         for heading in ("2. A login with the least rights", "3. Check", "4. Run"):
             for block in blocks(heading):
                 shell.run(block)
