@@ -325,7 +325,7 @@ def test_the_whole_page(guarded: SecuredBroker, tmp_path: Path) -> None:
         printed, sent = shell.follow(printing, "printed"), shell.follow(sending, "sent")
         wait_until(lambda: "rebalance stuck:" in printed.read_text(), END_SECONDS, pause=0.5)
         wait_until(lambda: stuck(came) == ["firing"], END_SECONDS, pause=0.5)
-        assert "console-consumer" in printed.read_text()
+        assert "PreparingRebalance" in printed.read_text()
         shell.run(waking)
         wait_until(lambda: stuck(came) == ["firing", "resolved"], END_SECONDS, pause=0.5)
         wait_until(lambda: "resolved" in printed.read_text(), END_SECONDS, pause=0.5)
