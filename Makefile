@@ -17,7 +17,7 @@ BIN := .venv/bin
 PACKAGE := pyproject.toml README.md LICENSE \
 	$(shell find -L src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
-.PHONY: demo test test-fast test-lines test-long lint types layers jars bench bench-page browser docs screenshots dev setup clean help
+.PHONY: demo test test-fast test-lines test-long lint types layers jars bench bench-page browser docs site release screenshots dev setup clean help
 
 help:
 	@echo 'make demo        runs a broker, consumers and the job, prints the events, and writes demo.html (ARGS="--seconds 60")'
@@ -29,6 +29,8 @@ help:
 	@echo 'make bench       compares the speed with the bare Kafka connector and other tools (ARGS="--shape many")'
 	@echo 'make bench-page  runs all benchmarks and writes the figures into docs/performance.md'
 	@echo 'make docs        writes the generated pages again'
+	@echo 'make site        builds the docs as a static site in site/, with every link checked'
+	@echo 'make release     builds sdist, wheel, SBOM and checksums of the last commit in dist/release; publishes nothing'
 	@echo 'make screenshots takes the screenshots of the docs again; needs Chromium'
 	@echo 'make dev         replaces the wheel by an editable install'
 	@echo 'make clean       removes .venv and everything that was built'
@@ -98,6 +100,12 @@ screenshots: .venv/.wheel
 docs: .venv/.wheel
 	$(BIN)/python docs/refresh.py
 
+site: .venv/.wheel
+	$(BIN)/mkdocs build --strict
+
+release: .venv/.wheel
+	$(BIN)/python release/make_release.py $(ARGS)
+
 setup: .venv/.wheel
 
 dev: .venv/.wheel
@@ -134,5 +142,5 @@ dev: .venv/.wheel
 	@touch $@
 
 clean:
-	rm -rf .venv .lines build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .lines build dist site *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -41,7 +41,6 @@ def main() -> None:
     """All pages, then the generated parts of others."""
     for page, module in PAGES.items():
         (DOCS / page).write_text(module.page(), encoding="utf-8")
-    replace_part(DOCS / "../README.md", r"\n## Events\n\n", events_page.events_table(), r"\n\n")
     replace_part(DOCS / "monitoring.md", r"## Metrics\n\n", metrics_table(), r"\n\n## Good to know")
     simulations = DOCS / "simulations.md"
     replace_part(simulations, r"### Steps\n\n", simulations_page.steps_table(), r"\n\n### Settings")

@@ -1,4 +1,4 @@
-"""``docs/events.md``, from the declarations, and the README's table."""
+"""``docs/events.md``, from the declarations."""
 
 from __future__ import annotations
 
@@ -57,6 +57,11 @@ and texts that do not fit are cut, counts are kept, and `truncated` is true.
 - Partitions are written as ranges by topic: `{"orders": "0-3,7"}`.
 - Events about single members (`member.*`) are switched off unless they are warnings; `--member-events` asks for
   them. `rebalance.completed` has the same information.
+"""
+
+_FROM_SLOW_ON: Final = """\
+Events from `rebalance.slow` on are [conditions](#conditions): one event when it begins and one when it ends. The others
+are facts. `member.joined`, `member.updated` and `member.left` of severity INFO are written only with `--member-events`.
 """
 
 _CONDITIONS: Final = """\
@@ -133,7 +138,7 @@ def _on_the_terminal(kind: type[Condition]) -> list[str]:
 
 
 def events_table() -> str:
-    """The README's table: each event and the first line of its docstring."""
+    """Each event and the first line of its docstring."""
     lines = ["| event | meaning |", "| --- | --- |"]
     for kind in EVENTS:
         meaning = (inspect.getdoc(kind) or "").partition("\n")[0].rstrip(".")
@@ -147,7 +152,8 @@ def page() -> str:
     envelope["type"] = {"type": "string", "description": "`groupreplay.<event>.v1`."}
     envelope["dataschema"] = {"type": "string", "description": "Names the JSON Schema of the event."}
     envelope["data"] = {"type": "object", "description": "See below."}
-    lines = [_INTRO, "## Envelope", "", *_table(envelope), ""]
+    lines = [_INTRO, "## All events", "", events_table(), "", _FROM_SLOW_ON]
+    lines += ["## Envelope", "", *_table(envelope), ""]
     everywhere = _common(EVENTS)
     lines += ["## Fields of every `data`", "", *_table(everywhere), ""]
     lines += ["## Facts", "", "What happened; each is emitted once.", ""]

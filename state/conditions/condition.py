@@ -35,8 +35,9 @@ EXAMPLE_MEMBER: Final[dict[str, Any]] = {
 class Condition(Fact):
     """Something that holds for a while: an event reports its beginning, another one its end.
 
-    A subclass is the event: its docstring is its line in the README, ``DOC`` its text in docs/events.md, ``SEVERITY``
-    its usual severity, its fields are those of the event, and ``firing_text`` is how it reads on the terminal.
+    A subclass is the event: its docstring is its line in the table of docs/events.md, ``DOC`` its text there,
+    ``SEVERITY`` its usual severity, its fields are those of the event, and ``firing_text`` is how it reads on the
+    terminal.
     """
 
     SEVERITY: ClassVar[Severity] = Severity.WARN

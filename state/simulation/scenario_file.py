@@ -143,7 +143,7 @@ class CrashStep(ScriptedStep, frozen=True, kw_only=True, tag="crash"):
 
 
 class HangStep(ScriptedStep, frozen=True, kw_only=True, tag="hang"):
-    """A member polls no more until ``resume``; it leaves after max.poll.interval.ms."""
+    """A member does not poll until ``resume``; it leaves after max.poll.interval.ms."""
 
     member: Member
 

@@ -7,7 +7,13 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError
 
+from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
+
+_NO_TOPIC: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+_NO_OFFSETS_TOPIC: Final = (
+    "the offsets topic is created with the first committed offset; seeing it needs the right Describe"
+)
 
 #: No broker answers.
 UNREACHABLE: Final = frozenset(
@@ -69,9 +75,9 @@ _EXPLANATIONS: Final = (
         ExitCode.AUTHORISATION,
     ),
     (
-        {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC},
+        _NO_TOPIC,
         "the topic does not exist, or this login may not see it",
-        "the offsets topic is created with the first committed offset; seeing it needs the right Describe",
+        "groupreplay run creates the job's topics; seeing a topic needs the right Describe",
         ExitCode.DATA,
     ),
     (
@@ -105,8 +111,9 @@ def explained(cause: Any, where: str, servers: str) -> GroupReplayError:
     code, text = cause.code() if is_known else None, first_line(cause.str() if is_known else str(cause))
     for codes, what, fix, exit_code in _EXPLANATIONS:
         if code in codes:
+            hint = _NO_OFFSETS_TOPIC if codes is _NO_TOPIC and where.startswith(OFFSETS_TOPIC) else fix
             kind = UnreachableError if codes in (UNREACHABLE, PARTITION_AWAY) else GroupReplayError
-            return kind(f"{what}: {text}", where=f"{where}, {servers}", fix=fix, exit_code=exit_code)
+            return kind(f"{what}: {text}", where=f"{where}, {servers}", fix=hint, exit_code=exit_code)
     return GroupReplayError(f"Kafka returned an error: {text}", where=where)
 
 

@@ -108,7 +108,7 @@ def test_its_schema_is_printed(copied: Path) -> None:
 
 
 def test_the_docs_have_it(copied: Path) -> None:
-    """Its section on the page of events, with the rule, the thresholds and an example; its line in the README."""
+    """Its section on the page of events, with the rule, the thresholds and an example; its line in the table."""
     page = output(copied, "-c", "from generators.events_page import page; print(page())")
     section = page.partition("### `members.few`")[2].partition("### ")[0]
     assert "Severity WARN.\n\nFires when: a group with members has fewer than `least`." in section

@@ -1,4 +1,4 @@
-"""Facts in README.md, CONTRIBUTING.md and CHANGELOG.md agree with the code."""
+"""Facts in README.md and the pages around it agree with the code."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from support.job.captures import parsed
 from support.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
@@ -30,16 +31,24 @@ def commands() -> list[str]:
     return [line.partition("#")[0].strip() for line in lines if line.startswith("groupreplay ")]
 
 
-def test_the_event_table_is_complete() -> None:
-    """The table has exactly the events, in the order of docs/events.md."""
-    section = README.partition("\n## Events\n")[2].partition("\n## ")[0]
-    assert [fact.NAME for fact in EVENTS] == re.findall(r"^\| `([a-z_.]+)` \|", section, re.MULTILINE)
-
-
 def test_the_topic_table_is_complete() -> None:
-    """The table has exactly the topics that the job writes by default."""
-    section = README.partition("\n## Run it")[2].partition("\n## ")[0]
+    """The table of docs/operations.md has exactly the topics that the job writes by default."""
+    section = OPERATIONS.partition("\n## The topics of the job\n")[2].partition("\n## ")[0]
     assert set(astuple(TopicNames())) == set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE))
+
+
+def test_it_is_short() -> None:
+    """150 lines with one picture, and the two commands that run without anything else come first."""
+    assert len(README.splitlines()) <= 150
+    assert len(re.findall(r"!\[", README)) == 1
+    block = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[0]
+    assert [line.partition("#")[0].strip() for line in block.splitlines()] == ["make demo", "make test"]
+
+
+def test_it_leads_to_every_page() -> None:
+    """Each page of docs/ is linked."""
+    linked = set(re.findall(r"\]\(docs/([a-z]+[.]md)", README))
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} - linked == set()
 
 
 @pytest.mark.parametrize("line", commands())
@@ -49,7 +58,7 @@ def test_commands_are_valid(line: str) -> None:
 
 
 def test_flags_in_the_text_exist() -> None:
-    """Every flag in the text belongs to a command, or to spark-submit."""
+    """Every flag in the text belongs to a command."""
     named = set(re.findall(r"`(--[a-z-]+)`", README))
     known = {
         flag
@@ -57,8 +66,7 @@ def test_flags_in_the_text_exist() -> None:
         for parameter in (cli.get_command(click.Context(cli), name) or cli).params
         for flag in (*parameter.opts, *parameter.secondary_opts)
     }
-    spark_submits_own = {"--packages"}
-    assert named - known == spark_submits_own
+    assert named - known == set()
 
 
 def test_make_targets_exist() -> None:

@@ -1,4 +1,4 @@
-"""The job with exactly the rights that README.md names, on a broker that checks logins (SCRAM, TLS) and rights."""
+"""The job with exactly the rights that docs/operations.md names, on a broker with logins (SCRAM, TLS) and ACLs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
 DEADLINE_SECONDS = 240.0
 TOPICS = TopicNames()
 OUTPUT_TOPICS = (TOPICS.events, TOPICS.states, TOPICS.dead_letters, TOPICS.job, TOPICS.probes)
-#: The rights of the README (tests/streaming/kafka/test_rights.py compares them), each once.
+#: The rights of that page (tests/streaming/kafka/test_rights.py compares them), each once.
 RIGHTS = list(dict.fromkeys([*source_rights(probe=True, ask_retention=True), *sink_rights(TOPICS), CREATE]))
 #: Describe comes with Read and with Write.
 CONTAINED = [
@@ -92,7 +92,7 @@ def checked(guarded: SecuredBroker, folder: Path) -> tuple[int, dict[str, tuple[
 
 
 def test_the_named_rights_pass_the_check(guarded: SecuredBroker, tmp_path: Path) -> None:
-    """With the rights of the README, and no Describe where Read or Write brings it along, all is well."""
+    """With the rights of the page, and no Describe where Read or Write brings it along, all is well."""
     make_topics(guarded)
     guarded.allow_only([one for one in RIGHTS if one not in CONTAINED and one != CREATE])
     assert checked(guarded, tmp_path) == (ExitCode.OK, {})
@@ -206,7 +206,7 @@ def fetch(address: str) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("every", [True, False], ids=["every right", "no right that can be spared"])
 def test_the_named_rights_are_enough(guarded: SecuredBroker, tmp_path: Path, every: bool) -> None:
-    """With the rights of the README and no other the job gets the group's document and events out.
+    """With the rights of the page and no other the job gets the group's document and events out.
 
     The right to create is needed only when the topics are missing, that to see all groups only by the prober:
     without it the job says that it is blind, not that no group is rebalancing. With everything on that talks

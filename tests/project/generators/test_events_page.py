@@ -17,6 +17,12 @@ def test_every_event_has_its_section() -> None:
     assert "| `skipped_generations` | integer or null |" in text
 
 
+def test_the_table_has_every_event() -> None:
+    """With the facts before the conditions, in the order of the sections."""
+    table = page().partition("\n## All events\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([a-z_.]+)` \|", table, re.MULTILINE) == [fact.NAME for fact in EVENTS]
+
+
 def test_the_numbers_are_those_of_the_detectors() -> None:
     """Each condition that a detector finds has its rule and every number with its default."""
     section = page().partition("### `rebalance.slow`")[2].partition("### ")[0]

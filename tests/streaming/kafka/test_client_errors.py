@@ -63,3 +63,16 @@ def test_an_error_that_does_not_pass() -> None:
     error = explained(KafkaError(KafkaError.INVALID_REQUEST), "t", "h:1")
     assert type(error) is GroupReplayError
     assert error.what.startswith("Kafka returned an error: ")
+
+
+@pytest.mark.parametrize(
+    ("topic", "fix"),
+    [
+        ("__consumer_offsets", "the offsets topic is created with the first committed offset"),
+        ("group-states", "groupreplay run creates the job's topics"),
+    ],
+)
+def test_a_topic_that_is_missing(topic: str, fix: str) -> None:
+    """Who creates it depends on the topic: `export` reads the job's own."""
+    error = explained(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), topic, "h:1")
+    assert (error.exit_code, (error.fix or "").partition(";")[0]) == (ExitCode.DATA, fix)

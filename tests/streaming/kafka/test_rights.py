@@ -26,7 +26,7 @@ from groupreplay.streaming.kafka.rights import (
 )
 from support.paths import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 PLAIN = Cluster(bootstrap_servers="broker:9092")
 LOGGED_IN = Cluster(
     bootstrap_servers="broker:9092",
@@ -37,9 +37,9 @@ LOGGED_IN = Cluster(
 )
 
 
-def test_the_readme_names_the_rights_that_are_checked() -> None:
-    """Each row of the table under "Rights", and no other, is a right that ``check`` asks for."""
-    section = README.partition("\n## Rights\n")[2].partition("\n## ")[0]
+def test_the_page_names_the_rights_that_are_checked() -> None:
+    """Each row of the table under "Rights" in docs/operations.md, and no other, is a right that ``check`` asks for."""
+    section = PAGE.partition("\n### Rights\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (topic|group|cluster)s? ?(.*?) \| ([A-Z][A-Za-z, ]*)", section, re.MULTILINE)
     told = {
         (kind, name, operation)

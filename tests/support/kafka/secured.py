@@ -34,6 +34,8 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.ports import free_ports
 
 USER = "replayer"
+#: May do everything, through the address with access control, too; `create_user` makes its login.
+ADMINISTRATOR = "admin"
 #: A unique text: any output that contains it has leaked the password.
 PASSWORD = "Pa55-of-the-replayer-7f3a9c"
 _LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -60,15 +62,23 @@ class SecuredBroker:
             for result in self.admin.create_acls(list(map(_binding, dict.fromkeys(rights)))).values():
                 result.result(10)
 
-    def properties(self, folder: Path, password: str = PASSWORD) -> Path:
-        """A client properties file with the user's login."""
-        path = folder / "client.properties"
+    def properties(self, folder: Path, password: str = PASSWORD, user: str = USER) -> Path:
+        """A client properties file with the login of a user."""
+        path = folder / ("client.properties" if user == USER else f"{user}.properties")
         path.write_text(
             "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
-            f'sasl.jaas.config={_LOGIN} username="{USER}" password="{password}";\n'
+            f'sasl.jaas.config={_LOGIN} username="{user}" password="{password}";\n'
             f"ssl.truststore.type=PEM\nssl.truststore.location={self.ca}\n"
         )
         return path
+
+    def create_user(self, name: str) -> None:
+        """A further login, with the same password."""
+        login = UserScramCredentialUpsertion(
+            name, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), PASSWORD.encode()
+        )
+        for result in self.admin.alter_user_scram_credentials([login]).values():
+            result.result(10)
 
 
 def _binding(right: Right) -> Any:
@@ -107,14 +117,10 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
         "listener.name.checked.ssl.keystore.type": "PEM",
         "listener.name.checked.ssl.keystore.location": folder / "broker.pem",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
+        "super.users": f"User:ANONYMOUS;User:{ADMINISTRATOR}",
     }
     with EmbeddedBroker(port=plain, overrides=overrides) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         found = SecuredBroker(broker, f"127.0.0.1:{checked}", folder / "ca.pem", admin)
-        login = UserScramCredentialUpsertion(
-            USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), PASSWORD.encode()
-        )
-        for result in found.admin.alter_user_scram_credentials([login]).values():
-            result.result(10)
+        found.create_user(USER)
         yield found

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from support.paths import ROOT
 from support.tools.source_checks import ROOMS
+
+_IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false")
+#: The time of each commit here, in seconds since 1970.
+COMMITTED = 1_769_824_800
 
 
 def copy_project(folder: Path) -> Path:
@@ -19,3 +25,12 @@ def copy_project(folder: Path) -> Path:
     for name in ("src", *ROOMS):
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=leave_out)
     return folder
+
+
+def commit_all(folder: Path) -> None:
+    """Makes a repository of the folder with one commit of everything that .gitignore does not exclude."""
+    subprocess.run(["git", "init", "--quiet", "."], cwd=folder, check=True)
+    subprocess.run(["git", "add", "--all", "."], cwd=folder, check=True)
+    environment = os.environ | {"GIT_COMMITTER_DATE": f"{COMMITTED} +0000"}
+    command = ["git", *_IDENTITY, "commit", "--quiet", "-m", "a commit"]
+    subprocess.run(command, cwd=folder, check=True, env=environment)

@@ -1,0 +1,145 @@
+"""What a release promises to those who read its output or call it, and what a later state of the code breaks of it.
+
+``python release/contract.py store`` writes ``released_contract.json``, the promise of the next version. The policy is
+docs/compatibility.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+import groupreplay
+from groupreplay.state.output.schemas import json_schemas
+from groupreplay.state.simulation.scenario_schema import scenario_schema
+from groupreplay.state.timeline.timeline_schema import timeline_schema
+from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.cli.program import cli
+from groupreplay.streaming.exporter.metric_catalog import METERS
+
+STORED: Final = Path(__file__).with_name("released_contract.json")
+
+Schema = Mapping[str, Any]
+#: Keywords of JSON Schema that say nothing about values, or that are compared in another way.
+_TEXTS: Final = frozenset({"description", "title", "$schema", "default", "examples"})
+_COMPARED: Final = frozenset(
+    {"properties", "required", "enum", "anyOf", "items", "$defs", "additionalProperties"}
+)
+
+
+def contract() -> dict[str, Any]:
+    """The promise of this state of the code, as JSON."""
+    return {
+        "version": groupreplay.__version__,
+        "written": {**json_schemas(), "timeline": timeline_schema()},
+        "read": {"scenario-file": scenario_schema()},
+        "flags": dict(_flags()),
+        "exit_codes": {code.name: code.value for code in ExitCode},
+        "metrics": {one.name: list(one.labels) for one in METERS},
+    }
+
+
+def broken_promises(released: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
+    """One line for each part of a release's promise that the present code does not keep.
+
+    What is written may get fields, and lists of known values may grow; what is read may get optional fields.
+    """
+    found = []
+    for part, reads in (("written", False), ("read", True)):
+        for name, schema in released[part].items():
+            if name not in present[part]:
+                found.append(f"{name} is gone")
+            else:
+                found += [f"{name}{line}" for line in _changed(schema, present[part][name], reads=reads)]
+    for command, flags in released["flags"].items():
+        today = present["flags"].get(command, {})
+        found += [f"{command} {flag} is gone" for flag in flags if flag not in today]
+        found += [
+            f"{command} {flag}: {kind} is {today[flag]}"
+            for flag, kind in flags.items()
+            if flag in today and today[flag] != kind
+        ]
+    for part in ("exit_codes", "metrics"):
+        found += [
+            f"{name}: {value} is {present[part].get(name)}"
+            for name, value in released[part].items()
+            if present[part].get(name) != value
+        ]
+    return found
+
+
+def _flags() -> Iterator[tuple[str, dict[str, str]]]:
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        options = [one for one in command.params if isinstance(one, click.Option)]
+        yield (
+            name,
+            {
+                flag: "switch" if one.is_flag else "repeated" if one.multiple else "value"
+                for one in options
+                for flag in (*one.opts, *one.secondary_opts)
+            },
+        )
+
+
+def _changed(released: Schema, present: Schema, path: str = "", *, reads: bool) -> Iterator[str]:
+    """The places below two schemas that differ in a way that the policy does not allow."""
+    for word in sorted({*released, *present} - _TEXTS - _COMPARED):
+        if released.get(word) != present.get(word):
+            yield f"{path}: {word} {released.get(word)} is {present.get(word)}"
+    for place in ("properties", "$defs"):
+        for name, schema in released.get(place, {}).items():
+            below = f"{path}.{name}"
+            if name not in present.get(place, {}):
+                yield f"{below} is gone"
+            else:
+                yield from _changed(schema, present[place][name], below, reads=reads)
+    yield from _changed_lists(released, present, path, reads=reads)
+    for word in ("items", "additionalProperties"):
+        before, after = released.get(word), present.get(word)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            yield from _changed(before, after, f"{path}[]", reads=reads)
+        elif before != after:
+            yield f"{path}: {word} is another"
+
+
+def _changed_lists(released: Schema, present: Schema, path: str, *, reads: bool) -> Iterator[str]:
+    gone = [one for one in released.get("enum", ()) if one not in present.get("enum", ())]
+    if gone or ("enum" in present) != ("enum" in released):
+        yield f"{path}: values {gone or 'of another kind'} are gone"
+    before, after = set(released.get("required", ())), set(present.get("required", ()))
+    # A reader of an event counts on its fields; who writes a file does not know of later ones.
+    for name in sorted(after - before if reads else before - after):
+        yield f"{path}.{name} is {'required' if reads else 'optional'}"
+    kinds, kinds_now = released.get("anyOf", ()), present.get("anyOf", ())
+    if [_kind(one) for one in kinds] != [_kind(one) for one in kinds_now]:
+        yield f"{path}: {[_kind(one) for one in kinds]} is {[_kind(one) for one in kinds_now]}"
+    else:
+        for one, other in zip(kinds, kinds_now, strict=True):
+            yield from _changed(one, other, path, reads=reads)
+
+
+def _kind(schema: Schema) -> str:
+    return str(schema.get("title") or schema.get("type") or schema.get("$ref") or sorted({*schema} - _TEXTS))
+
+
+def main() -> None:
+    """`store` writes the promise of this version; `compare` prints what is broken of the stored one."""
+    parser = argparse.ArgumentParser(prog="python release/contract.py", description=main.__doc__)
+    parser.add_argument("action", choices=("store", "compare"))
+    if parser.parse_args().action == "store":
+        STORED.write_text(json.dumps(contract(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        return
+    lines = broken_promises(json.loads(STORED.read_text(encoding="utf-8")), contract())
+    parser.exit(1 if lines else 0, "".join(f"{line}\n" for line in lines))
+
+
+if __name__ == "__main__":
+    main()

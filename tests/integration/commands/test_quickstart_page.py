@@ -1,0 +1,340 @@
+"""Every command of docs/quickstart.md, run as it stands there, on a broker with logins (SCRAM, TLS) and ACLs."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.check import cluster_checks
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.kafka import clients
+from groupreplay.streaming.kafka.rights import SETTINGS, sink_rights, source_rights
+from support.job.captures import invoke
+from support.kafka.clients import commit_once, make_topics
+from support.kafka.kafka_classes import java_command
+from support.kafka.secured import ADMINISTRATOR, SecuredBroker, secured_broker
+from support.kafka.waiting import wait_until
+from support.paths import ROOT
+from support.tools.project_copy import copy_project
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
+
+PAGE = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+#: The scripts of Kafka that the page calls -> the classes that they start.
+TOOLS = {
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+}
+HOOK = "https://hooks.example.com/kafka"
+LOGIN = "User:groupreplay"
+TOPICS = TopicNames()
+OUTPUT_TOPICS = (TOPICS.events, TOPICS.states, TOPICS.dead_letters, TOPICS.job, TOPICS.probes)
+END_SECONDS = 240.0
+#: Operations on a topic that bring Describe along.
+CONTAINING = {AclOperation.READ, AclOperation.WRITE}
+SPARK_GROUPS = "Describe on group spark-kafka-source-*"
+EVERY_GROUP = "Describe on group *"
+
+
+def blocks(heading: str) -> list[str]:
+    """The shell blocks of a section of the page."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    found = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    assert found, heading
+    return found
+
+
+class Terminal:
+    """A shell in which the blocks of the page run one after the other, in a folder with a checkout."""
+
+    def __init__(self, guarded: SecuredBroker, folder: Path, hook: str = HOOK) -> None:
+        self._server, self._hook, self._folder = guarded.checked, hook, folder
+        programs = folder / "programs"
+        programs.mkdir()
+        for name, java_class in TOOLS.items():
+            _script(programs / name, f'exec {shlex.join(java_command(java_class))} "$@"')
+        _script(programs / "groupreplay", f'exec {sys.executable} -m groupreplay.streaming "$@"')
+        _script(programs / "python3", f'exec {sys.executable} "$@"')
+        guarded.properties(folder, user=ADMINISTRATOR)
+        (folder / "ca.pem").write_bytes(guarded.ca.read_bytes())
+        self.log = folder / "terminal.log"
+        environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            # The libraries are those of the tests; pip installs the package alone.
+            "PIP_NO_DEPS": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
+        self._shell = subprocess.Popen(
+            ["bash", "--norc"],
+            cwd=folder,
+            env=environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=self.log.open("w"),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def type(self, text: str) -> None:
+        """Gives lines to the shell."""
+        assert self._shell.stdin is not None
+        self._shell.stdin.write(text.replace("broker:9092", self._server).replace(HOOK, self._hook))
+        self._shell.stdin.flush()
+
+    def run(self, block: str, code: int = 0) -> None:
+        """Runs a block to its end; the exit code is that of its last command."""
+        mark = self._folder / "mark"
+        mark.unlink(missing_ok=True)
+        self.type(f"{block}\necho $? > mark.new && mv mark.new mark\n")
+        wait_until(lambda: mark.exists() or self._shell.poll() is not None, END_SECONDS, pause=0.1)
+        assert mark.exists(), self.log.read_text()
+        assert int(mark.read_text()) == code, self.log.read_text()
+
+    def follow(self, block: str, output: str) -> Path:
+        """Runs a block that does not end in the background, with its output in a file."""
+        self.run(f"{{ {block.strip()}\n}} > {output} 2>&1 &\n")
+        return self._folder / output
+
+    def close(self) -> None:
+        """Ends the shell and everything that it has started."""
+        if self._shell.stdin is not None:
+            self._shell.stdin.close()
+        for word in ("TERM", "KILL"):
+            subprocess.run(
+                ["kill", f"-{word}", "--", f"-{self._shell.pid}"], capture_output=True, check=False
+            )
+            try:
+                self._shell.wait(20)
+            except subprocess.TimeoutExpired:
+                continue
+
+
+def _script(path: Path, line: str) -> None:
+    path.write_text(f"#!/bin/bash\n{line}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """A broker with an administrator's login, and an offsets topic."""
+    with secured_broker(tmp_path_factory.mktemp("quickstart")) as broker:
+        broker.create_user(ADMINISTRATOR)
+        make_topics(broker.broker.bootstrap_servers, {"orders": 1})
+        commit_once(broker.broker.bootstrap_servers, "first")
+        yield broker
+
+
+@contextmanager
+def terminal(guarded: SecuredBroker, folder: Path, hook: str = HOOK) -> Iterator[Terminal]:
+    """A shell that ends with everything in it."""
+    found = Terminal(guarded, folder, hook)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def login(guarded: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the section about the login has run, with Kafka's own tools."""
+    folder = tmp_path_factory.mktemp("login")
+    with terminal(guarded, folder) as shell:
+        for block in blocks("2. A login with the least rights"):
+            shell.run(block)
+    return folder
+
+
+def checked(guarded: SecuredBroker, folder: Path) -> tuple[int, dict[str, str]]:
+    """Exit code of ``check`` with the login of the page, and the status of all that is not well."""
+    words = ["--bootstrap-server", guarded.checked, "--command-config", "client.properties"]
+    with pytest.MonkeyPatch.context() as patch:
+        # The login names its CA relative to the working directory. Nobody writes while the clock is looked at.
+        patch.chdir(folder)
+        patch.setattr(cluster_checks, "_CLOCK_SECONDS", 0.1)
+        patch.setattr(clients, "REQUEST_SECONDS", 5.0)
+        result = invoke("check", "-o", "json", *words)
+    found = {one["check"]: one["status"] for one in json.loads(result.stdout)}
+    return result.exit_code, {
+        name: status for name, status in found.items() if status in ("warning", "failed")
+    }
+
+
+def granted(guarded: SecuredBroker) -> list[AclBinding]:
+    """The rights of the page's login, as the broker has them."""
+    anything = (ResourceType.ANY, None, ResourcePatternType.ANY)
+    wanted = AclBindingFilter(*anything, LOGIN, "*", AclOperation.ANY, AclPermissionType.ANY)
+    return sorted(guarded.admin.describe_acls(wanted).result(30), key=str)
+
+
+def add(guarded: SecuredBroker, right: AclBinding) -> None:
+    """Grants a right."""
+    guarded.admin.create_acls([right])[right].result(30)
+
+
+def remove(guarded: SecuredBroker, right: AclBinding) -> None:
+    """Takes a right away."""
+    place = (right.restype, right.name, right.resource_pattern_type)
+    exactly = AclBindingFilter(*place, right.principal, right.host, right.operation, right.permission_type)
+    assert guarded.admin.delete_acls([exactly])[exactly].result(30) == [right]
+
+
+@contextmanager
+def without(guarded: SecuredBroker, right: AclBinding) -> Iterator[None]:
+    """The broker while the login lacks one right."""
+    remove(guarded, right)
+    yield
+    add(guarded, right)
+
+
+def named(right: AclBinding) -> str:
+    """A right as ``check`` names it."""
+    operation = right.operation.name.title().replace("_", "")
+    kind = "cluster" if right.restype == ResourceType.BROKER else right.restype.name.lower()
+    return f"{operation} on {kind}" + ("" if kind == "cluster" else f" {right.name}")
+
+
+def delete_topics(guarded: SecuredBroker) -> None:
+    """Removes the job's topics if they are there."""
+    there = sorted(set(OUTPUT_TOPICS) & set(guarded.admin.list_topics(timeout=10).topics))
+    if there:
+        for result in guarded.admin.delete_topics(there).values():
+            result.result(30)
+
+
+def test_the_rights_are_enough(guarded: SecuredBroker, login: Path) -> None:
+    """Without topics and with them `check` finds every right, and they are those that it asks for."""
+    delete_topics(guarded)
+    assert checked(guarded, login) == (ExitCode.OK, {})
+    wanted = {str(one) for one in [*source_rights(probe=True, ask_retention=True), *sink_rights(TOPICS)]}
+    implied = {one for one in wanted if one.startswith("Describe on topic")} | {SPARK_GROUPS}
+    found = granted(guarded)
+    assert {named(one) for one in found if one.operation != AclOperation.CREATE} == wanted - implied
+    assert {one.name for one in found if one.operation == AclOperation.CREATE} == set(OUTPUT_TOPICS)
+
+
+def test_the_right_to_create_is_needed_for_each_topic(guarded: SecuredBroker, login: Path) -> None:
+    """While the topics do not exist, one right less is a failure."""
+    delete_topics(guarded)
+    for right in granted(guarded):
+        if right.operation == AclOperation.CREATE:
+            with without(guarded, right):
+                assert checked(guarded, login) == (ExitCode.AUTHORISATION, {"output topics": "failed"}), right
+
+
+def test_no_other_right_is_too_much(guarded: SecuredBroker, login: Path) -> None:
+    """Any one right less, and `check` names it: it fails, or warns of the two that the page calls sparable."""
+    make_topics(guarded.broker.bootstrap_servers, dict.fromkeys(OUTPUT_TOPICS, 1))
+    rights = [one for one in granted(guarded) if one.operation != AclOperation.CREATE]
+    for right in rights:
+        with without(guarded, right):
+            code, wrong = checked(guarded, login)
+        sparable = [str(one) for one in source_rights(probe=True, ask_retention=True) if not one.needed]
+        # What the right brings along, unless another one does.
+        others = {one.name for one in rights if one.operation in CONTAINING and one != right}
+        alone = right.operation in CONTAINING and right.name not in others
+        contained = {f"Describe on topic {right.name}"} if alone else set()
+        contained |= {SPARK_GROUPS} if named(right) == EVERY_GROUP else set()
+        assert {one for one in wrong if " on " in one} == {named(right), *contained}
+        assert wrong[named(right)] == ("warning" if named(right) in sparable else "failed")
+        assert code == (ExitCode.OK if named(right) == str(SETTINGS) else ExitCode.AUTHORISATION)
+
+
+def test_the_groups_of_spark_are_enough(guarded: SecuredBroker, login: Path) -> None:
+    """The remedy of the page for a login that may not see all groups: what is left is a warning."""
+    make_topics(guarded.broker.bootstrap_servers, dict.fromkeys(OUTPUT_TOPICS, 1))
+    (every,) = (one for one in granted(guarded) if named(one) == EVERY_GROUP)
+    place = (ResourceType.GROUP, "spark-kafka-source-", ResourcePatternType.PREFIXED)
+    some = AclBinding(*place, LOGIN, "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW)
+    with without(guarded, every):
+        add(guarded, some)
+        code, wrong = checked(guarded, login)
+        remove(guarded, some)
+    assert (code, [one for one in wrong if " on " in one]) == (ExitCode.OK, [EVERY_GROUP])
+
+
+@contextmanager
+def web_hook() -> Iterator[tuple[str, list[dict[str, object]]]]:
+    """An address that takes events, and the events that came."""
+    came: list[dict[str, object]] = []
+
+    class Hook(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.headers["Content-Type"] == "application/cloudevents+json"
+            came.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Prints nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/kafka", came
+        server.shutdown()
+
+
+def install(shell: Terminal, folder: Path) -> None:
+    """Runs the section about the installation; the libraries are those of the tests."""
+    (block,) = blocks("1. Install")
+    first, rest = block.split("\n", 1)
+    shell.run(first)
+    (packages,) = (folder / "groupreplay-env" / "lib").glob("python*/site-packages")
+    (packages / "libraries.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    shell.run(f"unset PYTHONPATH\n{rest}")
+    shell.run(f"test $(command -v groupreplay) = {folder}/groupreplay-env/bin/groupreplay")
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_the_whole_page(guarded: SecuredBroker, tmp_path: Path) -> None:
+    """From the installation to the alert: the stuck rebalance is printed and sent, and so is its end."""
+    delete_topics(guarded)
+    folder = copy_project(tmp_path / "checkout")
+    with web_hook() as (address, came), terminal(guarded, folder, address) as shell:
+        install(shell, folder)
+        for heading in ("2. A login with the least rights", "3. Check", "4. Run"):
+            for block in blocks(heading):
+                shell.run(block)
+        trouble, printing, sending, waking = blocks("5. The first alert")
+        shell.run(trouble)
+        printed, sent = shell.follow(printing, "printed"), shell.follow(sending, "sent")
+        wait_until(lambda: "rebalance stuck:" in printed.read_text(), END_SECONDS, pause=0.5)
+        wait_until(lambda: stuck(came) == ["firing"], END_SECONDS, pause=0.5)
+        assert "PreparingRebalance" in printed.read_text()
+        shell.run(waking)
+        wait_until(lambda: stuck(came) == ["firing", "resolved"], END_SECONDS, pause=0.5)
+        wait_until(lambda: "resolved" in printed.read_text(), END_SECONDS, pause=0.5)
+        assert sent.read_text() == ""
+        (end,) = blocks("6. Clean up, and go on")
+        shell.run(end, code=143)
+
+
+def stuck(came: list[dict[str, object]]) -> list[object]:
+    """What the web hook has heard of the stuck rebalance of the test group."""
+    data = [one["data"] for one in came if one["type"] == "groupreplay.rebalance.stuck.v1"]
+    return [one["status"] for one in data if isinstance(one, dict) and one["group_id"] == "quickstart"]
