@@ -75,6 +75,7 @@ def _cut_modern(group: Modern, at_ms: int) -> None:
     for member in group.members.values():
         member.phase_since_ms = _earlier(member.phase_since_ms, at_ms)
         member.seen_ms = _earlier(member.seen_ms, at_ms)
+        member.behind_since_ms = _earlier(member.behind_since_ms, at_ms)
 
 
 def _forget(history: SlotHistory, at_ms: int) -> None:

@@ -26,8 +26,8 @@ from groupreplay.state.snapshot.modern import Modern, ModernMember
 from groupreplay.state.snapshot.partitions import each
 
 #: What a rebalance waits for: members that do not rejoin, the leader's assignment, partitions that are not
-#: given up, a target assignment that is not made.
-StuckReason = Literal["not_joined", "not_synced", "not_revoked", "not_assigned"]
+#: given up, a member that sends no heartbeat and is not removed, a target assignment that is not made.
+StuckReason = Literal["not_joined", "not_synced", "not_revoked", "not_heartbeating", "not_assigned"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,13 @@ class Blocker(MemberIdentity):
         int | None,
         Meta(
             description="When the broker will remove it from the group; null when the log does not show that."
+        ),
+    ]
+    reason: Annotated[
+        StuckReason,
+        Meta(
+            description="not_revoked: others wait for its partitions. not_heartbeating: it has not taken its new "
+            "epoch, and the broker has not removed it."
         ),
     ]
 
@@ -66,14 +73,13 @@ def waits(view: GroupView) -> Iterator[Wait]:
             reason = "not_synced"
         yield Wait(group.in_progress.since_ms, reason, rebalance_timeout_ms(view))
     elif group.modern is not None and modern.living(group.modern):
-        if modern.assigning(group.modern):
-            if group.since_ms is not None:
-                # A share group stays Stable while it waits: then the beginning of its rebalance counts.
-                began = group.open_rebalance.started_ms if group.open_rebalance else group.since_ms
-                since_ms = began if group.group_type is GroupType.SHARE else group.since_ms
-                yield Wait(since_ms, "not_assigned", None)
-        else:
-            yield from _revocations(view, group.modern)
+        if modern.assigning(group.modern) and group.since_ms is not None:
+            # A share group stays Stable while it waits: then the beginning of its rebalance counts.
+            began = group.open_rebalance.started_ms if group.open_rebalance else group.since_ms
+            since_ms = began if group.group_type is GroupType.SHARE else group.since_ms
+            yield Wait(since_ms, "not_assigned", None)
+        # Also while a new target is being made: who has not given up partitions still keeps them.
+        yield from _revocations(view, group.modern)
 
 
 def blame(view: GroupView, found: Sequence[Wait]) -> dict[str, Any]:
@@ -90,16 +96,16 @@ def blame(view: GroupView, found: Sequence[Wait]) -> dict[str, Any]:
 
 def _revocations(view: GroupView, group: Modern) -> Iterator[Wait]:
     wanted = _wanted(group)
-    started_ms = view.group.open_rebalance.started_ms if view.group.open_rebalance else None
     for member_id, member in sorted(modern.living(group).items()):
-        timeout_ms = member.rebalance_timeout_ms
+        timeout_ms, behind_ms = member.rebalance_timeout_ms, member.behind_since_ms
         if member.phase is MemberPhase.UNREVOKED and member.phase_since_ms is not None:
             blocker = _blocker(view, member_id, member, group)
             yield Wait(member.phase_since_ms, "not_revoked", timeout_ms, blocker)
-        elif started_ms is not None and member.epoch != modern.AWAY and _holds(group, member, wanted):
-            # It has not even asked for its new assignment; its session timeout will end that.
-            blocker = _blocker(view, member_id, member, group, started_ms)
-            yield Wait(started_ms, "not_revoked", timeout_ms, blocker)
+        elif behind_ms is not None and member.epoch != modern.AWAY:
+            # It has not even asked for its new assignment. Its session timeout ends that, unless the coordinator has
+            # lost the timer: it cancels the timer of a member that leaves, also if it cannot write that to the log.
+            reason: StuckReason = "not_revoked" if _holds(member, wanted) else "not_heartbeating"
+            yield Wait(behind_ms, reason, timeout_ms, _blocker(view, member_id, member, group, reason))
 
 
 def culprits(data: Data) -> str:
@@ -117,6 +123,8 @@ def culprits(data: Data) -> str:
 
 
 def _blocker_text(member: Data) -> str:
+    if member.get("reason") == "not_heartbeating":
+        return f"{phrases.member(member)} (sends no heartbeat and is not removed)"
     fenced = member.get("fenced_at_ms")
     until = "" if fenced is None else f", thrown out at {phrases.clock_time(phrases.timestamp(fenced))}"
     held = phrases.partitions(member.get("revoking")) or "partitions"
@@ -137,17 +145,20 @@ def _wanted(group: Modern) -> set[tuple[str, int]]:
     }
 
 
-def _holds(group: Modern, member: ModernMember, wanted: set[tuple[str, int]]) -> bool:
-    epoch = modern.target_epoch(group)
-    behind = epoch is not None and member.epoch < epoch
-    return behind and not wanted.isdisjoint({*each(member.assigned), *each(member.revoking)})
+def _holds(member: ModernMember, wanted: set[tuple[str, int]]) -> bool:
+    return not wanted.isdisjoint({*each(member.assigned), *each(member.revoking)})
 
 
 def _blocker(
-    view: GroupView, member_id: str, member: ModernMember, group: Modern, since_ms: int | None = None
+    view: GroupView,
+    member_id: str,
+    member: ModernMember,
+    group: Modern,
+    behind: StuckReason | None = None,
 ) -> Blocker:
+    """``behind``: what a member blocks that has not taken the epoch of the target; None for one that must revoke."""
     known = names(view.offsets, group, view.context.topic_names)
-    unrevoked = since_ms is None
+    unrevoked = behind is None
     # The broker has no revocation timer for members that use the classic protocol.
     timed = unrevoked and member.phase_since_ms is not None and member.classic_session_timeout_ms is None
     timed = timed and member.rebalance_timeout_ms > 0
@@ -155,6 +166,7 @@ def _blocker(
         member_id=member_id,
         **client_fields(member),
         revoking={known.get(topic, topic): ranges for topic, ranges in member.revoking.items()},
-        since_ms=member.phase_since_ms if unrevoked else since_ms,
+        since_ms=member.phase_since_ms if unrevoked else member.behind_since_ms,
         fenced_at_ms=(member.phase_since_ms or 0) + member.rebalance_timeout_ms if timed else None,
+        reason=behind or "not_revoked",
     )

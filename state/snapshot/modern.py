@@ -37,7 +37,8 @@ class ModernMember(msgspec.Struct, array_like=True):
     """A member; assignments are ranges by topic id in text form, or by subtopology of a streams group.
 
     ``rebalance_timeout_ms`` is -1 when it was not given. ``phase_since_ms`` is when the member entered its phase at its
-    present epoch: from then on it has the rebalance timeout for a revocation.
+    present epoch: from then on it has the rebalance timeout for a revocation. ``behind_since_ms`` is since when its
+    epoch is below that of the target assignment without a record of its own; None: it is not.
     """
 
     instance_id: str | None = None
@@ -60,6 +61,7 @@ class ModernMember(msgspec.Struct, array_like=True):
     seen_ms: int | None = None
     rack_id: str | None = None
     process_id: str | None = None
+    behind_since_ms: int | None = None
 
 
 class Modern(msgspec.Struct, array_like=True):
@@ -139,6 +141,11 @@ def _target_epoch(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     group.target_timestamp_ms = written_ms(
         getattr(value, "assignment_timestamp_ms", 0) or NO_TIMESTAMP, at_ms
     )
+    for member in group.members.values():
+        if member.epoch >= group.target_epoch:
+            member.behind_since_ms = None
+        elif member.behind_since_ms is None:
+            member.behind_since_ms = at_ms
 
 
 def _target(group: Modern, key: Any, value: Any, at_ms: int) -> None:
@@ -173,6 +180,7 @@ def _current(group: Modern, key: Any, value: Any, at_ms: int) -> None:
         member.phase_since_ms = at_ms
     member.epoch, member.previous_epoch, member.phase = value.member_epoch, value.previous_member_epoch, phase
     member.assigned, member.revoking, member.seen_ms = assigned, revoking, at_ms
+    member.behind_since_ms = at_ms if member.epoch < (group.target_epoch or 0) else None
 
 
 def _regex(group: Modern, key: Any, value: Any, at_ms: int) -> None:

@@ -39,7 +39,11 @@ class RebalanceStuck(Condition):
                 "reason": "not_revoked",
                 "blockers": (
                     Blocker(
-                        **EXAMPLE_MEMBER, revoking={"orders": "0-3"}, since_ms=100_000, fenced_at_ms=400_000
+                        **EXAMPLE_MEMBER,
+                        revoking={"orders": "0-3"},
+                        since_ms=100_000,
+                        fenced_at_ms=400_000,
+                        reason="not_revoked",
                     ),
                 ),
                 "suspects": None,

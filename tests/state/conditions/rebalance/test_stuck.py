@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from groupreplay.state import Event, Evidence, Group, Observations, Severity
 from groupreplay.state.conditions.rebalance.stuck import Blocker, RebalanceStuck
@@ -301,6 +301,7 @@ def test_a_member_that_will_not_revoke() -> None:
         revoking={"orders": "1"},
         since_ms=began + 2_000,
         fenced_at_ms=began + 302_000,
+        reason="not_revoked",
     )
     check(fact, blockers=(blocker,), suspects=None, reason="not_revoked", since_ms=began + 2_000)
     assert {event.evidence for event in events} == {Evidence.LOG}
@@ -312,6 +313,50 @@ def test_a_holder_that_does_not_even_ask() -> None:
     (fact,) = stuck(told(waiting_for_a(began), [], began + 4 * MINUTE)[1])
     (blocker,) = fact.blockers
     assert (blocker.member_id, blocker.since_ms, blocker.fenced_at_ms) == ("a", began, None)
+
+
+def lost(began: int) -> list[Raw]:
+    """B joins, A keeps the only partition and never takes the new epoch."""
+    return [
+        *modern_builders.first_join("a", at=began - MINUTE, rebalance_ms=300_000),
+        *modern_builders.operation(
+            began,
+            modern_builders.described("b", rebalance_ms=300_000),
+            modern_builders.group_epoch(3),
+            modern_builders.target("b", []),
+            assigned(3),
+            modern_builders.current("b", 3),
+        ),
+    ]
+
+
+def test_a_member_whose_session_never_ends() -> None:
+    """Nobody waits for its partitions, which nobody consumes; the coordinator cancelled its timer and kept it."""
+    began = START
+    fact, *_ = stuck(told(lost(began), [], began + 4 * MINUTE)[1])
+    (blocker,) = fact.blockers
+    assert (fact.reason, blocker.member_id, blocker.since_ms) == ("not_heartbeating", "a", began)
+    text = RebalanceStuck.firing_text(to_builtins(fact))
+    assert text.endswith("blocked by client-a on h (sends no heartbeat and is not removed)")
+
+
+def test_later_epochs_do_not_blame_whoever_is_about_to_take_them() -> None:
+    """The time counts from the epoch that a member has not taken, not from the begin of the whole rebalance."""
+    began = START
+    later = modern_builders.operation(
+        began + 4 * MINUTE, modern_builders.group_epoch(4), modern_builders.target("b", []), assigned(4)
+    )
+    _, events = told([*lost(began), *later], [], began + 4 * MINUTE + 30_000)
+    assert [[one.member_id for one in fact.blockers] for fact in stuck(events)] == [["a"]]
+
+
+def test_a_new_epoch_ends_no_condition() -> None:
+    """While a new target is being made the member still blocks: the condition goes on under one id."""
+    began = START
+    epoch = modern_builders.operation(began + 4 * MINUTE, modern_builders.group_epoch(4))
+    target = modern_builders.operation(began + 4 * MINUTE + 500, assigned(4))
+    _, events = told([*lost(began), *epoch, *target], [], began + 4 * MINUTE + 30_000)
+    assert conditions(events)[-1] == ("rebalance.stuck", "firing", began + 3 * MINUTE)
 
 
 def test_a_target_that_is_not_made() -> None:
