@@ -130,7 +130,8 @@ def _current(settings: DescribeSettings) -> _Shown:
         log_ends=bounds.ends,
     )
     nothing = _nothing(settings, settings.at_range(), rows, choice, missing, groups, chosen)
-    return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing)
+    heading = settings.at_range().heading()
+    return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing, heading=heading)
 
 
 def _log_bounds(settings: DescribeSettings, groups: Sequence[Description], rows: Rows) -> LogBounds:

@@ -82,6 +82,9 @@ def command(settings: ListSettings) -> int:
         groups = with_lag(groups, log_bounds(groups, need_connection(rows))) if settings.with_lag else groups
         table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
     if groups or settings.output != "table":
+        heading = settings.at_range().heading()
+        if heading is not None and settings.output == "table":
+            click.echo(heading)
         settings.table.print([table], documents, settings.output, zone=settings.zone)
     nothing = _nothing(settings, choice, existing, groups, log_read(settings.log, rows, settings.zone))
     return exit_code(findings.lines(groups, replay), nothing)
