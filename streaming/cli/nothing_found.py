@@ -33,8 +33,9 @@ class LogRead:
         extent = self.extent
         if extent.first_ms is None or extent.last_ms is None:
             return f"{extent.records:,} records"
+        records = "1 record" if extent.records == 1 else f"{extent.records:,} records"
         times = [date_time(at_ms, self.zone) for at_ms in (extent.first_ms, extent.last_ms)]
-        return f"{counted(extent.records, 'record')} from {times[0]} to {times[1]} ({self.zone.name})"
+        return f"{records} from {times[0]} to {times[1]} ({self.zone.name})"
 
 
 def no_group(patterns: Sequence[str], choice: GroupChoice, log: LogRead) -> str:

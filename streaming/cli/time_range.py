@@ -69,6 +69,13 @@ def given_flags(
     return [*given, *severity, *times.flags()]
 
 
+def print_heading(times: TimeRange, output: str) -> None:
+    """Print above a table what was counted from the end of the data, if anything was."""
+    heading = times.heading()
+    if heading is not None and output == "table":
+        click.echo(heading)
+
+
 def point_ms(given: GivenTime | None, zone: TimeZone, end: Callable[[], DataEnd]) -> int | None:
     """What one flag means, in milliseconds; None without it. ``end`` is called only if the flag counts from it."""
     if given is None:

@@ -27,7 +27,7 @@ from groupreplay.streaming.cli.options import (
     switch,
     time_flag,
 )
-from groupreplay.streaming.cli.time_range import TimeRange, given_flags, time_range
+from groupreplay.streaming.cli.time_range import TimeRange, given_flags, print_heading, time_range
 from groupreplay.streaming.text.given_time import GivenTime
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class _Shown:
     documents: Sequence[Mapping[str, Any]]
     findings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     nothing: str | None = None
-    heading: str | None = None
+    times: TimeRange
 
 
 def _current(settings: DescribeSettings) -> _Shown:
@@ -130,7 +130,7 @@ def _current(settings: DescribeSettings) -> _Shown:
         log_ends=bounds.ends,
     )
     nothing = _nothing(settings, settings.at_range(), rows, choice, missing, groups, chosen)
-    return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing)
+    return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing, times=settings.at_range())
 
 
 def _log_bounds(settings: DescribeSettings, groups: Sequence[Description], rows: Rows) -> LogBounds:
@@ -223,12 +223,11 @@ def _past(
     types = {row["group_id"]: row["group_type"] for row in found}
     groups = [{"type": kind} for kind in types.values()]
     nothing = _nothing(settings, times, rows, choice, absent(choice, types), groups, chosen)
-    return _Shown(tables=[table], documents=chosen, nothing=nothing, heading=times.heading())
+    return _Shown(tables=[table], documents=chosen, nothing=nothing, times=times)
 
 
 def _print(settings: DescribeSettings, answer: _Shown) -> None:
-    if answer.heading is not None and settings.output == "table":
-        click.echo(answer.heading)
+    print_heading(answer.times, settings.output)
     settings.table.print(
         answer.tables,
         answer.documents,

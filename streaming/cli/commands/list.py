@@ -13,7 +13,7 @@ from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.flag_values import duration
 from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, log_read, need_connection, replaying
 from groupreplay.streaming.cli.options import flag, groups_flag, known_names_flag
-from groupreplay.streaming.cli.time_range import given_flags
+from groupreplay.streaming.cli.time_range import given_flags, print_heading
 
 if TYPE_CHECKING:
     from groupreplay.streaming.cli.nothing_found import LogRead
@@ -82,6 +82,7 @@ def command(settings: ListSettings) -> int:
         groups = with_lag(groups, log_bounds(groups, need_connection(rows))) if settings.with_lag else groups
         table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
     if groups or settings.output != "table":
+        print_heading(settings.at_range(), settings.output)
         settings.table.print([table], documents, settings.output, zone=settings.zone)
     nothing = _nothing(settings, choice, existing, groups, log_read(settings.log, rows, settings.zone))
     return exit_code(findings.lines(groups, replay), nothing)

@@ -230,3 +230,16 @@ def test_the_time_zone_of_the_line(capture: Path, tmp_path: Path) -> None:
     _, _, stderr = run("list", capture, tmp_path, "--time-zone", "Asia/Kolkata", group="x")
     assert "from 2026-01-01 05:30:00.000 to 2026-01-01 05:30:03.000 (Asia/Kolkata)" in stderr
     assert run("list", capture, tmp_path, "--time-zone", "Mars/Olympus")[0] == 2
+
+
+def test_the_heading_says_what_was_counted(capture: Path, tmp_path: Path) -> None:
+    """Ages count back from the last record of a capture; other times need no line, and other formats have none."""
+    counted = "counted back from the last record of the capture, 2026-01-01 00:00:03.000"
+    for name in ("replay", "history", "states"):
+        _, stdout, _ = run(name, capture, tmp_path, "--since", "2s")
+        assert stdout.splitlines()[0] == f"from 2026-01-01 00:00:01.000 (UTC), {counted}"
+    for name in PRESENT:
+        _, stdout, _ = run(name, capture, tmp_path, "--at", "1s")
+        assert stdout.splitlines()[0] == f"until 2026-01-01 00:00:02.000 (UTC), {counted}"
+    for more in (("--at", "2026-01-01T00:00:02Z"), ("--at", "1s", "-o", "csv"), ("--at", "now")):
+        assert "counted" not in run("list", capture, tmp_path, *more)[1]

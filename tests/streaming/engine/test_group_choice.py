@@ -55,7 +55,7 @@ def test_ids() -> None:
         ("paymnts", ["payments", "payments-eu"]),
         ("Billing", ["billing"]),
         ("serch*", ["search", "Search[1]"]),
-        ("ments-e", ["payments-eu"]),
+        ("ments-e", ["payments-eu", "payments"]),
         ("zzz", []),
         ("", []),
         ("*", []),

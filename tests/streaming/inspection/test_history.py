@@ -10,9 +10,10 @@ import pytest
 
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
+from groupreplay.state.events.event import Severity
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.inspection.history import history, history_table
+from groupreplay.streaming.inspection.history import history, history_between, history_table
 from groupreplay.streaming.text.cells import cell_text, whole_clock
 from groupreplay.streaming.text.terminal import Table
 from support.histories.builders import GROUP, asked_for, commit, emptied, generation, gone, member
@@ -243,3 +244,24 @@ def test_many_members_are_shortened() -> None:
     assert history_table([row]) == Table(columns, [("g", None, 1, "e", shown, None)])
     twice = {**row, "joined": ["x", "x"]}
     assert history_table([twice]).rows[0][4] == "joined x (2)"
+
+
+def test_a_part_of_the_time(tmp_path: Path) -> None:
+    """From one time on and before another; a gap stays with the row behind it, and goes where severities matter."""
+    rows = life(
+        tmp_path,
+        generation(5, A, at=AT + 1_000),
+        generation(9, A, B, at=AT + 2_000),
+        generation(10, A, at=AT + 3_000),
+    )
+
+    def generations(
+        since_ms: int | None, until_ms: int | None, severity: Severity = Severity.INFO
+    ) -> list[object]:
+        return [row["generation"] for row in history_between(rows, since_ms, until_ms, severity)]
+
+    assert generations(None, None) == [None, 5, None, 9, 10]
+    assert generations(AT + 2_000, None) == [None, 9, 10]
+    assert generations(AT + 1_000, AT + 2_000) == [None, 5]
+    assert generations(AT + 2_001, AT + 3_000) == []
+    assert generations(None, None, Severity.WARN) == []

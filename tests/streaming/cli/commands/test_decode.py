@@ -34,7 +34,9 @@ def test_decode(capture: Path, hostile: Path) -> None:
         assert result.stderr.splitlines()[-1] == "1 malformed (type 1: 1)"
 
 
-@pytest.mark.parametrize("words", [("replay", "--member-events", "-o", "jsonl"), ("decode",)])
+@pytest.mark.parametrize(
+    "words", [("replay", "--member-events", "-o", "jsonl"), ("decode",), ("decode", "--members")]
+)
 def test_names_that_are_hidden(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Nothing that was asked to be hidden is printed anywhere; members can still be told apart."""
     secrets = {"instance_id": "sec-instance", "client_id": "sec-client", "host": "/sec-host"}
