@@ -22,7 +22,7 @@ SuspectReason = Literal["no_commit_since_start", "leader_has_not_synced", "stati
 _MOST: Final = 10
 
 _NO_GENERATION: Final = "no generation of this group is known"
-_NO_COMMITS: Final = "no member has committed since the rebalance began, so commits cannot tell"
+_NO_COMMITS: Final = "no member has committed since the rebalance began, so commits do not show who blocks"
 _ALL_COMMIT: Final = "every member has committed since the rebalance began"
 _LEADER_GONE: Final = "the leader of the last generation is not in the group any more"
 

@@ -149,7 +149,7 @@ class RebalanceCompleted(Fact):
         int | None,
         Meta(
             description="Length of the join phase, at least. Only the prober's answers show it; null where it did not "
-            "see this join phase, or cannot tell it from another one."
+            "see this join phase, or cannot distinguish it from another one."
         ),
     ]
     join_ms_max: Annotated[

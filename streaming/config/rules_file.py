@@ -118,7 +118,7 @@ class RulesWatch:
             policy = self._source.load()
         except GroupReplayError as error:
             self.error = str(error)
-            log.warning("the changed rules are refused, the rules before still hold: %s", error)
+            log.warning("the changed rules are refused, the previous ones stay in effect: %s", error)
             return False
         before, self.policy, self.error = self.policy, policy, None
         if policy == before:

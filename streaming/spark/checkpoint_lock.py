@@ -90,7 +90,11 @@ def _taken(file: int) -> bool:
     except OSError as error:
         if error.errno in _HELD_BY_OTHER:
             return False
-        log.warning("the driver cannot lock %s: %s; the JVM's lock has to do", DRIVER_FILE, error.strerror)
+        log.warning(
+            "the driver cannot lock %s: %s; only the lock of the JVM protects the checkpoint",
+            DRIVER_FILE,
+            error.strerror,
+        )
     return True
 
 

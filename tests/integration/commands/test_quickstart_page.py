@@ -55,6 +55,8 @@ OUTPUT_TOPICS = (TOPICS.events, TOPICS.states, TOPICS.dead_letters, TOPICS.job, 
 END_SECONDS = 240.0
 #: Operations on a topic that bring Describe along.
 CONTAINING = {AclOperation.READ, AclOperation.WRITE}
+#: The line that `events` prints at the end of the condition.
+ENDED = re.compile(r"  OK +quickstart +rebalance stuck: ")
 SPARK_GROUPS = "Describe on group spark-kafka-source-*"
 EVERY_GROUP = "Describe on group *"
 
@@ -328,7 +330,7 @@ def test_the_whole_page(guarded: SecuredBroker, tmp_path: Path) -> None:
         assert "PreparingRebalance" in printed.read_text()
         shell.run(waking)
         wait_until(lambda: stuck(came) == ["firing", "resolved"], END_SECONDS, pause=0.5)
-        wait_until(lambda: "resolved" in printed.read_text(), END_SECONDS, pause=0.5)
+        wait_until(lambda: ENDED.search(printed.read_text()), END_SECONDS, pause=0.5)
         assert sent.read_text() == ""
         (end,) = blocks("6. Clean up, and go on")
         shell.run(end, code=143)

@@ -203,7 +203,7 @@ def test_without_commits_nobody_is_suspected() -> None:
     (fact,) = stuck(events)
     assert (fact.suspects, fact.suspects_note) == (
         (),
-        "no member has committed since the rebalance began, so commits cannot tell",
+        "no member has committed since the rebalance began, so commits do not show who blocks",
     )
 
 
