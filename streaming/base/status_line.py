@@ -32,8 +32,10 @@ class StatusLine:
         """Renew the line; an empty text removes it for good."""
         with self._lock:
             self._text = text
-            self.clear()
-            self.redraw()
+            if text:
+                self.redraw()
+            else:
+                self.clear()
 
     def clear(self) -> None:
         """Remove the line from the terminal until ``redraw``."""
