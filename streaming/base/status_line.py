@@ -54,7 +54,8 @@ class StatusLine:
                 return
             room = max(shutil.get_terminal_size().columns - 1, 1)
             text = self._text if cell_len(self._text) <= room else set_cell_size(self._text, room - 1) + "…"
-            self._write(_ERASE + text)
+            # The cursor goes back: a line of another writer, such as Spark's JVM, covers this one.
+            self._write(f"{_ERASE}{text}\r")
             self._drawn = True
 
     def _write(self, text: str) -> None:

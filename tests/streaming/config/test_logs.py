@@ -149,7 +149,7 @@ def test_status_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         configure_logs()
     erase = "\r\x1b[K"
-    drawn = stream.getvalue().split(erase)
+    drawn = [part.rstrip("\r") for part in stream.getvalue().split(erase)]
     assert drawn[:3] == ["", "groupreplay: one", "groupreplay: two"]
     shown = [part for part in drawn if part]
     assert shown[:3] == ["groupreplay: one", "groupreplay: two", "groupreplay: a change\n"]
