@@ -12,7 +12,7 @@ import pytest
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, produce
 from support.kafka.waiting import wait_until
-from support.tools.pseudo_terminal import ERASE, PseudoTerminal
+from support.pseudo_terminal import ERASE, PseudoTerminal
 
 pytestmark = pytest.mark.broker
 

@@ -16,7 +16,7 @@ from groupreplay.codecs import decode_key, encode_key
 from support.histories.builders import asked_for, commit, generation, member
 from support.histories.raw_records import Raw
 from support.job.captures import raw, write_capture
-from support.tools.pseudo_terminal import ERASE, PseudoTerminal
+from support.pseudo_terminal import ERASE, PseudoTerminal
 
 AT = 1_767_225_600_000
 LONG = "orders-" + "x" * 232 + "-consumer"
