@@ -32,8 +32,10 @@ class StatusLine:
         """Renew the line; an empty text removes it for good."""
         with self._lock:
             self._text = text
-            self.clear()
-            self.redraw()
+            if text:
+                self.redraw()
+            else:
+                self.clear()
 
     def clear(self) -> None:
         """Remove the line from the terminal until ``redraw``."""
@@ -52,7 +54,8 @@ class StatusLine:
                 return
             room = max(shutil.get_terminal_size().columns - 1, 1)
             text = self._text if cell_len(self._text) <= room else set_cell_size(self._text, room - 1) + "…"
-            self._write(_ERASE + text)
+            # The cursor goes back: a line of another writer, such as Spark's JVM, covers this one.
+            self._write(f"{_ERASE}{text}\r")
             self._drawn = True
 
     def _write(self, text: str) -> None:

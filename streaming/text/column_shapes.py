@@ -61,7 +61,7 @@ _SHAPES: Final[Mapping[str, Shape]] = {
     "BROKER": _NUMBER,
     "MEMBER-STATE": _STATE,
     "RISK": Shape(Cut.NEVER, Keep.ALWAYS),
-    "CONDITIONS": _TEXT,
+    "CONDITIONS": Shape(keep=Keep.ALWAYS),
     "#MEMBERS": Shape(Cut.NEVER, short="MEMB"),
     "#PARTITIONS": Shape(Cut.NEVER, Keep.IMPORTANT, "#PART"),
     "MEMBERS": _TEXT,

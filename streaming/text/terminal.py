@@ -20,6 +20,7 @@ import click
 
 from groupreplay.state.display.safe_text import LIMIT, safe_text
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 from groupreplay.streaming.config.logs import without_secrets
 from groupreplay.streaming.text.cells import Cell, Clock, cell_text, has_time, short_clock, whole_clock
 from groupreplay.streaming.text.column_shapes import Cut, shortened
@@ -254,15 +255,14 @@ def print_error(error: BaseException) -> None:
 
 
 class Progress:
-    """Progress of a long read on stderr: a redrawn line on a terminal, otherwise a line every ten seconds."""
+    """Progress of a long read on stderr: a redrawn line on a terminal, otherwise a line every minute."""
 
     def __init__(self, what: str, stream: TextIO | None = None) -> None:
         self._what = what
         self._stream = stream or sys.stderr
-        self._redraws = self._stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._pause = _REDRAW_SECONDS if self._redraws else _LINE_SECONDS
+        self._line = StatusLine(self._stream) if can_redraw(self._stream) else None
+        self._pause = _LINE_SECONDS if self._line is None else _REDRAW_SECONDS
         self._last = time.monotonic()
-        self._drawn = False
 
     def __call__(self, done: int, total: int | None) -> None:
         """Show ``done`` of ``total``, unless the last update was very recent."""
@@ -272,16 +272,16 @@ class Progress:
         self._last = now
         of = f" of {total:,} ({100 * done // total} %)" if total else ""
         line = f"{self._what}: {done:,}{of}"
-        self._stream.write(f"\r\x1b[K{line}" if self._redraws else f"{line}\n")
+        if self._line is not None:
+            self._line.show(line)
+            return
+        self._stream.write(f"{line}\n")
         self._stream.flush()
-        self._drawn = self._redraws
 
     def close(self) -> None:
         """Remove the line."""
-        if self._drawn:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-            self._drawn = False
+        if self._line is not None:
+            self._line.show("")
 
     def __enter__(self) -> Progress:
         return self

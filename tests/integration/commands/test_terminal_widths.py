@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
 import re
-import struct
-import subprocess
 import sys
-import termios
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +16,7 @@ from groupreplay.codecs import decode_key, encode_key
 from support.histories.builders import asked_for, commit, generation, member
 from support.histories.raw_records import Raw
 from support.job.captures import raw, write_capture
+from support.pseudo_terminal import ERASE, PseudoTerminal
 
 AT = 1_767_225_600_000
 LONG = "orders-" + "x" * 232 + "-consumer"
@@ -38,12 +33,13 @@ for words in json.loads(sys.argv[1]):
         pass
     print("=====", flush=True)
 """
+_ALL = ("", "--members", "--members --verbose", "--state --verbose", "--history", "--states")
 VIEWS = [
     ["list"],
     *(
         ["describe", "--group", group, *view.split()]
-        for group in ("payments", WIDE, LONG)
-        for view in ("", "--members", "--members --verbose", "--state --verbose", "--history", "--states")
+        for group, views in (("payments", _ALL), (WIDE, _ALL[:2]), (LONG, _ALL[1:4]))
+        for view in views
     ),
     ["describe", "--all-groups"],
 ]
@@ -86,26 +82,13 @@ def shown(request: pytest.FixtureRequest, capture: Path) -> tuple[int, dict[str,
 
 def on_terminal(width: int, commands: list[list[str]]) -> list[list[str]]:
     """The lines that the commands print on a terminal of this width."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    env |= {"TERM": "xterm-256color", "PYTHONUTF8": "1"}
-    words = [sys.executable, "-c", PROGRAM, json.dumps(commands)]
-    with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=env) as process:
-        os.close(theirs)
-        read = b"".join(iter(lambda: chunk(ours), b""))
-        os.close(ours)
-    assert process.returncode == 0
-    text = re.sub(r"\x1b\[[0-9;]*m", "", read.decode()).replace("\r\n", "\n")
+    with PseudoTerminal([sys.executable, "-c", PROGRAM, json.dumps(commands)], width) as terminal:
+        pass
+    assert terminal.process.returncode == 0
+    # What follows the last erasure of a row is what stands there: progress is gone.
+    rows = [row.rpartition(ERASE)[2] for row in terminal.text.split("\n")]
+    text = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(rows))
     return [part.strip("\n").split("\n") for part in text.split("=====\n")[:-1]]
-
-
-def chunk(terminal: int) -> bytes:
-    """What was printed since; empty at the end, which Linux reports as an error."""
-    try:
-        return os.read(terminal, 65_536)
-    except OSError:
-        return b""
 
 
 def cells(line: str) -> int:

@@ -21,7 +21,7 @@ def rows(text: str) -> list[str]:
     """What a terminal shows after this text."""
     shown = [""]
     for part in text.replace("\r\x1b[K", "\0").split("\n"):
-        shown[-1] = (shown[-1] + part).rpartition("\0")[2]
+        shown[-1] = (shown[-1] + part).rpartition("\0")[2].rstrip("\r")
         shown.append("")
     return shown[:-1]
 

@@ -79,7 +79,7 @@ def test_following_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     begin, end = condition("firing", 1), condition("resolved", 2)
     screen.event(begin, line_of(begin))
     assert output.getvalue().endswith(
-        "\r\x1b[K1 condition firing: payments rebalance.stuck since 02:00:01.000"
+        "\r\x1b[K1 condition firing: payments rebalance.stuck since 02:00:01.000\r"
     )
     screen.event({}, LINE)
     before = len(output.getvalue())

@@ -263,7 +263,7 @@ def shown_progress(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, times: 
 def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """The line is redrawn a few times a second and removed at the end."""
     shown = shown_progress(monkeypatch, Terminal(), [0.1, 0.3, 0.4, 0.6])
-    assert shown == "\r\x1b[Krecords read: 2,000 of 4,000 (50 %)\r\x1b[Krecords read: 4,000\r\x1b[K"
+    assert shown == "\r\x1b[Krecords read: 2,000 of 4,000 (50 %)\r\r\x1b[Krecords read: 4,000\r\r\x1b[K"
 
 
 def test_progress_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, encode_key
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.cli import inputs
+from groupreplay.streaming.inspection.capture_file import read_captures
+from groupreplay.streaming.kafka.clients import Connection
 from support.histories.builders import asked_for, gone
 from support.histories.modern_builders import TOPIC, first_join
 from support.histories.other_kinds import share_group
@@ -183,3 +192,69 @@ def test_states_of_all_groups(capture: Path) -> None:
     alone = invoke("describe", "--from-file", capture, "--group", "g", "--states", "-o", "jsonl").stdout
     together = invoke("describe", "--from-file", capture, "--all-groups", "--states", "-o", "jsonl").stdout
     assert [line for line in together.splitlines() if '"group_id":"g"' in line] == alone.splitlines()
+
+
+class Measured:
+    """A cluster with the bounds of one partition; one that does not answer if ``fails``."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        self.asked = 0
+
+    def topic_names(self) -> dict[str, str]:
+        """None."""
+        return {}
+
+    def broker_settings(self, names: Sequence[str]) -> dict[str, str]:
+        """None that a login without DescribeConfigs may see."""
+        return {}
+
+    def partition_offsets(self, places: object, *, first: bool) -> dict[tuple[str, int], int]:
+        """As ``Connection`` answers."""
+        self.asked += 1
+        if self.fails:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return {("t", 0): 0 if first else 9}
+
+    def explain(self, error: KafkaException, where: str) -> GroupReplayError:
+        """As ``Connection`` explains."""
+        return GroupReplayError("the cluster does not answer", where=where)
+
+
+def live(monkeypatch: pytest.MonkeyPatch, capture: Path, cluster: Measured) -> None:
+    """The commands read the capture as if this cluster had it."""
+    rows = replace(read_captures([capture]), connection=cast(Connection, cluster))
+    monkeypatch.setattr(inputs, "open_rows", lambda *_, **__: replace(rows, batches=iter(batches)))
+    batches = list(rows.batches)
+
+
+WEEK = ("--retention-minutes", "10080", "--bootstrap-server", "h:1", "--group", "g")
+
+
+def lag_of(*words: object) -> tuple[str, str]:
+    """LOG-END-OFFSET and LAG of the first partition, and what is said on stderr."""
+    result = invoke("describe", *WEEK, *words, "--columns", "log-end-offset,lag")
+    assert result.exit_code == 0
+    return result.stdout.splitlines()[1].replace("\t", " "), result.stderr
+
+
+def test_the_lag_of_a_live_cluster(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
+    """It is asked for without a flag; not in another view, and not for an earlier time, unless --with-lag says so."""
+    cluster = Measured()
+    live(monkeypatch, capture, cluster)
+    assert lag_of() == ("9 4", "")
+    asked = cluster.asked
+    assert invoke("describe", *WEEK, "--state").exit_code == 0
+    assert lag_of("--at", AT + 2_000) == ("- -", "")
+    assert cluster.asked == asked
+    assert lag_of("--at", AT + 2_000, "--with-lag") == ("9 4", "")
+
+
+def test_a_cluster_that_does_not_tell_the_lag(monkeypatch: pytest.MonkeyPatch, capture: Path) -> None:
+    """The offsets are printed all the same, and stderr says what is missing; with --with-lag it is an error."""
+    live(monkeypatch, capture, Measured(fails=True))
+    missing = "the ends of the partitions and the lag are not known: the cluster does not answer\n"
+    assert lag_of() == ("- -", missing)
+    result = invoke("describe", *WEEK, "--with-lag")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the cluster does not answer" in result.stderr
