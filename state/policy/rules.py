@@ -82,7 +82,8 @@ class Policy:
         """The rules of a group."""
         if not self._patterns:
             # Compiled once, because this runs in every call of every group.
-            self._patterns.extend(re.compile(translate(one.groups)) for one in (*self.groups, *self.windows))
+            self._patterns.extend(re.compile(translate(one.groups)) for one in self.groups)
+            self._patterns.extend(re.compile(translate(one.groups)) for one in self.windows)
         places = tuple(place for place, one in enumerate(self._patterns) if one.match(group_id))
         if places not in self._known:
             rules = len(self.groups)

@@ -73,7 +73,7 @@ _WINDOW: Final = _struct(
 _LISTS: Final = {"group": _GROUP, "window": _WINDOW}
 _FILE: Final = _struct(
     "file",
-    {"runbook": str, **{name: list[one] for name, one in _LISTS.items()}, **_tables(DETECTORS)},
+    {"runbook": str, "group": list[_GROUP], "window": list[_WINDOW], **_tables(DETECTORS)},  # type: ignore[valid-type]
 )
 
 

@@ -74,8 +74,4 @@ def test_every_condition_can_be_kept(kind: Any) -> None:
         assert found.condition == kind.NAME
         members = fields.get("blockers") or fields.get("suspects")
         about_one = {"member_id", "topic", "instance_id"} & {*fields} or members
-            {"member_id", "topic", "instance_id"} & {*fields}
-            or fields.get("blockers")
-            or fields.get("suspects")
-        )
         assert bool(found.who) == bool(about_one)
