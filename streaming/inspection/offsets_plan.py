@@ -36,7 +36,7 @@ _Topic = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 _Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Partition(msgspec.Struct):
+class _PlanPartition(msgspec.Struct):
     topic: _Topic
     partition: _Number
     offset: int | None = None
@@ -46,7 +46,7 @@ class _Partition(msgspec.Struct):
 
 
 class _Data(msgspec.Struct):
-    partitions: list[_Partition]
+    partitions: list[_PlanPartition]
     partition_count: _Number
     group_id: str
     truncated: bool = False
@@ -58,11 +58,11 @@ class _OffsetEvent(msgspec.Struct):
     data: _Data
 
 
-class _EventId(msgspec.Struct):
+class _PlanHead(msgspec.Struct):
     id: str
 
 
-_ids: Final = MessageDecoder[_EventId](_EventId)
+_ids: Final = MessageDecoder[_PlanHead](_PlanHead)
 _events: Final = MessageDecoder[_OffsetEvent](_OffsetEvent)
 
 

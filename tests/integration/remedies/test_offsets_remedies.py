@@ -17,9 +17,9 @@ from groupreplay.streaming.local.jars import jar_paths
 from support.job.replays import named, replayed_log
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
 from support.kafka.kafka_admin import kafka_admin
+from support.kafka.runbook_commands import remedies, run_remedy
 from support.kafka.waiting import wait_until
 from support.model.raw_members import RawRequest
-from support.tools.runbook_commands import remedies, run_remedy
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
 
