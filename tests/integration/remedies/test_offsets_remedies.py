@@ -91,7 +91,7 @@ def test_what_gives_offsets_time(server: str) -> None:
     before, after = give_time(server)
     assert {group for group in GROUPS if min(after[group]) > max(before[group])} == HELPED
     assert after["recommitted"] == before["recommitted"]
-    assert committed(server) == dict.fromkeys(GROUPS, {f"{one.topic}-{one.partition}": 3 for one in PLACES})
+    assert committed(server) == {key: {f"{one.topic}-{one.partition}": 3 for one in PLACES} for key in GROUPS}
 
 
 @pytest.mark.long
