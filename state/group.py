@@ -148,7 +148,7 @@ class Group:
         recorded_ms, events = self._recorded_ms, self._do_due(now_ms)
         caught_up = recorded_ms is not None and recorded_ms - now_ms <= self._context.catch_up_after_ms
         if caught_up and any(one.late for one in self._snapshot.conditions.active.values()):
-            events += self._emit_updates(self._tracker().repeat_late(), self._timer_report(now_ms))
+            events += self._emit_updates(self._tracker(now_ms).repeat_late(), self._timer_report(now_ms))
         return events
 
     def next_deadline_ms(self) -> int | None:
@@ -325,19 +325,23 @@ class Group:
         times = [one.next_ms for one in evaluations if one.next_ms is not None]
         if only is not None and conditions.next_evaluation_ms is not None:
             times.append(conditions.next_evaluation_ms)
-        conditions.next_evaluation_ms = max(min(times), now_ms + 1) if times else None
         found = [one for evaluation in evaluations for one in evaluation.detections]
+        planned = self._rules.open_windows(now_ms) if found or conditions.active else None
+        if planned is not None:
+            # A condition that outlasts the window gets its own severity then.
+            times.append(planned.closes_ms)
+        conditions.next_evaluation_ms = max(min(times), now_ms + 1) if times else None
         if not found and not conditions.active:
             return []
-        updates = self._tracker().update(found, names, now_ms)
+        updates = self._tracker(now_ms).update(found, names, now_ms)
         return self._emit_updates(updates, report)
 
-    def _tracker(self) -> ConditionTracker:
+    def _tracker(self, now_ms: int) -> ConditionTracker:
         return ConditionTracker(
             self.group_id,
             self._snapshot.conditions.active,
             self._context.policy.runbook,
-            self._rules.severity_cap,
+            self._rules.cap_at(now_ms),
             self._rules.labels.get("runbook"),
             self._context.redaction,
         )
@@ -357,6 +361,7 @@ class Group:
                 simple=group.simple,
                 evidence=one.evidence,
                 severity=one.severity,
+                capped=True,
             )
             if one.key in active:
                 active[one.key].late = late

@@ -42,6 +42,21 @@ _EXAMPLE: Final = """\
 # [[group]]
 # match = "*-test"
 # ignore = true                                 # no events, no document
+#
+# Planned windows, such as deployments: meanwhile nothing about these groups is more than `severity_cap` ("info" or
+# "warn", by default "info"). A condition that holds at the end of the window gets its own severity then; one that was
+# reported before the window keeps its severity. `offsets.expired` is never capped by a window.
+#
+# [[window]]
+# match = "payments-*"
+# weekly = "Sat 02:00-04:00"                    # or ["Mon-Fri 12:00-12:30", "Sun 23:00-01:00"]
+# zone = "Europe/Berlin"                        # by default UTC
+#
+# [[window]]
+# match = ["orders-*", "ledger"]
+# from = 2026-11-28T02:00:00+01:00
+# until = 2026-11-28T04:00:00+01:00
+# severity_cap = "warn"
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
+from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.rules import Rules
@@ -42,13 +43,18 @@ class Report:
         simple: bool = False,
         evidence: Evidence = Evidence.LOG,
         severity: Severity | None = None,
+        capped: bool = False,
     ) -> None:
-        """Add a fact that happened at the time of the cause."""
+        """Add a fact that happened at the time of the cause; ``capped``: its severity has the cap of its group.
+
+        A planned window caps no loss of offsets by their retention: nobody plans one, and its end repairs nothing.
+        """
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         if self.timestamp_ms < self.context.emit_since_ms or self._is_switched_off(fact):
             return
         severity = fact.severity if severity is None else severity
-        cap = self.rules.severity_cap
+        is_loss = fact.NAME == OffsetsExpired.NAME
+        cap = self.rules.severity_cap if is_loss or capped else self.rules.cap_at(self.timestamp_ms)
         self.events.append(
             Event(
                 fact=fact,

@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "report": "Draw what happened to a group, or to all, as one HTML file.",
     "timeline": "Print what happened to a group as one JSON document.",
     "events": "Print the events that the job has written; can follow.",
+    "offsets-file": "Print the offsets before an event, for Kafka's --from-file.",
     "export": "Serve metrics from the job's topics to Prometheus.",
     "decode": "Print records as the JSON that Kafka's formatters print.",
     "capture": "Copy the offsets topic into a file.",
@@ -45,8 +46,12 @@ COMMANDS: Final[Mapping[str, str]] = {
     "schema": "Print the JSON Schemas of the events.",
     "bundle": "Write an archive of groupreplay for spark-submit.",
 }
-#: Commands whose module is in a package of its own below ``commands``.
-_PLACES: Final[Mapping[str, str]] = {"report": "pictures.report", "timeline": "pictures.timeline"}
+#: Commands whose module has another name, or is in a package of its own below ``commands``.
+_PLACES: Final[Mapping[str, str]] = {
+    "report": "pictures.report",
+    "timeline": "pictures.timeline",
+    "offsets-file": "remedies.offsets_file",
+}
 #: Other names of commands, which the overview leaves out.
 ALIASES: Final[Mapping[str, str]] = {"watch": "events"}
 

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -15,8 +16,10 @@ from msgspec import UNSET, Meta, UnsetType
 from groupreplay.state.conditions.detection import Detector
 from groupreplay.state.conditions.registry import DETECTORS, OF_THE_JOB, with_numbers
 from groupreplay.state.events.event import Severity
+from groupreplay.state.policy.planned_windows import PlannedWindow
 from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Numbers, Policy, merged
 from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
+from groupreplay.streaming.config.windows_table import planned_windows
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +59,22 @@ _GROUP: Final = _struct(
         **_tables(one for one in DETECTORS if one.name not in OF_THE_JOB),
     },
 )
-_FILE: Final = _struct("file", {"runbook": str, "group": list[_GROUP], **_tables(DETECTORS)})  # type: ignore[valid-type]
+_WINDOW: Final = _struct(
+    "window",
+    {
+        "match": str | list[str],
+        "from": Annotated[datetime, Meta(tz=True)],
+        "until": Annotated[datetime, Meta(tz=True)],
+        "weekly": str | list[str],
+        "zone": str,
+        "severity_cap": Literal["info", "warn"],
+    },
+)
+_LISTS: Final = {"group": _GROUP, "window": _WINDOW}
+_FILE: Final = _struct(
+    "file",
+    {"runbook": str, "group": list[_GROUP], "window": list[_WINDOW], **_tables(DETECTORS)},  # type: ignore[valid-type]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +182,17 @@ def parse_rules(text: str, where: str) -> Policy:
                 for rule in _group_rules(group, numbers, f"{where}, [[group]] {number}")
             ),
         ),
+        windows=tuple(
+            window
+            for number, table in enumerate(file.get("window", []), 1)
+            for window in _windows(table, f"{where}, [[window]] {number}")
+        ),
         runbook=file.get("runbook", Policy().runbook),
     )
+
+
+def _windows(table: dict[str, Any], where: str) -> list[PlannedWindow]:
+    return planned_windows(table, _globs(table.get("match", []), where), where)
 
 
 def _group_rules(group: dict[str, Any], numbers: Numbers, where: str) -> Iterator[GroupRule]:
@@ -234,18 +261,18 @@ def _checked(numbers: Numbers, where: str) -> Numbers:
 def _translated(message: str, where: str) -> GroupReplayError:
     """``msgspec``'s message about a place such as ``$.group[0].rebalance.stuck``, for the author of the file."""
     what, _, path = message.replace("`", "").partition(" - at $")
-    number, place = re.findall(r"^(?:\.group\[(\d+)\])?\.?([^\[]*)", path)[0]
+    kind_name, number, place = re.findall(r"^(?:\.(group|window)\[(\d+)\])?\.?([^\[]*)", path)[0]
     if number:
-        where = f"{where}, [[group]] {int(number) + 1}"
+        where = f"{where}, [[{kind_name}]] {int(number) + 1}"
     _, unknown, name = what.partition("Object contains unknown field ")
     if not unknown:
         what = re.sub(r"\b\w+\b", lambda word: _TOML_TYPES.get(word[0], word[0]), what)
-        return unusable(f"{place or 'group'}: {what}", where, _EXAMPLE)
-    if number and any(one.startswith(f"{name}.") for one in OF_THE_JOB):
+        return unusable(f"{place or kind_name or 'group'}: {what}", where, _EXAMPLE)
+    if kind_name == "group" and any(one.startswith(f"{name}.") for one in OF_THE_JOB):
         return unusable(
             f"{name} is about the job, not about groups", where, f"write [{name}...] above [[group]]"
         )
-    kind = _GROUP if number else _FILE
+    kind = _LISTS.get(kind_name, _FILE)
     for word in filter(None, place.split(".")):
         kind = get_args(kind.__annotations__[word])[0]
     known = kind.__struct_fields__
@@ -278,6 +305,8 @@ def _flat(policy: Policy) -> Iterator[tuple[str, Any]]:
         for label, text in rule.labels.items():
             yield f"{rule.groups}: labels.{label}", text
         yield from _flat_numbers(f"{rule.groups}: ", rule.numbers)
+    for window in policy.windows:
+        yield f"{window.groups}: window {window.times}", window.severity_cap.name
 
 
 def _flat_numbers(before: str, numbers: Numbers) -> Iterator[tuple[str, Any]]:

@@ -21,7 +21,8 @@ from groupreplay.streaming.contract.job_document import JobDocument
 from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.freshness import Limits, heartbeat_age, is_fresh, is_up
 from groupreplay.streaming.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
-from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup
+from groupreplay.streaming.sinks.held_conditions import Holding
+from groupreplay.streaming.sinks.known_groups import KnownGroup
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ WEDGED: Final = "rebalance.wedged"
 #: Kinds of records that cannot be used (``state.bad_records``).
 _BAD_KINDS: Final = ("malformed", "skipped")
 _LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")
-_OWN_LABELS: Final = frozenset({"cluster", "consumergroup", "condition", "severity", "job", "instance"})
+_OWN_LABELS: Final = frozenset(
+    {"cluster", "consumergroup", "condition", "condition_id", "severity", "job", "instance"}
+)
 
 
 #: Types and states of groups, far more than Kafka has; groups of further ones are counted as ``other``.
@@ -162,6 +165,8 @@ def _measure_conditions(
         for holding in group.conditions:
             held.add((holding.condition, holding.severity))
             _condition(sheet, 1, cluster, label, holding, group.labels)
+            if holding.condition_id:
+                _alerted(sheet, cluster, label, holding, group.labels)
     for holding, labels in snapshot.today.fired.get(label, {}).items():
         # Its labels may differ from those of the document, when rules have changed.
         if (holding.condition, holding.severity) not in held:
@@ -183,17 +188,33 @@ def _condition(
         sheet.add(f"{PREFIX_GROUP}condition", value, **labels)
 
 
+def _alerted(sheet: Sheet, cluster: str, label: str, holding: Holding, policy: Mapping[str, str]) -> None:
+    """What an alert needs of a condition: its id and its begin; and beside them what may change while it holds.
+
+    A change of a label would end one alert and begin another, so blockers and suspects are in a metric of their own.
+    """
+    place = {"cluster": cluster, "consumergroup": label}
+    for name in (holding.condition, WEDGED) if holding.wedged else (holding.condition,):
+        labels = {"condition": name, "severity": holding.severity, "condition_id": holding.condition_id}
+        since = f"{PREFIX_GROUP}condition_since_timestamp_seconds"
+        sheet.add(since, (holding.since_ms or 0) / 1000, **place, **labels, **policy_labels(policy))
+    more = {"condition_id": holding.condition_id, "who": holding.who, "runbook": holding.runbook}
+    sheet.add(f"{PREFIX_GROUP}condition_info", 1, **place, **more)
+
+
 def _measure_job_conditions(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
-    # Of one kind several may hold, such as the clocks of the job and of a broker: each series only once.
-    for holding in dict.fromkeys(snapshot.job_conditions):
-        sheet.add(
-            "groupreplay_condition",
-            1,
-            cluster=_cluster(snapshot),
-            condition=holding.condition,
-            severity=holding.severity,
-            what=holding.what or "",
-        )
+    # Of one kind several may hold, such as the clocks of the job and of a broker; ``add`` keeps one of each series.
+    for holding in snapshot.job_conditions:
+        labels = {
+            "cluster": _cluster(snapshot),
+            "condition": holding.condition,
+            "severity": holding.severity,
+            "what": holding.what or "",
+        }
+        sheet.add("groupreplay_condition", 1, **labels)
+        if holding.condition_id:
+            since = "groupreplay_condition_since_timestamp_seconds"
+            sheet.add(since, (holding.since_ms or 0) / 1000, **labels, condition_id=holding.condition_id)
 
 
 def policy_labels(labels: Mapping[str, str]) -> dict[str, str]:

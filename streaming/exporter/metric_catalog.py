@@ -95,6 +95,22 @@ METERS: Final = (
         "condition",
         "severity",
     ),
+    _of_group(
+        "condition_since_timestamp_seconds",
+        "When the condition began, while it is active and more than INFO; `condition_id` is that of its events. Has "
+        "the policy's labels.",
+        "condition",
+        "severity",
+        "condition_id",
+    ),
+    _of_group(
+        "condition_info",
+        "1 while the condition is active and more than INFO; `who`: its blockers or suspects, or its subject; "
+        "`runbook`: the address of its section.",
+        "condition_id",
+        "who",
+        "runbook",
+    ),
     _of_job("groups", "Groups by type and state, all of them.", "type", "state"),
     _of_job("events_total", "Events since midnight UTC, without late ones (catch_up).", "event", "severity"),
     _of_job(
@@ -103,6 +119,14 @@ METERS: Final = (
         "condition",
         "severity",
         "what",
+    ),
+    _of_job(
+        "condition_since_timestamp_seconds",
+        "When the condition of the job itself began, while it is active.",
+        "condition",
+        "severity",
+        "what",
+        "condition_id",
     ),
     _of_job(
         "job_up", "1 when the job's heartbeat is fresh and its query reads the log, else 0.", always=True

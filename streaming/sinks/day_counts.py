@@ -15,7 +15,8 @@ from groupreplay.state.events.group_events import RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
-from groupreplay.streaming.sinks.known_groups import Holding, group_label, shared_labels
+from groupreplay.streaming.sinks.held_conditions import Holding
+from groupreplay.streaming.sinks.known_groups import group_label, shared_labels
 
 DAY_MS: Final = 86_400_000
 #: Groups that are counted one by one. When there are more, half of them are forgotten, first those that are gone.

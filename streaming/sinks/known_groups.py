@@ -16,19 +16,11 @@ import msgspec
 
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
+from groupreplay.streaming.sinks.held_conditions import HeldForm, Holding
 
 #: Sets of labels and conditions that many groups share; far more than a policy has.
 _SHARED: Final = 4_096
 _SEVERITIES: Final = ("ERROR", "WARN")
-
-
-class Holding(msgspec.Struct, frozen=True, gc=False):
-    """An active condition of a group or of the job (``what``: why it is blind)."""
-
-    condition: str
-    severity: str
-    wedged: bool = False
-    what: str | None = None
 
 
 class _NextExpiry(msgspec.Struct):
@@ -48,7 +40,7 @@ class _GroupDocument(msgspec.Struct):
     group_epoch: Integer | None = None
     since_ms: Integer | None = None
     member_count: Integer = 0
-    conditions: list[Holding] = []
+    conditions: list[HeldForm] = []
     labels: dict[str, str] = {}
     offsets: _NextExpiry = msgspec.field(default_factory=_NextExpiry)
 
@@ -104,7 +96,7 @@ def known_group(value: bytes) -> KnownGroup | None:
         since_ms=document.since_ms,
         member_count=document.member_count,
         next_expiry_ms=document.offsets.next_expiry_ms,
-        conditions=_conditions(tuple(document.conditions)),
+        conditions=_conditions(tuple(one.holding() for one in document.conditions)),
         labels=shared_labels(document.labels),
     )
 

@@ -22,7 +22,8 @@ from groupreplay.streaming.contract.job_document import (
 from groupreplay.streaming.contract.message_decoder import MessageDecoder
 from groupreplay.streaming.sinks.day_counts import DAY_MS, EVENTS, Day, bound
 from groupreplay.streaming.sinks.event_topic import Repeats
-from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup, group_label, known_group
+from groupreplay.streaming.sinks.held_conditions import HeldForm, Holding
+from groupreplay.streaming.sinks.known_groups import KnownGroup, group_label, known_group
 
 #: The clocks of the machines that write may be ahead by this much.
 _MOST_AHEAD_MS: Final = 60_000
@@ -33,7 +34,7 @@ _MOST_PARTITIONS: Final = 10_000
 class _Held(msgspec.Struct):
     """``JobConditions``, as far as it becomes metrics."""
 
-    conditions: list[Holding] = []
+    conditions: list[HeldForm] = []
 
 
 _job: Final = MessageDecoder[JobDocument](JobDocument)
@@ -86,7 +87,8 @@ class TopicsSnapshot:
                 self.heartbeat_ms = job.heartbeat_ms if append_ms is None else append_ms
         elif key == CONDITIONS_KEY:
             held = _conditions.decode(value)
-            self.job_conditions = self.job_conditions if held is None else held.conditions
+            if held is not None:
+                self.job_conditions = [one.holding() for one in held.conditions]
             understood = held is not None
         else:
             understood = self._take_bad_records(key, value)

@@ -14,6 +14,7 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, interval, milliseconds
 from groupreplay.state.display.safe_text import is_safe, safe_text
 from groupreplay.state.events.event import name_of
+from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.streaming.text.time_zone import TimeZone, event_time, heading
 
 #: Characters of a text: more than any event of the job needs.
@@ -91,6 +92,9 @@ def text_of(event: Mapping[str, Any]) -> str:
         text = _unknown_event(data)
     if data.get("suppressed"):
         text += f", and {data['suppressed']} more like it"
+    if event_name(event) == OffsetsExpired.NAME and event.get("id"):
+        # Who reads this at night needs the way back here, not the page that has it.
+        text += f"; the removed offsets as a file: groupreplay offsets-file {safe_text(str(event['id']))}"
     # The texts show numbers as they are, and a number may be a text here.
     return text if is_safe(text) and len(text) <= _LIMIT else safe_text(text, _LIMIT)
 

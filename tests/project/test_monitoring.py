@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from groupreplay.state.conditions.registry import CONDITIONS
+from groupreplay.state.events.event import Severity
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.exporter.collector import WEDGED, measure
 from groupreplay.streaming.exporter.freshness import Limits
@@ -21,6 +22,7 @@ from support.histories.probed import START
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck
 from support.paths import ROOT
 from support.tools.monitoring_files import (
+    ALERTMANAGER,
     PROMETHEUS,
     RULES,
     RULES_TEST,
@@ -29,7 +31,10 @@ from support.tools.monitoring_files import (
     queries,
     targets,
 )
-from support.tools.prometheus_tools import promtool
+from support.tools.prometheus_tools import amtool, promtool
+
+#: The address of the runbook in the alerts, which everybody replaces.
+RUNBOOK = "https://runbook.example.com/groupreplay"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ def exported() -> dict[str, set[str]]:
     for value in [*events(calm_report, "calm"), *events(sick_report, "sick")]:
         picture.take_event(value, START)
     picture.take_job(JOB_KEY, job_document(SINCE_MS))
-    blind = [{"condition": "job.blind", "severity": "ERROR", "what": "no_rights"}]
+    blind = [{"condition": "job.blind", "severity": "ERROR", "what": "no_rights", "condition_id": "b"}]
     picture.take_job(CONDITIONS_KEY, msgspec.json.encode({"conditions": blind}))
     return {
         sample.name: set(sample.labels)
@@ -81,7 +86,7 @@ def test_queries_use_existing_metrics(where: str, query: str, exported: dict[str
 def test_conditions_in_queries_exist() -> None:
     """Every condition in a query exists; an alert with a misspelt name would never fire."""
     known = {kind.NAME for kind in CONDITIONS} | {WEDGED}
-    used = {name for query in queries().values() for name in re.findall(r'condition!?="([^"]*)"', query)}
+    used = {name for query in queries().values() for name in re.findall(r'\bcondition!?="([^"]*)"', query)}
     assert len(used) > 7
     assert used - known == set()
 
@@ -120,15 +125,51 @@ def test_each_alert_fires_only_when_it_should() -> None:
     assert cases == {rule["alert"]: {True, False} for rule in alerts()}
 
 
+def test_every_condition_has_an_alert() -> None:
+    """A condition that can be more than INFO has an alert of its own; the one for all others leaves out just these."""
+    own = {name for rule in alerts() for name in re.findall(r'\bcondition="([^"]*)"', rule["expr"])}
+    told = {kind.NAME for kind in CONDITIONS if kind.SEVERITY > Severity.INFO}
+    assert told - own == set()
+    (others,) = (rule["expr"] for rule in alerts() if rule["alert"] == "ConsumerGroupCondition")
+    (left_out,) = re.findall(r'condition!~"([^"]*)"', others)
+    of_groups = {name for name in own if not name.startswith("job.")}
+    assert set(left_out.replace("[.]", ".").split("|")) == of_groups
+
+
 def test_each_alert_has_its_annotations() -> None:
-    """A summary, a description, a severity, and the address of an existing section of the runbook."""
+    """A summary, a description, a severity, and the address of an existing section of the runbook.
+
+    That of a condition also has since when, and that of a group's condition who it is about.
+    """
     headings = re.findall(r"^##+ (.*)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
     sections = {heading.lower().replace(" ", "-") for heading in headings}
     for rule in alerts():
-        assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+        of_condition = "condition_since_timestamp_seconds" in rule["expr"]
+        of_group = of_condition and "kafka_consumergroup" in rule["expr"]
+        more = ({"since"} if of_condition else set()) | ({"who"} if of_group else set())
+        assert set(rule["annotations"]) == {"summary", "description", "runbook_url"} | more
         assert "severity" in rule["labels"]
-        (anchor,) = re.findall(r"docs/runbook\.md#([a-z-]+)", rule["annotations"]["runbook_url"])
-        assert anchor in sections, rule["alert"]
+        url = rule["annotations"]["runbook_url"]
+        (anchor,) = re.findall(re.escape(RUNBOOK) + r"#(\{\{ .* \}\}|[a-z-]+)", url.partition("{{ end }}")[0])
+        assert anchor in sections or rule["alert"] == "ConsumerGroupCondition", rule["alert"]
+
+
+def test_the_page_names_the_address_to_replace() -> None:
+    """The address of the runbook in the alerts is an example, which the page shows how to replace."""
+    assert f"s|{RUNBOOK}|" in (ROOT / "docs" / "monitoring.md").read_text()
+
+
+def test_alertmanager_takes_its_configuration() -> None:
+    """Amtool accepts the file, and routes conditions by their id and severity."""
+    assert "SUCCESS" in amtool("check-config", ALERTMANAGER)
+    routes = {
+        ("condition_id=i", "severity=critical"): "pager,chat",
+        ("condition_id=i", "severity=warning"): "chat",
+        ("alertname=GroupReplayJobDown", "severity=critical"): "pager",
+        ("alertname=GroupReplayDeadLetters", "severity=warning"): "chat",
+    }
+    test = ("config", "routes", "test", f"--config.file={ALERTMANAGER}")
+    assert {labels: amtool(*test, *labels).splitlines()[0] for labels in routes} == routes
 
 
 def test_the_page_lists_alerts_and_metrics() -> None:

@@ -37,7 +37,11 @@ def test_the_file_is_what_holds_without_one() -> None:
 
 def test_the_comments_are_right() -> None:
     """What is commented out can be taken in as it stands."""
-    text = re.sub(r"^# (\w+ = .*|\w+\.\w+\.\w+ = .*|\[\[group\]\])$", r"\1", page(), flags=re.MULTILINE)
+    text = re.sub(
+        r"^# (\w+ = .*|\w+\.\w+\.\w+ = .*|\[\[(?:group|window)\]\])$", r"\1", page(), flags=re.MULTILINE
+    )
     rules = {rule.groups: rule for rule in parse_rules(text, "rules.toml").groups}
+    windows = [one.groups for one in parse_rules(text, "rules.toml").windows]
+    assert windows == ["payments-*", "orders-*", "ledger"]
     assert rules["*-test"].ignore
     assert rules["ledger"].numbers == {"rebalance.stuck": {"threshold_ms": 120_000}}

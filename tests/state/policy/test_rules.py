@@ -47,6 +47,7 @@ def test_later_rules_win() -> None:
         "severity_cap": Severity.WARN,
         "matters": True,
         "labels": {"team": "b", "tier": "1"},
+        "windows": (),
     }
     assert asdict(policy.of("other")) == asdict(Rules(numbers=policy.numbers))
 

@@ -70,7 +70,7 @@ def test_an_empty_file_changes_nothing() -> None:
             "[rebalence.stuck]",
             "unknown setting 'rebalence' (f): did you mean rebalance? known here: runbook, group, ",
         ),
-        ("[defaults]", "unknown setting 'defaults' (f): known here: runbook, group, rebalance, "),
+        ("[defaults]", "unknown setting 'defaults' (f): known here: runbook, group, window, rebalance, "),
         (
             "[rebalance.stucked]\nx = 1",
             "unknown setting 'rebalance.stucked' (f): did you mean stuck? known here: slow, stuck, ",

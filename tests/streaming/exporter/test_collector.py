@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from groupreplay import __version__
+from groupreplay.state.conditions.tracker import group_hash
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
 from groupreplay.streaming.exporter.collector import (
@@ -42,6 +43,7 @@ from support.tools.prometheus_tools import promtool
 NOW = SINCE_MS + 200_000
 LIMITS = Limits()
 Labels = tuple[tuple[str, str], ...]
+HASH = group_hash("g")
 
 
 def snapshot(*, heartbeat_ms: int | None = NOW) -> TopicsSnapshot:
@@ -79,6 +81,14 @@ def test_groups() -> None:
         "kafka_consumergroup_rebalance_last_timestamp_seconds": {"calm": START / 1000, "g": START / 1000},
         "kafka_consumergroup_offsets_expired_total": {"calm": 0, "g": 0},
         "kafka_consumergroup_condition": {"g rebalance.slow WARN": 1, "g rebalance.stuck ERROR": 1},
+        "kafka_consumergroup_condition_since_timestamp_seconds": {
+            f"g rebalance.slow WARN {HASH}-rebalance.slow-{SINCE_MS}": SINCE_MS / 1000,
+            f"g rebalance.stuck ERROR {HASH}-rebalance.stuck-{SINCE_MS}": SINCE_MS / 1000,
+        },
+        "kafka_consumergroup_condition_info": {
+            f"g {HASH}-rebalance.slow-{SINCE_MS}  docs/runbook.md#rebalance-slow": 1,
+            f"g {HASH}-rebalance.stuck-{SINCE_MS}  docs/runbook.md#rebalance-stuck": 1,
+        },
     }
 
 

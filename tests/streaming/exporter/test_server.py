@@ -17,7 +17,7 @@ from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.exporter.feed import SinkFeed
 from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.server import Exporter, open_server
-from groupreplay.streaming.sinks.known_groups import Holding
+from groupreplay.streaming.sinks.held_conditions import Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, job_document, stuck
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup, group_label, known_group
+from groupreplay.state.conditions.tracker import group_hash
+from groupreplay.streaming.sinks.held_conditions import Holding
+from groupreplay.streaming.sinks.known_groups import KnownGroup, group_label, known_group
 from support.job.sink_messages import CLUSTER, HOSTILE_IDS, SINCE_MS, document, stable, stuck
 
 
@@ -20,7 +22,16 @@ def test_a_document() -> None:
         since_ms=SINCE_MS,
         member_count=2,
         next_expiry_ms=None,
-        conditions=(Holding("rebalance.slow", "WARN"), Holding("rebalance.stuck", "ERROR")),
+        conditions=tuple(
+            Holding(
+                name,
+                severity,
+                condition_id=f"{group_hash('g')}-{name}-{SINCE_MS}",
+                since_ms=SINCE_MS,
+                runbook=f"docs/runbook.md#{name.replace('.', '-')}",
+            )
+            for name, severity in (("rebalance.slow", "WARN"), ("rebalance.stuck", "ERROR"))
+        ),
         labels={"team": "pay"},
     )
     assert known_group(value) == expected

@@ -14,6 +14,7 @@ from support.paths import ROOT
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 RULES = PROMETHEUS / "groupreplay.rules.yml"
 RULES_TEST = PROMETHEUS / "groupreplay.rules.test.yml"
+ALERTMANAGER = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
 GRAFANA = ROOT / "deploy" / "grafana"
 #: Values for the variables that Grafana replaces.
 FILLED = {"__rate_interval": "5m", "__range": "6h", "cluster": ".*", "group": ".*", "severity": ".*"}

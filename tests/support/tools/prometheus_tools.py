@@ -1,4 +1,4 @@
-"""``prometheus`` and ``promtool``: installed ones, or Debian's package unpacked into the cache without root."""
+"""Prometheus, Alertmanager and their tools: those of the machine, or Debian's packages unpacked without root."""
 
 from __future__ import annotations
 
@@ -13,21 +13,57 @@ import pytest
 
 from groupreplay.streaming.local.cache import cache_folder
 
-_PACKAGE = "prometheus"
-_ADVICE = "install the package prometheus (it has promtool, too), or put both on the PATH"
+#: Debian's Alertmanager finds its templates only where the package is installed.
+_ALERTMANAGER = "github.com/prometheus/alertmanager/cmd/alertmanager@v0.28.1"
+#: Program -> Debian's package that has it.
+_PACKAGES = {
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
+    "amtool": "prometheus-alertmanager",
+}
 
 
 def prometheus_tool(name: str) -> str:
-    """The path of ``prometheus`` or ``promtool``; skips the test if there is none."""
+    """The path of one of these programs; skips the test if there is none."""
     found = shutil.which(name) or _unpacked(name)
     if found is None:
-        pytest.skip(f"{name} is not on this machine and could not be fetched: {_ADVICE}")
+        pytest.skip(
+            f"{name} is not on this machine and could not be fetched: install the package {_PACKAGES[name]}"
+        )
     return found
+
+
+def alertmanager() -> str:
+    """The path of Alertmanager, which Go builds once where there is none; skips the test without Go."""
+    folder = cache_folder() / f"alertmanager-{_ALERTMANAGER.rpartition('@')[2]}"
+    program, go = folder / "bin" / "alertmanager", shutil.which("go")
+    if found := shutil.which("alertmanager"):
+        return found
+    if not program.exists():
+        if go is None:
+            pytest.skip("neither Alertmanager nor Go, which could build it, is on this machine")
+        environment = {**os.environ, "GOPATH": str(folder), "GOFLAGS": "-p=1 -modcacherw"}
+        command = [go, "install", _ALERTMANAGER]
+        built = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if built.returncode:
+            pytest.skip(f"{_ALERTMANAGER} could not be built: {built.stderr[-2_000:]}")
+        # Sources and objects are ten times the program.
+        shutil.rmtree(folder / "pkg", ignore_errors=True)
+    return str(program)
 
 
 def promtool(*words: object, stdin: bytes | None = None) -> str:
     """The output of promtool with these arguments; it must succeed."""
-    command = [prometheus_tool("promtool"), *map(str, words)]
+    return _output("promtool", *words, stdin=stdin)
+
+
+def amtool(*words: object) -> str:
+    """The output of amtool with these arguments; it must succeed."""
+    return _output("amtool", *words)
+
+
+def _output(name: str, *words: object, stdin: bytes | None = None) -> str:
+    command = [prometheus_tool(name), *map(str, words)]
     done = subprocess.run(command, input=stdin, capture_output=True, check=False)
     output = (done.stdout + done.stderr).decode()
     assert done.returncode == 0, output
@@ -36,19 +72,19 @@ def promtool(*words: object, stdin: bytes | None = None) -> str:
 
 @cache
 def _unpacked(name: str) -> str | None:
-    folder = cache_folder() / "prometheus"
-    if not (folder / "usr" / "bin" / name).exists() and not _unpack(folder):
+    folder = cache_folder() / _PACKAGES[name]
+    if not (folder / "usr" / "bin" / name).exists() and not _unpack(_PACKAGES[name], folder):
         return None
     return str(folder / "usr" / "bin" / name)
 
 
-def _unpack(folder: Path) -> bool:
+def _unpack(package: str, folder: Path) -> bool:
     """Downloads and unpacks the package to a temporary folder, then renames it: several tests may do so at once."""
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         return False
     with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
         try:
-            command = ["apt-get", "download", _PACKAGE]
+            command = ["apt-get", "download", package]
             subprocess.run(command, cwd=beside, capture_output=True, check=True, timeout=60)
         except (subprocess.SubprocessError, OSError):
             return False

@@ -1,0 +1,1 @@
+"""Commands that help to repair what an event reports."""

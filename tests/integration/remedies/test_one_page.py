@@ -1,0 +1,171 @@
+"""One page for one condition: the exporter's metrics, a real Prometheus, a real Alertmanager, and who gets the page."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.registry import Collector
+
+from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.exporter.collector import measure
+from groupreplay.streaming.exporter.freshness import Limits
+from groupreplay.streaming.local.ports import free_ports
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
+from support.job.sink_messages import SINCE_MS, document, job_document, stable, stuck
+from support.kafka.waiting import wait_until
+from support.tools.monitoring_files import ALERTMANAGER, PROMETHEUS, RULES
+from support.tools.prometheus_tools import alertmanager, prometheus_tool
+
+pytestmark = pytest.mark.timeout(240)
+Json = dict[str, Any]
+SECONDS = 60
+
+
+@dataclass
+class Loopback:
+    """One server with the exporter's page, and with the webhooks of the receivers; ``page`` None: it is down."""
+
+    page: bytes | None = None
+    told: list[Json] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                page = outer.page
+                self.send_response(503 if page is None else 200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.end_headers()
+                self.wfile.write(page or b"")
+
+            def do_POST(self) -> None:
+                outer.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Nothing: the tests read what was told."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def of(self, receiver: str) -> list[Json]:
+        """What a receiver was told about conditions, in order."""
+        return [
+            one for one in self.told if one["receiver"] == receiver and one["groupLabels"].get("condition_id")
+        ]
+
+    def show(self, made: Any) -> None:
+        """The exporter's page for a group in this state."""
+        picture = TopicsSnapshot()
+        picture.take_state(b"pay", document(made[0], "pay"))
+        picture.take_job(JOB_KEY, job_document(SINCE_MS))
+
+        class Measured(Collector):
+            def collect(self) -> Any:
+                return measure(picture, SINCE_MS, Limits())
+
+        registry = CollectorRegistry()
+        registry.register(Measured())
+        self.page = generate_latest(registry)
+
+
+@pytest.fixture
+def loopback(tmp_path: Path) -> Iterator[Loopback]:
+    """The server, with a Prometheus that scrapes it, and an Alertmanager that it tells."""
+    programs = prometheus_tool("prometheus"), alertmanager()
+    with ExitStack() as exit_:
+        made = Loopback()
+        exit_.callback(made.server.shutdown)
+        alerting, scraping = (f"127.0.0.1:{port}" for port in free_ports(2))
+        config = yaml.safe_load(ALERTMANAGER.read_text())
+        for route in (config["route"], *config["route"]["routes"]):
+            route.update(group_wait="1s", group_interval="1s")
+        for receiver in config["receivers"]:
+            name, *kinds = receiver
+            for kind in kinds:
+                del receiver[kind]
+            url = f"http://{made.address}/{receiver[name]}"
+            receiver["webhook_configs"] = [{"url": url, "send_resolved": True}]
+        (tmp_path / "am.yml").write_text(yaml.safe_dump(config))
+        command = [programs[1], f"--config.file={tmp_path / 'am.yml'}"]
+        command += [f"--storage.path={tmp_path / 'am'}", f"--web.listen-address={alerting}"]
+        command += ["--cluster.listen-address="]
+        exit_.enter_context(GuardedProcess(command, tmp_path / "am.log"))
+        rules = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+        rules["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        rules["rule_files"] = [str(RULES)]
+        rules["scrape_configs"][0]["static_configs"] = [{"targets": [made.address]}]
+        rules["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alerting]}]}]}
+        (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(rules))
+        command = [programs[0], f"--config.file={tmp_path / 'prometheus.yml'}"]
+        command += [f"--storage.tsdb.path={tmp_path / 'tsdb'}", f"--web.listen-address={scraping}"]
+        exit_.enter_context(GuardedProcess(command, tmp_path / "prometheus.log"))
+        made.prometheus = scraping  # type: ignore[attr-defined]
+        yield made
+
+
+def scrapes(loopback: Loopback, query: str) -> float:
+    """The present value of a query with one result; 0 without one."""
+    from urllib.parse import urlencode
+
+    address = loopback.prometheus  # type: ignore[attr-defined]
+    try:
+        with urlopen(f"http://{address}/api/v1/query?{urlencode({'query': query})}", timeout=10) as answer:
+            found = json.load(answer)["data"]["result"]
+    except OSError:
+        return 0
+    return float(found[0]["value"][1]) if found else 0
+
+
+def firing(loopback: Loopback) -> set[str]:
+    """The alerts in the last notification of the pager."""
+    told = loopback.of("pager")
+    return (
+        {one["labels"]["alertname"] for one in told[-1]["alerts"] if one["status"] == "firing"}
+        if told
+        else set()
+    )
+
+
+def test_one_condition_is_one_page(loopback: Loopback) -> None:
+    """Stuck, then wedged, then nobody knows, then still wedged, then over: one page, resolved once, and at the end.
+
+    The rebalance is also slow, which pages nobody. Without the exporter the page stays open.
+    """
+    loopback.show(stuck(for_ms=200_000))
+    wait_until(lambda: firing(loopback) == {"ConsumerGroupRebalanceStuck"}, SECONDS, pause=0.2)
+    loopback.show(stuck(for_ms=700_000))
+    wait_until(lambda: firing(loopback) == {"ConsumerGroupRebalanceWedged"}, SECONDS, pause=0.2)
+    loopback.page = None
+    # Longer than Alertmanager and Prometheus need to tell an end.
+    wait_until(lambda: scrapes(loopback, "sum_over_time((1 - up)[1m:1s])") >= 8, SECONDS, pause=0.5)
+    assert scrapes(loopback, "count(groupreplay_job_up)") == 0
+    loopback.show(stuck(for_ms=700_000))
+    wait_until(lambda: scrapes(loopback, "count(groupreplay_job_up)") == 1, SECONDS, pause=0.2)
+    assert [one["status"] for one in loopback.of("pager")].count("resolved") == 0
+    loopback.show(stable())
+    wait_until(lambda: loopback.of("pager")[-1]["status"] == "resolved", SECONDS, pause=0.2)
+
+    pages = loopback.of("pager")
+    assert len({one["groupKey"] for one in pages}) == 1
+    assert [one["status"] for one in pages].index("resolved") == len(pages) - 1
+    (alert,) = pages[0]["alerts"]
+    assert alert["annotations"]["since"] == "1970-01-01 01:40:10 +0000 UTC"
+    assert alert["annotations"]["runbook_url"] == "https://runbook.example.com/groupreplay#rebalance-stuck"
+    chat = {alert["labels"]["alertname"] for one in loopback.of("chat") for alert in one["alerts"]}
+    assert chat == {"ConsumerGroupRebalanceStuck", "ConsumerGroupRebalanceWedged"}

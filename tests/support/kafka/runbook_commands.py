@@ -1,0 +1,48 @@
+"""The commands in the boxes of docs/runbook.md, run as they stand there, with names instead of the placeholders."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from support.kafka.kafka_classes import java_command
+from support.paths import ROOT
+
+#: Kafka's scripts start these classes.
+CLASSES = {
+    "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+}
+
+
+def remedies(section: str) -> list[list[str]]:
+    """The words of each command in the boxes of a section, in order."""
+    page = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
+    (text,) = re.findall(rf"^##+ {re.escape(section)}$(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
+    boxes = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    return [line.split() for box in boxes for line in box.splitlines()]
+
+
+def run_remedy(words: list[str], names: Mapping[str, str], server: str) -> str:
+    """Runs one command; ``names`` are the values of its placeholders. Returns its output, or writes it to a file."""
+    known = {"B": f"--bootstrap-server {server}", **names}
+    text = [known.get(word, word) for word in words]
+    text = [
+        ":".join(known.get(part, part) for part in word.split(":")) if ":" in word else word for word in text
+    ]
+    target = text.index(">") if ">" in text else len(text)
+    command = shlex.split(" ".join(text[:target]))
+    if command[0] in CLASSES:
+        command = java_command(CLASSES[command[0]], *command[1:])
+    else:
+        assert command[0] == "groupreplay"
+        command = [sys.executable, "-m", "groupreplay.streaming", *command[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if target < len(text):
+        Path(text[target + 1]).write_text(done.stdout, encoding="utf-8")
+    return done.stdout
