@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from groupreplay.state.simulation.simulation import SimulationPlan
-from groupreplay.streaming.base.atomic_files import atomic_file
+from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.simulate.rows import RowTarget, simulated_rows
@@ -38,18 +38,22 @@ def write_simulation(
     *,
     truth: Path | None = None,
     trace: Path | None = None,
+    force: bool = False,
 ) -> int:
     """Write the capture, the true states, and the ``trace`` of a traced plan; returns the number of records.
 
-    The same plan gives the same bytes. The files appear when they are complete, the capture first.
+    The same plan gives the same bytes. The files appear when they are complete, the capture first; files that exist are
+    replaced with ``force`` only.
 
     Raises:
         GroupReplayError: a file cannot be written.
     """
+    truth = truth or truth_path(path)
+    require_new([path, truth, trace], force=force)
     with (
-        nullcontext() if trace is None else atomic_file(trace) as trace_file,
-        atomic_file(truth or truth_path(path)) as truth_file,
-        CaptureWriter(path, cluster_id=CLUSTER_ID, era=ERA) as capture,
+        nullcontext() if trace is None else atomic_file(trace, force=force) as trace_file,
+        atomic_file(truth, force=force) as truth_file,
+        CaptureWriter(path, cluster_id=CLUSTER_ID, era=ERA, force=force) as capture,
     ):
         capture.topic_names.update(plan.topic_names())
         rows = simulated_rows(plan, RowTarget(cluster_id=CLUSTER_ID), truth_file, progress, trace=trace_file)

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.simulation.simulation import SimulationPlan
-from groupreplay.streaming.base.atomic_files import atomic_file
+from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
@@ -45,10 +45,11 @@ def write_to_topic(
     progress: ProgressCallback,
     *,
     trace: Path | None = None,
+    force: bool = False,
 ) -> int:
     """Append the simulation to the topics, and write the true states and the trace; returns the number of records.
 
-    Missing topics are created. Records keep their simulated times, but the topic assigns the offsets, and it contains
+    Missing topics are created. Files that exist are replaced with ``force`` only. Records keep their simulated times, but the topic assigns the offsets, and it contains
     neither aborted transactions nor transaction markers.
 
     Raises:
@@ -62,6 +63,7 @@ def write_to_topic(
             fix="choose another topic, or, on a test cluster of your own, add --into-offsets-topic",
             exit_code=ExitCode.USAGE,
         )
+    require_new([truth, trace], force=force)
     connection = Connection(topics.cluster)
     _ensure(connection, topics.topic, plan.partitions)
     if plan.probe_interval_ms is not None:
@@ -73,8 +75,8 @@ def write_to_topic(
         first_offsets=connection.end_offsets(topics.topic, plan.partitions),
     )
     with (
-        nullcontext() if trace is None else atomic_file(trace) as trace_file,
-        atomic_file(truth) as truth_file,
+        nullcontext() if trace is None else atomic_file(trace, force=force) as trace_file,
+        atomic_file(truth, force=force) as truth_file,
     ):
         rows = simulated_rows(plan, target, truth_file, progress, trace=trace_file)
         return _produce(topics, rows)
