@@ -20,12 +20,14 @@ def require_new(paths: Iterable[Path | None], *, force: bool) -> None:
     for path in paths:
         # A link that leads nowhere would be replaced, too.
         if path is not None and os.path.lexists(path) and not force:
-            raise unusable("the file exists", path, "choose another name or folder, or replace it with --force")
+            raise unusable(
+                "the file exists", path, "choose another name or folder, or replace it with --force"
+            )
 
 
 @contextmanager
 def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
-    """A place beside ``path`` to write to; the block's file is moved to ``path`` at its end, nothing is left if it fails.
+    """A place beside ``path`` to write to; it becomes ``path`` at the end of the block, and nothing is left if that fails.
 
     Args:
         path: the file to write; without ``force`` it must not exist, neither now nor at the end of the block.

@@ -49,8 +49,7 @@ class CaptureWriter:
 
     A context manager: an exception removes the unfinished file. ``topic_names`` (id to name) and ``context`` may be
     changed until the exit: records contain ids, and a capture must be readable without the cluster. The extents of the
-    context are counted here; ``log_starts`` and ``log_ends`` are the bounds of the partitions of ``topic`` as the broker
-    names them, if it was asked.
+    context are counted here.
     """
 
     def __init__(
@@ -66,9 +65,6 @@ class CaptureWriter:
         self.rows = 0
         self.topic_names: dict[str, str] = {}
         self.context = context
-        self.topic: str | None = None
-        self.log_starts: Mapping[int, int] = {}
-        self.log_ends: Mapping[int, int] = {}
         self._force = force
         self._schema = ROW_SCHEMA.with_metadata({CLUSTER_ID: cluster_id.encode(), ERA: era.encode()})
         self._extents = ExtentCounter()
@@ -84,6 +80,10 @@ class CaptureWriter:
             self._file = pq.ParquetWriter(part, self._schema, compression="zstd")
             self._place = place.pop_all()
         return self
+
+    def note_bounds(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
+        """The first offset of each partition and the one after its last, as the broker names them; for the extents."""
+        self._extents.note_bounds(topic, starts, ends)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add the next rows of one partition of one topic."""
@@ -115,8 +115,7 @@ class CaptureWriter:
     def _closing_metadata(self) -> dict[bytes, bytes]:
         metadata = {TOPIC_NAMES: msgspec.json.encode(self.topic_names)}
         if self.context is not None:
-            extents = self._extents.extents(self.topic, self.log_starts, self.log_ends)
-            context = msgspec.structs.replace(self.context, extents=extents)
+            context = msgspec.structs.replace(self.context, extents=self._extents.extents())
             metadata[CONTEXT] = msgspec.json.encode(context)
         return metadata
 
@@ -170,7 +169,9 @@ def read_captures(
 
 
 def _agreed(files: Sequence[OpenedFile], key: bytes, what: str) -> str | None:
-    values = {file.metadata[key].decode("utf-8", "replace"): file.path for file in files if key in file.metadata}
+    values = {
+        file.metadata[key].decode("utf-8", "replace"): file.path for file in files if key in file.metadata
+    }
     if len(values) > 1:
         where = " and ".join(str(path) for path in list(values.values())[:2])
         fix = "give only captures of one cluster and one offsets topic"

@@ -88,10 +88,10 @@ class Rows:
     ``batches`` have the columns of ``ROW_SCHEMA`` and can be read once: one partition each, partitions ascending,
     offsets ascending inside a partition. ``probes`` are batches of the same columns from the probes topic, if any;
     read them first. For a live cluster ``connection``, ``identity`` and ``ends`` (the first offset of each partition
-    that was not read) are set, and ``starts``, the log start offsets. A capture has ``topic_names`` (id to name) as they
-    were when it was written, and, if its file says so, the brokers' ``retention`` and the ``partitions`` of the topic;
-    ``complete_ms`` is the time up to which the log is complete, by the clock of the machine that read it. ``extent`` counts the
-    records as the batches are read, once ``counted``.
+    that was not read) are set, and ``starts``, the log start offsets. A capture has ``topic_names`` (id to name) as
+    they were when it was written, and, if its file says so, the brokers' ``retention`` and the ``partitions`` of the
+    topic; ``complete_ms`` is the time up to which the log is complete, by the clock of the machine that read it.
+    ``extent`` counts the records as the batches are read, once ``counted``.
     """
 
     cluster_id: str

@@ -49,8 +49,8 @@ def write_to_topic(
 ) -> int:
     """Append the simulation to the topics, and write the true states and the trace; returns the number of records.
 
-    Missing topics are created. Files that exist are replaced with ``force`` only. Records keep their simulated times, but the topic assigns the offsets, and it contains
-    neither aborted transactions nor transaction markers.
+    Missing topics are created. Files that exist are replaced with ``force`` only. Records keep their simulated times,
+    but the topic assigns the offsets, and it contains neither aborted transactions nor transaction markers.
 
     Raises:
         GroupReplayError: the topic is the offsets topic without permission; a topic has another number of

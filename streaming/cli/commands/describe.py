@@ -17,6 +17,7 @@ from groupreplay.streaming.cli.inputs import (
     need_connection,
     reading,
     replaying,
+    warn_of_assumptions,
 )
 from groupreplay.streaming.cli.options import (
     Decorator,
@@ -119,6 +120,8 @@ def _current(settings: DescribeSettings) -> _Shown:
     chosen = with_lag(chosen, bounds)
     found = findings.lines(chosen, replay)
     # A group that has lost its offsets may already be deleted.
+    if settings.view == DescribeView.OFFSETS:
+        warn_of_assumptions(replay.context, rows, history=False)
     missing = absent(choice, {*(group["group_id"] for group in groups), *found})
     tables = describe_tables(
         chosen,
@@ -182,6 +185,7 @@ def _history(settings: DescribeSettings) -> _Shown:
 
     choice, times = GroupChoice(settings.groups), _times(settings)
     with replaying(settings, choice, member_events=True) as (replay, rows):
+        warn_of_assumptions(replay.context, rows)
         found = history(replay, rows)
     least = Severity[settings.min_severity.upper()]
     chosen = history_between(_of_types(settings, found), times.since_ms, times.until_ms, least)

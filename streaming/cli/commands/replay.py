@@ -20,6 +20,7 @@ from groupreplay.streaming.cli.inputs import (
     log_read,
     nothing_found,
     open_rows,
+    warn_of_assumptions,
     warn_of_losses,
     with_probes,
 )
@@ -110,6 +111,7 @@ def command(settings: ReplaySettings) -> int:
             labels=settings.labels,
             redaction=settings.redaction,
         )
+        warn_of_assumptions(context, rows)
         replay = Replay(context, choice)
         events = events_in_order(replay.feed(rows), tally)
         if settings.output == "jsonl":

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.inspection.capture_files.places import CapturePlace
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
 
@@ -43,6 +43,11 @@ def column_layout(schema: pa.Schema, place: CapturePlace, renamed: Mapping[str, 
         GroupReplayError: a column is missing or has a type that does not fit.
     """
     stored, constants = dict[str, str](), dict[str, Any]()
+    for name in renamed:
+        if name not in ROW_SCHEMA.names:
+            raise unusable(
+                f"a capture has no column {name}", "--column", f"its columns are {_listed(ROW_SCHEMA.names)}"
+            )
     for field in ROW_SCHEMA:
         name = field.name
         column = _column_of(schema, renamed.get(name, name))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.contract.message_decoder import MessageDecoder
+from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
 from groupreplay.streaming.kafka.retention import Retention
 
 #: Key in the metadata of a Parquet file: a ``CaptureContext`` as JSON. Written last.
 CONTEXT: Final = b"groupreplay.context"
 FORMAT: Final = "groupreplay.capture.v1"
+#: A file that anybody may have written must not move the end of the log beyond the times that records can have.
+_Moment: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
+_Duration: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 
 
 class PartitionExtent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -26,16 +30,16 @@ class PartitionExtent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
     topic: str
-    partition: int
-    records: int = 0
-    first_offset: int | None = None
-    last_offset: int | None = None
-    first_ms: int | None = None
-    last_ms: int | None = None
-    log_start: int | None = None
-    log_end: int | None = None
-    missing: int = 0
-    gaps: int = 0
+    partition: Integer
+    records: Integer = 0
+    first_offset: Integer | None = None
+    last_offset: Integer | None = None
+    first_ms: Integer | None = None
+    last_ms: Integer | None = None
+    log_start: Integer | None = None
+    log_end: Integer | None = None
+    missing: Integer = 0
+    gaps: Integer = 0
 
     @property
     def compacted(self) -> Literal["no", "yes", "possibly"]:
@@ -55,12 +59,12 @@ class CaptureContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     format: str = FORMAT
     tool: str = ""
     command: str = ""
-    begun_ms: int | None = None
-    complete_ms: int | None = None
+    begun_ms: _Moment | None = None
+    complete_ms: _Moment | None = None
     brokers: str | None = None
-    retention_ms: int | None = None
-    check_interval_ms: int | None = None
-    partitions: int | None = None
+    retention_ms: _Duration | None = None
+    check_interval_ms: _Duration | None = None
+    partitions: Integer | None = None
     topic_settings: Mapping[str, str] = {}
     probes: str | None = None
     extents: Sequence[PartitionExtent] = ()

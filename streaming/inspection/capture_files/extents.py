@@ -29,6 +29,7 @@ class ExtentCounter:
     """Takes the batches of each partition in the order of its offsets; then ``extents`` are known."""
 
     _found: dict[tuple[str, int], _Counted] = field(default_factory=dict)
+    _bounds: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Count rows of one partition of one topic."""
@@ -38,43 +39,45 @@ class ExtentCounter:
         offsets = numbers(batch.column("offset"))
         counted = self._found.get(place)
         if counted is None:
-            counted = self._found[place] = _Counted(first_offset=int(offsets[0]), last_offset=int(offsets[0]) - 1)
+            counted = self._found[place] = _Counted(
+                first_offset=int(offsets[0]), last_offset=int(offsets[0]) - 1
+            )
         skipped = np.diff(offsets, prepend=counted.last_offset) - 1
         counted.records += len(offsets)
         counted.missing += int(skipped.sum())
         counted.gaps += int((skipped > 1).sum())
         counted.last_offset = int(offsets[-1])
-        times = pc.min_max(pc.filter(batch.column("timestamp"), pc.greater_equal(batch.column("timestamp"), 0)))
+        times = pc.min_max(
+            pc.filter(batch.column("timestamp"), pc.greater_equal(batch.column("timestamp"), 0))
+        )
         counted.first_ms = _least(counted.first_ms, times["min"].as_py())
         counted.last_ms = _greatest(counted.last_ms, times["max"].as_py())
 
-    def extents(
-        self,
-        topic: str | None = None,
-        starts: Mapping[int, int] | None = None,
-        ends: Mapping[int, int] | None = None,
-    ) -> list[PartitionExtent]:
-        """The extents by topic and partition.
+    def note_bounds(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
+        """The bounds of partitions of a topic as the broker names them: the first offset, and the one after the last.
 
-        ``starts`` and ``ends`` are the bounds that the broker named for the partitions of ``topic``: with them,
-        partitions without a record are listed, too, and what is missing before the first and after the last one counts.
+        With them, partitions without a record are listed, too, and what is missing before the first and after the last
+        record counts.
         """
-        places = {*self._found, *((topic, number) for number in starts or () if topic is not None)}
-        return [
-            self._extent(place, starts if place[0] == topic else None, ends if place[0] == topic else None)
-            for place in sorted(places)
-        ]
+        self._bounds |= {(topic, number): (start, ends[number]) for number, start in starts.items()}
 
-    def _extent(
-        self, place: tuple[str, int], starts: Mapping[int, int] | None, ends: Mapping[int, int] | None
-    ) -> PartitionExtent:
+    def extents(self) -> list[PartitionExtent]:
+        """The extents by topic and partition."""
+        return [self._extent(place) for place in sorted({*self._found, *self._bounds})]
+
+    def _extent(self, place: tuple[str, int]) -> PartitionExtent:
         topic, partition = place
-        start, end = (starts or {}).get(partition), (ends or {}).get(partition)
+        start, end = self._bounds.get(place, (None, None))
         counted = self._found.get(place)
         if counted is None:
             missing = 0 if start is None or end is None else end - start
             return PartitionExtent(
-                topic=topic, partition=partition, log_start=start, log_end=end, missing=missing, gaps=int(missing > 1)
+                topic=topic,
+                partition=partition,
+                log_start=start,
+                log_end=end,
+                missing=missing,
+                gaps=int(missing > 1),
             )
         before = 0 if start is None else max(0, counted.first_offset - start)
         after = 0 if end is None else max(0, end - counted.last_offset - 1)

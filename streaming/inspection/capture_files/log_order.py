@@ -70,9 +70,7 @@ def open_capture(place: CapturePlace, renamed: Mapping[str, str]) -> OpenedFile:
         return OpenedFile(file, column_layout(file.schema_arrow, place, renamed), metadata)
 
 
-_COPY: Final = (
-    "copy it again from where it was written; do not delete it: a new capture lacks what the brokers have compacted since"
-)
+_COPY: Final = "copy it again from where it was written, and keep it until then: a new capture lacks what was compacted since"
 _CUT: Final = f"it is cut short or has another format; if it was whole once, {_COPY}"
 
 
@@ -110,8 +108,8 @@ class _RowGroup:
 class LogOrder:
     """The records of files by topic and partition; reads each row group at most once.
 
-    Row groups that hold one partition each, as those of our own captures, are read when their turn comes. The others are
-    read together when the first batch is asked for, and sorted (``sorting``).
+    Row groups that hold one partition each, as those of our own captures, are read when their turn comes. The others
+    are read together when the first batch is asked for, and sorted (``sorting``).
     """
 
     def __init__(

@@ -58,7 +58,8 @@ def _is_hidden(path: Path, folder: Path) -> bool:
     """
     parts = path.relative_to(folder).parts
     return any(
-        part.startswith(".") or (part.startswith("_") and "=" not in part and not part.startswith(OFFSETS_TOPIC))
+        part.startswith(".")
+        or (part.startswith("_") and "=" not in part and not part.startswith(OFFSETS_TOPIC))
         for part in parts
     )
 

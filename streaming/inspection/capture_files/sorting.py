@@ -1,4 +1,4 @@
-"""Sorts rows of many partitions in one pass with bounded memory: chunks are sorted, and set down in a temporary file."""
+"""Sorts rows of many partitions in one pass with bounded memory: chunks are sorted and put into a temporary file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -77,7 +78,10 @@ def _parts(held: list[pa.Table]) -> Iterator[tuple[LogPlace, pa.Table]]:
         return
     topics = table["topic"].combine_chunks().dictionary_encode()
     names: list[str] = topics.dictionary.to_pylist()
-    partitions, offsets = numbers(table["partition"].combine_chunks()), numbers(table["offset"].combine_chunks())
+    partitions, offsets = (
+        numbers(table["partition"].combine_chunks()),
+        numbers(table["offset"].combine_chunks()),
+    )
     codes = numbers(topics.indices)
     borders = _borders(codes, partitions, offsets)
     if len(borders) * _LONG_RUN > table.num_rows:
@@ -88,7 +92,7 @@ def _parts(held: list[pa.Table]) -> Iterator[tuple[LogPlace, pa.Table]]:
         codes, partitions, offsets = codes[order], partitions[order], offsets[order]
         borders = _borders(codes, partitions, offsets)
     edges = [0, *borders.tolist(), table.num_rows]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         place = names[codes[start]], int(partitions[start])
         yield place, table.slice(start, end - start)
 
@@ -106,13 +110,14 @@ def _order(
 ) -> npt.NDArray[np.int64]:
     """The rows by topic, partition and offset; equal ones in their order."""
     count = len(offsets)
-    least = [int(values.min()) for values in (codes, partitions, offsets)]
-    spans = [int(values.max()) - low + 1 for values, low in zip((codes, partitions, offsets), least, strict=True)]
+    lows = [int(codes.min()), int(partitions.min()), int(offsets.min())]
+    highs = [int(codes.max()), int(partitions.max()), int(offsets.max())]
+    spans = [high - low + 1 for low, high in zip(lows, highs, strict=True)]
     if spans[0] * spans[1] * spans[2] * count >= 1 << 63:
         return np.lexsort((offsets, partitions, codes))
     # One number for place and row: NumPy sorts numbers with vector instructions, several times faster than it argsorts.
-    packed = (codes.astype(np.int64) - least[0]) * spans[1] + (partitions - least[1])
-    packed = (packed * spans[2] + (offsets - least[2])) * count + np.arange(count)
+    packed = (codes.astype(np.int64) - lows[0]) * spans[1] + (partitions - lows[1])
+    packed = (packed * spans[2] + (offsets - lows[2])) * count + np.arange(count)
     packed.sort()
     return packed % count
 
@@ -122,13 +127,15 @@ class _Spill:
 
     def __init__(self) -> None:
         with _spilling():
-            self._file = tempfile.TemporaryFile(prefix="groupreplay-capture-")
+            self._file = tempfile.TemporaryFile(prefix="groupreplay-capture-")  # noqa: SIM115 (closed with the blocks)
 
     def stored(self, table: pa.Table) -> Callable[[], pa.Table]:
         """Writes the table; the result reads it again."""
         batch = table.combine_chunks().to_batches()[0]
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=_CODEC)) as writer:
+        with pa.ipc.new_stream(
+            sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=_CODEC)
+        ) as writer:
             writer.write_batch(batch)
         with _spilling():
             position = self._file.seek(0, 2)
@@ -149,6 +156,6 @@ def _spilling() -> Iterator[None]:
         raise GroupReplayError(
             f"the records cannot be sorted, {error.strerror or error}",
             where=tempfile.gettempdir(),
-            fix="give a folder with free space for temporary files by TMPDIR; the file needs several times its own size",
+            fix="name a folder with free space for temporary files in TMPDIR: it needs several times the size of the capture",
             exit_code=ExitCode.USAGE,
         ) from None
