@@ -27,7 +27,7 @@ def require_new(paths: Iterable[Path | None], *, force: bool) -> None:
 
 @contextmanager
 def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
-    """A place beside ``path`` to write to; it becomes ``path`` at the end of the block, and nothing is left if that fails.
+    """A place beside ``path`` to write to, which becomes ``path`` at the end of the block; a failure leaves nothing.
 
     Args:
         path: the file to write; without ``force`` it must not exist, neither now nor at the end of the block.

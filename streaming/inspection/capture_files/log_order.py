@@ -70,7 +70,10 @@ def open_capture(place: CapturePlace, renamed: Mapping[str, str]) -> OpenedFile:
         return OpenedFile(file, column_layout(file.schema_arrow, place, renamed), metadata)
 
 
-_COPY: Final = "copy it again from where it was written, and keep it until then: a new capture lacks what was compacted since"
+_COPY: Final = (
+    "copy it again from where it was written, and keep it until then: "
+    "a new capture lacks the records that were compacted since"
+)
 _CUT: Final = f"it is cut short or has another format; if it was whole once, {_COPY}"
 
 

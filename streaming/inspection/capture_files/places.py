@@ -15,7 +15,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 _FOLDER: Final = re.compile(r"([A-Za-z_][\w.]*)=(.*)")
 #: ``topic+partition+start`` (Confluent's S3 sink), with ``+end`` (its HDFS sink); ``topic-partition-start`` (Aiven's).
 _CONNECT_NAMES: Final = (
-    re.compile(r"(?P<topic>.+)\+(?P<partition>\d+)\+\d+(\+\d+)?(\.\w+)*\.parquet"),
+    re.compile(r"(?P<topic>[^+]+)\+(?P<partition>\d+)\+\d+(\+\d+)?(\.\w+)*\.parquet"),
     re.compile(r"(?P<topic>.+)-(?P<partition>\d+)-\d+(\.\w+)*\.parquet"),
 )
 

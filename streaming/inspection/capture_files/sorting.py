@@ -156,6 +156,6 @@ def _spilling() -> Iterator[None]:
         raise GroupReplayError(
             f"the records cannot be sorted, {error.strerror or error}",
             where=tempfile.gettempdir(),
-            fix="name a folder with free space for temporary files in TMPDIR: it needs several times the size of the capture",
+            fix="name a folder with free space in TMPDIR; it needs several times the size of the capture",
             exit_code=ExitCode.USAGE,
         ) from None

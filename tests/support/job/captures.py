@@ -52,7 +52,7 @@ def write_capture(
     topic_names: Mapping[str, str] | None = None,
     context: CaptureContext | None = None,
 ) -> Path:
-    """A capture as the program writes it; ``probes`` stand beside the log. Without a context as earlier releases did."""
+    """A capture as the program writes it; ``probes`` stand beside the log. Earlier releases wrote no ``context``."""
     with CaptureWriter(path, cluster_id=cluster_id, era=era, context=context, force=True) as writer:
         writer.topic_names.update(topic_names or {})
         for partition in sorted({row.partition for row in rows}):
