@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from groupreplay import __version__
@@ -69,24 +71,29 @@ def capture(
     ) as writer:
         writer.note_bounds(OFFSETS_TOPIC, rows.starts, rows.ends)
         writer.topic_names.update(connection.topic_names())
-        for batch in rows.batches:
-            writer.write(batch)
-        for batch in observed.batches if observed else ():
+        for batch in chain(rows.batches, observed.batches if observed else ()):
             writer.write(batch)
         if plan.follow_seconds:
             deadline = clock() + plan.follow_seconds
-            try:
-                for batch in follow_topic(connection, OFFSETS_TOPIC, rows.ends, lambda: clock() >= deadline):
-                    writer.write(batch)
-                    progress(writer.rows, None)
-                # Not after an interrupt: when the last answer of the brokers came is not known then.
-                writer.context = msgspec.structs.replace(context, complete_ms=now_ms())
-            except KeyboardInterrupt:
-                pass
+            later = follow_topic(connection, OFFSETS_TOPIC, rows.ends, lambda: clock() >= deadline)
+            _follow(writer, later, progress)
             for batch in observed.since() if observed else ():
                 writer.write(batch)
             writer.topic_names.update(connection.topic_names())
     return writer.rows
+
+
+def _follow(writer: CaptureWriter, batches: Iterable[pa.RecordBatch], progress: ProgressCallback) -> None:
+    """Write new records until the time is over, or until Ctrl-C."""
+    assert writer.context is not None
+    try:
+        for batch in batches:
+            writer.write(batch)
+            progress(writer.rows, None)
+        # Not after an interrupt: when the last answer of the brokers came is not known then.
+        writer.context = msgspec.structs.replace(writer.context, complete_ms=now_ms())
+    except KeyboardInterrupt:
+        pass
 
 
 def _context(rows: Rows, observed: Probes | None) -> CaptureContext:

@@ -56,13 +56,7 @@ def write_to_topic(
         GroupReplayError: the topic is the offsets topic without permission; a topic has another number of
             partitions; the cluster rejects the records, or the true states cannot be written.
     """
-    if topics.topic == OFFSETS_TOPIC and not topics.offsets_topic:
-        raise GroupReplayError(
-            "simulated groups must not be written to the offsets topic of a cluster in use",
-            where=topics.cluster.bootstrap_servers,
-            fix="choose another topic, or, on a test cluster of your own, add --into-offsets-topic",
-            exit_code=ExitCode.USAGE,
-        )
+    _need_permission(topics)
     require_new([truth, trace], force=force)
     connection = Connection(topics.cluster)
     _ensure(connection, topics.topic, plan.partitions)
@@ -80,6 +74,16 @@ def write_to_topic(
     ):
         rows = simulated_rows(plan, target, truth_file, progress, trace=trace_file)
         return _produce(topics, rows)
+
+
+def _need_permission(topics: SimulationTopics) -> None:
+    if topics.topic == OFFSETS_TOPIC and not topics.offsets_topic:
+        raise GroupReplayError(
+            "simulated groups must not be written to the offsets topic of a cluster in use",
+            where=topics.cluster.bootstrap_servers,
+            fix="choose another topic, or, on a test cluster of your own, add --into-offsets-topic",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def _ensure(connection: Connection, topic: str, partitions: int) -> None:

@@ -1,12 +1,12 @@
 """Seconds and memory of a replay from captures that other programs wrote, compared with our own capture.
 
-    python benchmarks/captures.py [--records 1000000] [--repeat 5]
+    python benchmarks/memory/captures.py [--records 1000000] [--repeat 5]
 
 The same commits stand in several Parquet files: as ``capture`` writes them (a row group for each partition); in one row
 group for all 50 partitions, with one partition after the other, in the order of time, and in no order; and in DuckDB's
 own row groups. The last file has one row group with twenty times as many records. Each replay is a process of its own.
-Its CPU seconds, without those of the start, are compared with our own capture's in the same round. Memory is the peak of
-the process.
+Its CPU seconds, without those of the start, are compared with our own capture's in the same round. Memory is the peak
+of the process.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pack import commits
-from page import flag_parser, put, show_progress
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from pack import commits
+from page import flag_parser, put, show_progress
 
 _GROUPS: Final = 1_000
 _PARTITIONS: Final = 50
