@@ -11,9 +11,9 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags, cluster_flags, probes_flags
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.display import display
 from groupreplay.streaming.cli.inputs import columns_flag
 from groupreplay.streaming.cli.options import file_flag, flag, force_flag
+from groupreplay.streaming.cli.table_flags import TableFlags, table_flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,8 @@ class CaptureSettings:
     show: Path | None = file_flag(
         "Print what this capture, or folder of captures, knows beside its records, and end."
     )
-    columns: Mapping[str, str] = columns_flag()
+    column_names: Mapping[str, str] = columns_flag()
+    table: TableFlags = table_flags()
     output: Literal["table", "json"] = flag(
         "Output format of --show.", "--output", type=click.Choice(("table", "json")), default="table"
     )
@@ -52,7 +53,7 @@ def command(settings: CaptureSettings) -> None:
         raise click.UsageError("Give either -o FILE or --show FILE.")
     if settings.output_file is None:
         assert settings.show is not None
-        _show(settings.show, settings.columns, settings.output)
+        _show(settings.show, settings)
         return
     from groupreplay.streaming.inspection.capture import CapturePlan, capture
     from groupreplay.streaming.text.terminal import Progress
@@ -70,20 +71,20 @@ def command(settings: CaptureSettings) -> None:
     click.echo(f"{count:,} records in {settings.output_file}", err=True)
 
 
-def _show(path: Path, columns: Mapping[str, str], output: str) -> None:
+def _show(path: Path, settings: CaptureSettings) -> None:
     import json
 
     import msgspec
 
     from groupreplay.streaming.inspection.capture_files.description import describe_capture
-    from groupreplay.streaming.text.terminal import Progress, Table, escape_json, print_table
+    from groupreplay.streaming.text.terminal import Progress, escape_json, safe_line
 
     with Progress("records read") as progress:
-        found = describe_capture(path, columns, progress)
-    if output == "json":
+        found = describe_capture(path, settings.column_names, progress)
+    if settings.output == "json":
         click.echo(escape_json(json.dumps(msgspec.to_builtins(found), ensure_ascii=False, indent=2)))
         return
-    colour = display().colour
-    print_table(Table(("CAPTURE", str(path)), found.rows()), colour=colour)
+    for name, value in found.rows():
+        click.echo(safe_line(f"{name:35}  {value}"))
     click.echo()
-    print_table(found.extents_table(), colour=colour)
+    settings.table.print([found.extents_table()], [], "table")
