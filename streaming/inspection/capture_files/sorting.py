@@ -72,23 +72,21 @@ def _parts(held: list[pa.Table]) -> Iterator[tuple[LogPlace, pa.Table]]:
     """Stretches of rows of one partition with ascending offsets; the same offset may stand twice. Empties the list."""
     if not held:
         return
-    table = pa.concat_tables(held).combine_chunks()
+    table = pa.concat_tables(held)
     held.clear()
     if not table.num_rows:
         return
+    # Only these columns are copied; rows that are in order stay where they were read.
     topics = table["topic"].combine_chunks().dictionary_encode()
     names: list[str] = topics.dictionary.to_pylist()
-    partitions, offsets = (
-        numbers(table["partition"].combine_chunks()),
-        numbers(table["offset"].combine_chunks()),
-    )
     codes = numbers(topics.indices)
+    partitions, offsets = (numbers(table[name].combine_chunks()) for name in ("partition", "offset"))
     borders = _borders(codes, partitions, offsets)
     if len(borders) * _LONG_RUN > table.num_rows:
         order = _order(codes, partitions, offsets)
         # Not from the array itself: Arrow would import pandas.
         rows = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
-        table = table.take(rows).combine_chunks()
+        table = table.combine_chunks().take(rows)
         codes, partitions, offsets = codes[order], partitions[order], offsets[order]
         borders = _borders(codes, partitions, offsets)
     edges = [0, *borders.tolist(), table.num_rows]
