@@ -86,7 +86,7 @@ def _parts(held: list[pa.Table]) -> Iterator[tuple[LogPlace, pa.Table]]:
         order = _order(codes, partitions, offsets)
         # Not from the array itself: Arrow would import pandas.
         rows = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
-        table = table.combine_chunks().take(rows)
+        table = table.take(rows)
         codes, partitions, offsets = codes[order], partitions[order], offsets[order]
         borders = _borders(codes, partitions, offsets)
     edges = [0, *borders.tolist(), table.num_rows]
