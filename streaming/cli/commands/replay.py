@@ -113,13 +113,16 @@ def command(settings: ReplaySettings) -> int:
         )
         warn_of_assumptions(context, rows)
         replay = Replay(context, choice)
-        events = events_in_order(replay.feed(rows), tally)
-        if settings.output == "jsonl":
-            _print_jsonl(events, progress.close)
-        else:
-            _print_lines(events, progress.close, times, colour=display().colour)
+        _print_events(events_in_order(replay.feed(rows), tally), progress.close, times, settings.output)
     warn_of_losses(replay)
     return _exit_code(settings, times, choice, tally, log_read(settings.log, rows, settings.zone))
+
+
+def _print_events(events: Iterable[bytes], before: Callable[[], None], times: TimeRange, output: str) -> None:
+    if output == "jsonl":
+        _print_jsonl(events, before)
+    else:
+        _print_lines(events, before, times, colour=display().colour)
 
 
 def _exit_code(
