@@ -213,7 +213,7 @@ def complete_until(rows: Rows, until_ms: int | None) -> int | None:
 def warn_of_assumptions(context: Context, rows: Rows, *, history: bool = True) -> None:
     """Report on stderr what was assumed, once in a command; ``history``: rebalances are shown, not only expiries.
 
-    That a live cluster has no prober is no news to those who run it.
+    To be called if something is shown. That a live cluster has no prober is no news to those who run it.
     """
     assumed = []
     if context.retention_ms is None:

@@ -94,7 +94,6 @@ def opened(query: PictureQuery, times: TimeRange) -> Iterator[OpenedLog]:
             member_events=True,
             redaction=query.redaction,
         )
-        warn_of_assumptions(context, rows)
         yield OpenedLog(rows, context, complete_until(rows, times.until_ms))
 
 
@@ -202,4 +201,6 @@ def timelines_of(
         )
         found, replay = group_timelines(log.rows, log.context, asked, limits)
     warn_of_losses(replay)
+    if found:
+        warn_of_assumptions(log.context, log.rows)
     return found

@@ -120,7 +120,7 @@ def _current(settings: DescribeSettings) -> _Shown:
     chosen = with_lag(chosen, bounds)
     found = findings.lines(chosen, replay)
     # A group that has lost its offsets may already be deleted.
-    if settings.view == DescribeView.OFFSETS:
+    if chosen and settings.view == DescribeView.OFFSETS:
         warn_of_assumptions(replay.context, rows, history=False)
     missing = absent(choice, {*(group["group_id"] for group in groups), *found})
     tables = describe_tables(
@@ -185,10 +185,11 @@ def _history(settings: DescribeSettings) -> _Shown:
 
     choice, times = GroupChoice(settings.groups), _times(settings)
     with replaying(settings, choice, member_events=True) as (replay, rows):
-        warn_of_assumptions(replay.context, rows)
         found = history(replay, rows)
     least = Severity[settings.min_severity.upper()]
     chosen = history_between(_of_types(settings, found), times.since_ms, times.until_ms, least)
+    if chosen:
+        warn_of_assumptions(replay.context, rows)
     return _past(settings, times, rows, choice, history_table(chosen), found, chosen)
 
 

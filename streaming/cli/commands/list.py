@@ -85,8 +85,9 @@ def command(settings: ListSettings) -> int:
     if settings.expiring is None:
         table, documents = group_list.list_table(groups), map(group_list.summary, groups)
     else:
-        warn_of_assumptions(replay.context, rows, history=False)
         groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
+        if groups:
+            warn_of_assumptions(replay.context, rows, history=False)
         groups = with_lag(groups, log_bounds(groups, need_connection(rows))) if settings.with_lag else groups
         table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
     if groups or settings.output != "table":

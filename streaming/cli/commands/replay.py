@@ -111,10 +111,11 @@ def command(settings: ReplaySettings) -> int:
             labels=settings.labels,
             redaction=settings.redaction,
         )
-        warn_of_assumptions(context, rows)
         replay = Replay(context, choice)
         _print_events(events_in_order(replay.feed(rows), tally), progress.close, times, settings.output)
     warn_of_losses(replay)
+    if tally.shown:
+        warn_of_assumptions(context, rows)
     return _exit_code(settings, times, choice, tally, log_read(settings.log, rows, settings.zone))
 
 
