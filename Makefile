@@ -83,6 +83,7 @@ bench-page: .venv/.wheel jars
 	$(BIN)/python benchmarks/live.py busy --groups 5000 --page
 	$(BIN)/python benchmarks/growth.py --page
 	$(BIN)/python benchmarks/linear.py --page
+	$(BIN)/python benchmarks/memory/captures.py --page
 	$(BIN)/python benchmarks/browser/report.py --page
 	$(BIN)/python benchmarks/spark_cluster.py --page
 

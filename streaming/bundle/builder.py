@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from groupreplay import __version__
+from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.bundle import submitted_program
 from groupreplay.streaming.bundle.archive import (
@@ -70,7 +71,8 @@ def build_bundle(archive: Path, spark: SparkRelease, target: BundleTarget, *, fo
             files = _files(wheels, spark, target, opened)
             archive.parent.mkdir(parents=True, exist_ok=True)
             write_archive(archive, files)
-        program.write_text(inspect.getsource(submitted_program), encoding="utf-8")
+        with atomic_file(program, force=force) as file:
+            file.write(inspect.getsource(submitted_program))
     except OSError as error:
         where = str(error.filename or archive)
         raise GroupReplayError(
@@ -91,11 +93,7 @@ def _require_place(archive: Path, program: Path, *, force: bool) -> None:
         raise unusable(
             "the archive's name does not end with .tar.gz", archive, "Spark unpacks it by this ending"
         )
-    existing = [path for path in (archive, program) if path.exists()]
-    if existing and not force:
-        raise unusable(
-            "the file exists", existing[0], "choose another name or folder, or replace it with --force"
-        )
+    require_new([archive, program], force=force)
 
 
 def _files(

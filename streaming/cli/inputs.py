@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.cli.cluster_flags import (
     ClusterFlags,
@@ -29,6 +28,7 @@ from groupreplay.streaming.cli.options import (
     known_names_flag,
     names_flag,
     output_flag,
+    pairs_flag,
     switch,
     time_flag,
     time_zone_flag,
@@ -50,12 +50,20 @@ if TYPE_CHECKING:
     from groupreplay.streaming.text.terminal import OutputFormat
 
 
+#: Key in the context of a command: its assumptions were reported.
+_ASSUMED: Final = "groupreplay.assumed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInput:
-    """A capture (``from_file``) or a live cluster (``source``); ``probes`` None: probes are not read."""
+    """A capture (``from_file``) or a live cluster (``source``); ``probes`` None: probes are not read.
+
+    ``columns``: see ``read_captures``.
+    """
 
     from_file: Sequence[Path]
     source: ClusterFlags
+    columns: Mapping[str, str] = field(default_factory=dict)
     probes: ProbesFlags | None = None
 
     def end(self) -> DataEnd:
@@ -68,7 +76,8 @@ class LogInput:
             return live_end()
         from groupreplay.streaming.inspection.capture_end import last_record_ms
 
-        found = last_record_ms(self.from_file, "" if self.probes is None else self.probes.topic)
+        topic = "" if self.probes is None else self.probes.topic
+        found = last_record_ms(self.from_file, topic, self.columns)
         if found is None:
             raise GroupReplayError(
                 "there are no records, so no age or time of day can count back from the last one",
@@ -82,7 +91,15 @@ class LogInput:
 def log_flags(**more: Any) -> Any:
     """A field with a ``LogInput`` of these flags and of ``more``."""
     from_file = file_flag("Capture file, or a folder of them; may be repeated.", multiple=True)
-    return group(LogInput, from_file=from_file, source=cluster_flags(), **more)
+    return group(LogInput, from_file=from_file, columns=columns_flag(), source=cluster_flags(), **more)
+
+
+def columns_flag() -> Any:
+    """A field with the names of columns in captures of other writers: name in a capture -> name in the file."""
+    return pairs_flag(
+        "A column that has another name in the capture, such as offset=kafka_offset; may be repeated.",
+        "--column",
+    )
 
 
 def log_and_probes_flags() -> Any:
@@ -133,18 +150,17 @@ def replaying(
     """A replay and its rows; shows progress, and reports undecodable records at the end.
 
     The state of a live topic is evaluated at the current time, even if nothing was written recently; that of a
-    capture at its last record.
+    capture at the time it was taken, or at its last record if the file does not have that time.
     """
     from groupreplay.streaming.engine.replay import Replay
 
     policy = query.rules.load()
-    opened_ms, at_ms = now_ms(), query.at_range().until_ms
+    at_ms = query.at_range().until_ms
     with reading(query.log, partitions) as (rows, is_probed):
         context = context_of(
             rows, retention=query.retention, policy=policy, probing=is_probed, member_events=member_events
         )
-        known_ms = None if rows.connection is None else min(opened_ms, at_ms or opened_ms)
-        replay = Replay(context, groups, until_ms=at_ms, now_ms=known_ms)
+        replay = Replay(context, groups, until_ms=at_ms, now_ms=complete_until(rows, at_ms))
         yield replay, rows
     warn_of_losses(replay)
 
@@ -183,8 +199,32 @@ def context_of(rows: Rows, *, retention: RetentionFlags, **settings: Any) -> Con
     from groupreplay.streaming.kafka.retention import effective_retention
 
     names = rows.connection.topic_names() if rows.connection else rows.topic_names
-    settings |= effective_retention(retention, rows.connection).for_context()
+    settings |= effective_retention(retention, rows.connection, rows.retention).for_context()
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
+
+
+def complete_until(rows: Rows, until_ms: int | None) -> int | None:
+    """The time up to which the log is complete, but not after ``until_ms``; None if that is not known."""
+    if rows.complete_ms is None:
+        return None
+    return rows.complete_ms if until_ms is None else min(rows.complete_ms, until_ms)
+
+
+def warn_of_assumptions(context: Context, rows: Rows, *, history: bool = True) -> None:
+    """Report on stderr what was assumed, once in a command; ``history``: rebalances are shown, not only expiries.
+
+    To be called if something is shown. That a live cluster has no prober is no news to those who run it.
+    """
+    assumed = []
+    if context.retention_ms is None:
+        assumed.append("committed offsets are kept for 7 days (--retention-minutes)")
+    if history and rows.connection is None and not context.probing:
+        assumed.append("no prober asked the brokers, so rebalances of classic groups are seen when they end")
+    said = click.get_current_context().meta
+    if assumed and not said.get(_ASSUMED):
+        said[_ASSUMED] = True
+        source = "the brokers do not say" if rows.connection else "the capture does not say"
+        click.echo(f"assumed, because {source}: {'; '.join(assumed)}", err=True)
 
 
 def open_rows(
@@ -209,7 +249,11 @@ def open_rows(
         from groupreplay.streaming.inspection.capture_file import read_captures
 
         topic = "" if log.probes is None else log.probes.topic
-        return counted(read_captures(log.from_file, partitions, probes_topic=topic, progress=progress))
+        return counted(
+            read_captures(
+                log.from_file, partitions, probes_topic=topic, columns=log.columns, progress=progress
+            )
+        )
     cluster = log.source.find()
     if cluster is None:
         raise click.UsageError("Nothing to read: give --from-file FILE or --bootstrap-server host:port.")

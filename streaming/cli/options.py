@@ -67,6 +67,11 @@ def switch(text: str) -> Any:
     return flag(text, is_flag=True)
 
 
+def force_flag() -> Any:
+    """A field that is true if files that exist may be replaced."""
+    return switch("Replace files that exist.")
+
+
 def file_flag(text: str, *names: str, **attributes: Any) -> Any:
     """A field with the path of a file."""
     return flag(text, *names, type=click.Path(path_type=Path), metavar="FILE", **attributes)

@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groupreplay import __version__
-from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.cli.cluster_flags import retention_flags
 from groupreplay.streaming.cli.inputs import (
     LogInput,
+    complete_until,
     context_of,
     log_and_probes_flags,
     log_read,
     nothing_found,
     reading,
+    warn_of_assumptions,
     warn_of_losses,
 )
 from groupreplay.streaming.cli.options import file_flag, time_flag, time_zone_flag
@@ -67,7 +68,7 @@ class PictureQuery:
 
 @dataclass(frozen=True, slots=True)
 class OpenedLog:
-    """Rows to read once, their context, and the time up to which a live log is complete (None: a capture)."""
+    """Rows to read once, their context, and the time up to which the log is complete (None: not known)."""
 
     rows: Rows
     context: Context
@@ -82,7 +83,7 @@ def opened(query: PictureQuery, times: TimeRange) -> Iterator[OpenedLog]:
         UsageError: neither a capture nor a cluster is named.
         GroupReplayError: the capture or the cluster cannot be read; also while reading.
     """
-    opened_ms, policy = now_ms(), query.rules.load()
+    policy = query.rules.load()
     with reading(query.log) as (rows, is_probed):
         context = context_of(
             rows,
@@ -93,8 +94,7 @@ def opened(query: PictureQuery, times: TimeRange) -> Iterator[OpenedLog]:
             member_events=True,
             redaction=query.redaction,
         )
-        end_ms = None if rows.connection is None else min(opened_ms, times.until_ms or opened_ms)
-        yield OpenedLog(rows, context, end_ms)
+        yield OpenedLog(rows, context, complete_until(rows, times.until_ms))
 
 
 def picture_source(
@@ -201,4 +201,6 @@ def timelines_of(
         )
         found, replay = group_timelines(log.rows, log.context, asked, limits)
     warn_of_losses(replay)
+    if found:
+        warn_of_assumptions(log.context, log.rows)
     return found

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -232,6 +233,7 @@ def _summary_row(document: Mapping[str, Any]) -> list[str | int | None]:
 
 def _draw(servers: str, report: Path) -> str:
     """Write the report of all groups, and say where it is; a folder that cannot be written to does not end the demo."""
+    report = _unused(report)
     command = [sys.executable, "-m", "groupreplay.streaming", "report", "--bootstrap-server", servers]
     done = subprocess.run(
         [*command, "--all-groups", "-o", str(report)], capture_output=True, text=True, check=False
@@ -240,6 +242,12 @@ def _draw(servers: str, report: Path) -> str:
         return f"What happened to each group, as a page for your browser: {report.resolve()}"
     lines = done.stderr.strip().splitlines() or ["no reason was given"]
     return f"No report was written: {lines[0]}"
+
+
+def _unused(path: Path) -> Path:
+    """The path, or one with a number if that file exists: the next demo replaces no page of an earlier one."""
+    numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    return next(one for one in chain([path], numbered) if not os.path.lexists(one))
 
 
 def _program() -> str:

@@ -1,54 +1,120 @@
-"""Copies the offsets topic and the probes topic of a live cluster into a capture file."""
+"""Copies the offsets topic and the probes topic of a live cluster into a capture file, with what replay must know."""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+import msgspec
+import pyarrow as pa
+from confluent_kafka import KafkaException
+
+from groupreplay import __version__
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.base.atomic_files import require_new
+from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
-from groupreplay.streaming.kafka.topic_reader import ProgressCallback, follow_topic, no_progress, read_topic
-from groupreplay.streaming.prober.probes_topic import ProbesPlace, open_probes
+from groupreplay.streaming.inspection.capture_files.context import CaptureContext
+from groupreplay.streaming.kafka.broker_release import known_release
+from groupreplay.streaming.kafka.retention import effective_retention
+from groupreplay.streaming.kafka.topic_reader import (
+    ProgressCallback,
+    Rows,
+    follow_topic,
+    no_progress,
+    read_topic,
+)
+from groupreplay.streaming.prober.probes_topic import Probes, ProbesPlace, open_probes
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturePlan:
+    """What to capture, and where to: ``follow_seconds`` after the copy with new records."""
+
+    cluster: Cluster
+    path: Path
+    probes: ProbesPlace | None = None
+    follow_seconds: float = 0
+    force: bool = False
 
 
 def capture(
-    cluster: Cluster,
-    path: Path,
+    plan: CapturePlan,
     *,
-    probes: ProbesPlace | None = None,
-    follow_seconds: float = 0,
     progress: ProgressCallback = no_progress,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Copy the topic up to its current end, then new records for ``follow_seconds``; returns the number of records.
+    """Copy the topic up to its current end, then new records for some time; returns the number of records.
 
-    Also copies the probes topic, if there is one. Ctrl-C while following ends the copy early and keeps the records;
-    before that it leaves no file.
+    Also copies the probes topic, if there is one, and what the cluster says about retention, release and topic. Ctrl-C
+    while following ends the copy early and keeps the records; before that it leaves no file.
 
     Raises:
-        GroupReplayError: the cluster cannot be read or the file cannot be written.
+        GroupReplayError: the cluster cannot be read, or the file exists or cannot be written.
     """
-    rows = read_topic(cluster, progress=progress)
+    require_new([plan.path], force=plan.force)
+    rows = read_topic(plan.cluster, progress=progress)
     connection = rows.connection
     assert connection is not None
-    observed = None if probes is None else open_probes(probes)
-    with CaptureWriter(path, cluster_id=rows.cluster_id, era=rows.era) as writer:
+    observed = None if plan.probes is None else open_probes(plan.probes)
+    context = _context(rows, observed)
+    with CaptureWriter(
+        plan.path, cluster_id=rows.cluster_id, era=rows.era, context=context, force=plan.force
+    ) as writer:
+        writer.note_bounds(OFFSETS_TOPIC, rows.starts, rows.ends)
         writer.topic_names.update(connection.topic_names())
-        for batch in rows.batches:
+        for batch in chain(rows.batches, observed.batches if observed else ()):
             writer.write(batch)
-        for batch in observed.batches if observed else ():
-            writer.write(batch)
-        if follow_seconds:
-            deadline = clock() + follow_seconds
-            try:
-                for batch in follow_topic(connection, OFFSETS_TOPIC, rows.ends, lambda: clock() >= deadline):
-                    writer.write(batch)
-                    progress(writer.rows, None)
-            except KeyboardInterrupt:
-                pass
+        if plan.follow_seconds:
+            deadline = clock() + plan.follow_seconds
+            later = follow_topic(connection, OFFSETS_TOPIC, rows.ends, lambda: clock() >= deadline)
+            _follow(writer, later, progress)
             for batch in observed.since() if observed else ():
                 writer.write(batch)
             writer.topic_names.update(connection.topic_names())
     return writer.rows
+
+
+def _follow(writer: CaptureWriter, batches: Iterable[pa.RecordBatch], progress: ProgressCallback) -> None:
+    """Write new records until the time is over, or until Ctrl-C."""
+    assert writer.context is not None
+    try:
+        for batch in batches:
+            writer.write(batch)
+            progress(writer.rows, None)
+        # Not after an interrupt: when the last answer of the brokers came is not known then.
+        writer.context = msgspec.structs.replace(writer.context, complete_ms=now_ms())
+    except KeyboardInterrupt:
+        pass
+
+
+def _context(rows: Rows, observed: Probes | None) -> CaptureContext:
+    """What the cluster says about itself; what this login may not ask for is left out."""
+    assert rows.connection is not None
+    retention = effective_retention(RetentionFlags(), rows.connection)
+    is_known = retention.retention_ms is not None
+    settings = dict[str, str]()
+    try:
+        settings = rows.connection.topic_settings(OFFSETS_TOPIC)
+    except (KafkaException, GroupReplayError) as error:
+        log.debug("the configuration of %s cannot be read: %s", OFFSETS_TOPIC, error)
+    return CaptureContext(
+        tool=f"groupreplay {__version__}",
+        command="capture",
+        begun_ms=rows.complete_ms,
+        complete_ms=rows.complete_ms,
+        brokers=known_release(rows.connection),
+        retention_ms=retention.retention_ms,
+        check_interval_ms=retention.check_interval_ms if is_known else None,
+        partitions=rows.partitions,
+        topic_settings=dict(sorted(settings.items())),
+        probes=None if observed is None else observed.topic,
+    )

@@ -5,59 +5,71 @@ Ages and times of day in flags count back from it, so it must be known before th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.streaming.inspection.capture_file import capture_files, open_capture, reading_capture
+from groupreplay.streaming.inspection.capture_files.columns import as_type, is_one_of, scalar_of
+from groupreplay.streaming.inspection.capture_files.log_order import OpenedFile, open_capture, reading_capture
+from groupreplay.streaming.inspection.capture_files.places import capture_places
 
 
-def last_record_ms(paths: Iterable[Path], probes_topic: str) -> int | None:
+def last_record_ms(
+    paths: Iterable[Path], probes_topic: str, columns: Mapping[str, str] | None = None
+) -> int | None:
     """The latest time of a record of the log or of the probes, in milliseconds since 1970; None without records.
 
     Times that cannot be (``plausible_times``) do not count. It reads the statistics of the row groups, and the columns
-    ``timestamp`` and ``topic`` of those without.
+    ``timestamp`` and ``topic`` of those without. ``columns``: see ``read_captures``.
 
     Raises:
         GroupReplayError: a file is missing, not a capture or damaged.
     """
     topics = frozenset({OFFSETS_TOPIC, probes_topic})
     found = list[int]()
-    for path in capture_files(paths):
-        _, file = open_capture(path)
-        with reading_capture(path):
-            found += (at_ms for index in range(file.num_row_groups) for at_ms in _latest(file, index, topics))
+    for place in capture_places(paths):
+        opened = open_capture(place, columns or {})
+        with reading_capture(opened.path):
+            for index in range(opened.file.num_row_groups):
+                found += _latest(opened, index, topics)
     return max(found, default=None)
 
 
-def _latest(file: pq.ParquetFile, index: int, topics: Collection[str]) -> list[int]:
+def _latest(opened: OpenedFile, index: int, topics: Collection[str]) -> list[int]:
     """The latest time of a row group in a list, or nothing."""
-    group = file.metadata.row_group(index)
-    columns = (group.column(number) for number in range(group.num_columns))
-    statistics = {one.path_in_schema: one.statistics for one in columns}
-    has_topic = "topic" in statistics
-    topic = _bounds(statistics["topic"]) if has_topic else (OFFSETS_TOPIC, OFFSETS_TOPIC)
-    times = _bounds(statistics["timestamp"])
+    group = opened.file.metadata.row_group(index)
+    stored, constants = opened.layout.stored, opened.layout.constants
+    statistics = {one.path_in_schema: one.statistics for one in map(group.column, range(group.num_columns))}
+    topic = (constants["topic"],) * 2 if "topic" in constants else _bounds(statistics[stored["topic"]])
+    times = _bounds(statistics[stored["timestamp"]])
     if topic is not None and topic[0] == topic[1] and times is not None:
         latest_ms = _ms(times[1])
         if latest_ms <= LATEST_MS:
             return [latest_ms] if topic[0] in topics and latest_ms >= 0 else []
-    table = file.read_row_group(index, columns=["timestamp", *(["topic"] if has_topic else [])])
-    if has_topic:
-        table = table.filter(pc.is_in(table["topic"], pa.array(sorted(topics), table["topic"].type)))
-    at_ms = table["timestamp"]
-    if pa.types.is_timestamp(at_ms.type):
-        at_ms = at_ms.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
-    latest = pc.max(
-        at_ms.filter(pc.and_(pc.less_equal(at_ms, LATEST_MS), pc.greater_equal(at_ms, 0)))
-    ).as_py()
+    latest = None
+    wanted = [name for name in ("timestamp", "topic") if name in stored]
+    for batch in opened.file.iter_batches(row_groups=[index], columns=[stored[name] for name in wanted]):
+        table = pa.Table.from_batches([batch]).rename_columns(
+            [next(name for name in wanted if stored[name] == column) for column in batch.schema.names]
+        )
+        at_ms = as_type(table["timestamp"], pa.int64())
+        counted = pc.and_(
+            pc.less_equal(at_ms, scalar_of(LATEST_MS, pa.int64())),
+            pc.greater_equal(at_ms, scalar_of(0, pa.int64())),
+        )
+        if "topic" in constants:
+            if constants["topic"] not in topics:
+                return []
+        else:
+            counted = pc.and_(counted, is_one_of(table["topic"], topics))
+        found = pc.max(at_ms.filter(counted)).as_py()
+        latest = max((one for one in (latest, found) if one is not None), default=None)
     return [] if latest is None else [latest]
 
 

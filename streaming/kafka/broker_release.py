@@ -22,9 +22,14 @@ _LISTS_TRANSACTIONS: Final = (3, 0)
 
 def release_text(connection: Connection) -> str:
     """The release for the terminal."""
+    return known_release(connection) or "Kafka release unknown (needs DescribeConfigs on the cluster)"
+
+
+def known_release(connection: Connection) -> str | None:
+    """``Kafka 3.9``, or ``Kafka 4.0 or later``; None if this login may not ask for it, or no broker answers."""
     settings = _settings(connection)
     if not settings:
-        return "Kafka release unknown (needs DescribeConfigs on the cluster)"
+        return None
     release = _release(settings)
     return f"Kafka {release[0]}.{release[1]}" if release else "Kafka 4.0 or later"
 

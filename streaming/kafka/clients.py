@@ -206,6 +206,17 @@ class Connection:
         found = answer.result(ANSWER_SECONDS)
         return {name: found[name].value for name in wanted if name in found and found[name].value}
 
+    def topic_settings(self, topic: str) -> dict[str, str]:
+        """The configuration of a topic, with the defaults.
+
+        Raises:
+            KafkaException: no broker answers, or this login lacks DescribeConfigs on the topic.
+        """
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        (answer,) = self.admin().describe_configs([resource], request_timeout=REQUEST_SECONDS).values()
+        found = answer.result(ANSWER_SECONDS)
+        return {name: one.value for name, one in found.items() if one.value is not None}
+
     def partition_offsets(
         self, places: Collection[tuple[str, int]], *, first: bool
     ) -> dict[tuple[str, int], int]:

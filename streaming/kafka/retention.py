@@ -39,20 +39,24 @@ class Retention:
         }
 
 
-def effective_retention(flags: RetentionFlags, connection: Connection | None) -> Retention:
-    """The flags, and the brokers' answer where a flag is missing. Never raises."""
+def effective_retention(
+    flags: RetentionFlags, connection: Connection | None, recorded: Retention | None = None
+) -> Retention:
+    """The flags, and where a flag is missing the brokers' answer, or what a capture has ``recorded``. Never raises."""
     answer: dict[str, str] = {}
     if connection is not None and None in (flags.retention_minutes, flags.check_interval_ms):
         try:
             answer = connection.broker_settings((RETENTION, CHECK_INTERVAL))
         except (KafkaException, GroupReplayError) as error:
             log.debug("broker settings cannot be read: %s", error)
+    recorded = recorded or Retention()
     minutes = flags.retention_minutes
     if minutes is None:
         minutes = _number(answer.get(RETENTION))
-    interval = flags.check_interval_ms or _number(answer.get(CHECK_INTERVAL)) or DEFAULT_CHECK_INTERVAL_MS
+    interval = flags.check_interval_ms or _number(answer.get(CHECK_INTERVAL)) or recorded.check_interval_ms
     return Retention(
-        retention_ms=None if minutes is None else minutes * _MINUTE_MS, check_interval_ms=interval
+        retention_ms=recorded.retention_ms if minutes is None else minutes * _MINUTE_MS,
+        check_interval_ms=interval,
     )
 
 

@@ -18,10 +18,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.client_errors import ends_reading
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.retention import Retention
 
 #: The columns of Spark's Kafka source; ``timestamp`` in milliseconds since 1970, ``timestampType`` as Kafka
 #: numbers it (0 set by the client, 1 set by the broker).
@@ -86,8 +88,10 @@ class Rows:
     ``batches`` have the columns of ``ROW_SCHEMA`` and can be read once: one partition each, partitions ascending,
     offsets ascending inside a partition. ``probes`` are batches of the same columns from the probes topic, if any;
     read them first. For a live cluster ``connection``, ``identity`` and ``ends`` (the first offset of each partition
-    that was not read) are set. A capture has ``topic_names`` (id to name) as they were when it was written. ``extent``
-    counts the records as the batches are read, once ``counted``.
+    that was not read) are set, and ``starts``, the log start offsets. A capture has ``topic_names`` (id to name) as
+    they were when it was written, and, if its file says so, the brokers' ``retention`` and the ``partitions`` of the
+    topic; ``complete_ms`` is the time up to which the log is complete, by the clock of the machine that read it.
+    ``extent`` counts the records as the batches are read, once ``counted``.
     """
 
     cluster_id: str
@@ -96,9 +100,13 @@ class Rows:
     connection: Connection | None = None
     identity: TopicIdentity | None = None
     ends: Mapping[int, int] = field(default_factory=dict)
+    starts: Mapping[int, int] = field(default_factory=dict)
     probes: Iterable[pa.RecordBatch] = ()
     probes_topic: str = "group-probes"
     topic_names: Mapping[str, str] = field(default_factory=dict)
+    retention: Retention | None = None
+    partitions: int | None = None
+    complete_ms: int | None = None
     extent: LogExtent = field(default_factory=LogExtent)
 
 
@@ -119,6 +127,7 @@ def read_topic(
     Raises:
         GroupReplayError: the cluster cannot be reached or the topic cannot be read; also while iterating.
     """
+    opened_ms = now_ms()
     connection = Connection(cluster)
     identity = connection.identify(OFFSETS_TOPIC)
     wanted = chosen_partitions(partitions, identity.partitions)
@@ -129,7 +138,17 @@ def read_topic(
     starts = connection.first_offsets(OFFSETS_TOPIC, identity.partitions)
     spans = [(number, starts[number], ends[number]) for number in wanted]
     batches = _read_spans(connection, OFFSETS_TOPIC, spans, progress)
-    return Rows(identity.cluster_id, identity.era, batches, connection, identity, ends)
+    return Rows(
+        identity.cluster_id,
+        identity.era,
+        batches,
+        connection,
+        identity,
+        ends,
+        starts,
+        partitions=identity.partitions,
+        complete_ms=opened_ms,
+    )
 
 
 def read_messages(

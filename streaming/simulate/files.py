@@ -10,11 +10,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupreplay.state.simulation.simulation import SimulationPlan
-from groupreplay.streaming.base.atomic_files import atomic_file
+from groupreplay import __version__
+from groupreplay.state.simulation.simulation import BEGIN_MS, SimulationPlan
+from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
+from groupreplay.streaming.inspection.capture_files.context import CaptureContext
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, ProgressCallback, no_progress
-from groupreplay.streaming.simulate.rows import RowTarget, simulated_rows
+from groupreplay.streaming.simulate.rows import PROBES_TOPIC, RowTarget, simulated_rows
 
 CLUSTER_ID: Final = "simulated"
 ERA: Final = "simulated"
@@ -38,18 +40,22 @@ def write_simulation(
     *,
     truth: Path | None = None,
     trace: Path | None = None,
+    force: bool = False,
 ) -> int:
     """Write the capture, the true states, and the ``trace`` of a traced plan; returns the number of records.
 
-    The same plan gives the same bytes. The files appear when they are complete, the capture first.
+    The same plan gives the same bytes. The files appear when they are complete, the capture first; files that exist are
+    replaced with ``force`` only.
 
     Raises:
         GroupReplayError: a file cannot be written.
     """
+    truth = truth or truth_path(path)
+    require_new([path, truth, trace], force=force)
     with (
-        nullcontext() if trace is None else atomic_file(trace) as trace_file,
-        atomic_file(truth or truth_path(path)) as truth_file,
-        CaptureWriter(path, cluster_id=CLUSTER_ID, era=ERA) as capture,
+        nullcontext() if trace is None else atomic_file(trace, force=force) as trace_file,
+        atomic_file(truth, force=force) as truth_file,
+        CaptureWriter(path, cluster_id=CLUSTER_ID, era=ERA, context=_context(plan), force=force) as capture,
     ):
         capture.topic_names.update(plan.topic_names())
         rows = simulated_rows(plan, RowTarget(cluster_id=CLUSTER_ID), truth_file, progress, trace=trace_file)
@@ -58,3 +64,18 @@ def write_simulation(
                 columns = list(zip(*chunk, strict=True))
                 capture.write(pa.RecordBatch.from_arrays(columns, schema=ROW_SCHEMA))
     return capture.rows
+
+
+def _context(plan: SimulationPlan) -> CaptureContext:
+    """What a capture of these brokers says about them; its time is the simulated one."""
+    return CaptureContext(
+        tool=f"groupreplay {__version__}",
+        command="simulate",
+        begun_ms=BEGIN_MS,
+        complete_ms=plan.end_ms,
+        brokers="simulated (Scala coordinator)" if plan.settings.scala else "simulated",
+        retention_ms=plan.settings.retention_ms,
+        check_interval_ms=plan.check_interval_ms,
+        partitions=plan.partitions,
+        probes=None if plan.probe_interval_ms is None else PROBES_TOPIC,
+    )

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.simulation.simulation import SimulationPlan
-from groupreplay.streaming.base.atomic_files import atomic_file
+from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
@@ -45,23 +45,19 @@ def write_to_topic(
     progress: ProgressCallback,
     *,
     trace: Path | None = None,
+    force: bool = False,
 ) -> int:
     """Append the simulation to the topics, and write the true states and the trace; returns the number of records.
 
-    Missing topics are created. Records keep their simulated times, but the topic assigns the offsets, and it contains
-    neither aborted transactions nor transaction markers.
+    Missing topics are created. Files that exist are replaced with ``force`` only. Records keep their simulated times,
+    but the topic assigns the offsets, and it contains neither aborted transactions nor transaction markers.
 
     Raises:
         GroupReplayError: the topic is the offsets topic without permission; a topic has another number of
             partitions; the cluster rejects the records, or the true states cannot be written.
     """
-    if topics.topic == OFFSETS_TOPIC and not topics.offsets_topic:
-        raise GroupReplayError(
-            "simulated groups must not be written to the offsets topic of a cluster in use",
-            where=topics.cluster.bootstrap_servers,
-            fix="choose another topic, or, on a test cluster of your own, add --into-offsets-topic",
-            exit_code=ExitCode.USAGE,
-        )
+    _need_permission(topics)
+    require_new([truth, trace], force=force)
     connection = Connection(topics.cluster)
     _ensure(connection, topics.topic, plan.partitions)
     if plan.probe_interval_ms is not None:
@@ -73,11 +69,21 @@ def write_to_topic(
         first_offsets=connection.end_offsets(topics.topic, plan.partitions),
     )
     with (
-        nullcontext() if trace is None else atomic_file(trace) as trace_file,
-        atomic_file(truth) as truth_file,
+        nullcontext() if trace is None else atomic_file(trace, force=force) as trace_file,
+        atomic_file(truth, force=force) as truth_file,
     ):
         rows = simulated_rows(plan, target, truth_file, progress, trace=trace_file)
         return _produce(topics, rows)
+
+
+def _need_permission(topics: SimulationTopics) -> None:
+    if topics.topic == OFFSETS_TOPIC and not topics.offsets_topic:
+        raise GroupReplayError(
+            "simulated groups must not be written to the offsets topic of a cluster in use",
+            where=topics.cluster.bootstrap_servers,
+            fix="choose another topic, or, on a test cluster of your own, add --into-offsets-topic",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def _ensure(connection: Connection, topic: str, partitions: int) -> None:

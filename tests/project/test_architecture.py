@@ -60,6 +60,7 @@ COVERED_BY = {
     "streaming/contract/output.py": "tests/streaming/engine/test_advance.py",
     "streaming/engine/packing/clock_rows.py": "tests/streaming/engine/packing/test_pack.py",
     "streaming/engine/packing/horizons.py": "tests/streaming/engine/packing/test_record_times.py",
+    "streaming/inspection/capture_files/log_order.py": "tests/streaming/inspection/test_capture_file.py",
     "streaming/inspection/describe_columns.py": "tests/streaming/inspection/test_describe.py",
     "streaming/job/query_run.py": "tests/integration/run/test_run_live.py",
     "streaming/simulate/scenario_errors.py": "tests/streaming/simulate/test_scenario_files.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.options import file_flag, flag, switch
+from groupreplay.streaming.cli.options import file_flag, flag, force_flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class BundleSettings:
     platform: str | None = flag(
         "Machines of the platform; by default as this one.", type=click.Choice(("x86_64", "aarch64"))
     )
-    force: bool = switch("Replace files that exist.")
+    force: bool = force_flag()
 
 
 @with_settings("bundle", BundleSettings)

@@ -1,15 +1,19 @@
-"""``groupreplay capture``: copy the offsets topic into a file."""
+"""``groupreplay capture``: copy the offsets topic into a file, or show what such a file knows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags, cluster_flags, probes_flags
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.options import file_flag, flag
+from groupreplay.streaming.cli.inputs import columns_flag
+from groupreplay.streaming.cli.options import file_flag, flag, force_flag
+from groupreplay.streaming.cli.table_flags import TableFlags, table_flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +21,8 @@ class CaptureSettings:
     """The flags of ``capture``; ``duration`` in seconds."""
 
     source: ClusterFlags = cluster_flags()
-    output_file: Path = file_flag("Capture file to write.", "-o", required=True)
+    output_file: Path | None = file_flag("Capture file to write.", "-o")
+    force: bool = force_flag()
     duration: float = flag(
         "After the copy, continue for this long with new records.",
         type=click.FloatRange(min=0),
@@ -26,25 +31,60 @@ class CaptureSettings:
         metavar="SECONDS",
     )
     probes: ProbesFlags = probes_flags()
+    show: Path | None = file_flag(
+        "Print what this capture, or folder of captures, knows beside its records, and end."
+    )
+    column_names: Mapping[str, str] = columns_flag()
+    table: TableFlags = table_flags()
+    output: Literal["table", "json"] = flag(
+        "Output format of --show.", "--output", type=click.Choice(("table", "json")), default="table"
+    )
 
 
 @with_settings("capture", CaptureSettings)
 def command(settings: CaptureSettings) -> None:
     """Copy the current content of the offsets topic into a Parquet file.
 
-    Includes the prober's answers if there are any. The file appears when it is complete. With --duration the
-    copy continues with new records; Ctrl-C then ends it early and keeps the records read so far.
+    Includes the prober's answers if there are any, and what the cluster says about itself: retention, release,
+    configuration of the topic, names of topics. The file appears when it is complete. With --duration the copy
+    continues with new records; Ctrl-C then ends it early and keeps the records read so far.
     """
-    from groupreplay.streaming.inspection.capture import capture
+    if (settings.output_file is None) == (settings.show is None):
+        raise click.UsageError("Give either -o FILE or --show FILE.")
+    if settings.output_file is None:
+        assert settings.show is not None
+        _show(settings.show, settings)
+        return
+    from groupreplay.streaming.inspection.capture import CapturePlan, capture
     from groupreplay.streaming.text.terminal import Progress
 
     cluster = settings.source.need()
+    plan = CapturePlan(
+        cluster=cluster,
+        path=settings.output_file,
+        probes=settings.probes.place(cluster),
+        follow_seconds=settings.duration,
+        force=settings.force,
+    )
     with Progress("records copied") as progress:
-        count = capture(
-            cluster,
-            settings.output_file,
-            probes=settings.probes.place(cluster),
-            follow_seconds=settings.duration,
-            progress=progress,
-        )
+        count = capture(plan, progress=progress)
     click.echo(f"{count:,} records in {settings.output_file}", err=True)
+
+
+def _show(path: Path, settings: CaptureSettings) -> None:
+    import json
+
+    import msgspec
+
+    from groupreplay.streaming.inspection.capture_files.description import describe_capture
+    from groupreplay.streaming.text.terminal import Progress, escape_json, safe_line
+
+    with Progress("records read") as progress:
+        found = describe_capture(path, settings.column_names, progress)
+    if settings.output == "json":
+        click.echo(escape_json(json.dumps(msgspec.to_builtins(found), ensure_ascii=False, indent=2)))
+        return
+    for name, value in found.rows():
+        click.echo(safe_line(f"{name:35}  {value}"))
+    click.echo()
+    settings.table.print([found.extents_table()], [], "table")

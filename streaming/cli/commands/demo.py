@@ -44,7 +44,7 @@ class DemoSettings:
             default=Path("demo.html"),
             show_default=True,
             metavar="FILE",
-            help="Where to write the report of all groups at the end.",
+            help="Where to write the report of all groups at the end; a name that exists gets a number.",
         )
     )
 

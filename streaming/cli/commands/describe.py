@@ -17,6 +17,7 @@ from groupreplay.streaming.cli.inputs import (
     need_connection,
     reading,
     replaying,
+    warn_of_assumptions,
 )
 from groupreplay.streaming.cli.options import (
     Decorator,
@@ -119,6 +120,8 @@ def _current(settings: DescribeSettings) -> _Shown:
     chosen = with_lag(chosen, bounds)
     found = findings.lines(chosen, replay)
     # A group that has lost its offsets may already be deleted.
+    if chosen and settings.view == DescribeView.OFFSETS:
+        warn_of_assumptions(replay.context, rows, history=False)
     missing = absent(choice, {*(group["group_id"] for group in groups), *found})
     tables = describe_tables(
         chosen,
@@ -185,6 +188,8 @@ def _history(settings: DescribeSettings) -> _Shown:
         found = history(replay, rows)
     least = Severity[settings.min_severity.upper()]
     chosen = history_between(_of_types(settings, found), times.since_ms, times.until_ms, least)
+    if chosen:
+        warn_of_assumptions(replay.context, rows)
     return _past(settings, times, rows, choice, history_table(chosen), found, chosen)
 
 

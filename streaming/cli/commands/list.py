@@ -11,7 +11,14 @@ import click
 
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.flag_values import duration
-from groupreplay.streaming.cli.inputs import GroupsQuery, exit_code, log_read, need_connection, replaying
+from groupreplay.streaming.cli.inputs import (
+    GroupsQuery,
+    exit_code,
+    log_read,
+    need_connection,
+    replaying,
+    warn_of_assumptions,
+)
 from groupreplay.streaming.cli.options import flag, groups_flag, known_names_flag
 from groupreplay.streaming.cli.time_range import given_flags, print_heading
 
@@ -79,6 +86,8 @@ def command(settings: ListSettings) -> int:
         table, documents = group_list.list_table(groups), map(group_list.summary, groups)
     else:
         groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
+        if groups:
+            warn_of_assumptions(replay.context, rows, history=False)
         groups = with_lag(groups, log_bounds(groups, need_connection(rows))) if settings.with_lag else groups
         table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
     if groups or settings.output != "table":

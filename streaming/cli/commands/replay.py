@@ -20,6 +20,7 @@ from groupreplay.streaming.cli.inputs import (
     log_read,
     nothing_found,
     open_rows,
+    warn_of_assumptions,
     warn_of_losses,
     with_probes,
 )
@@ -111,13 +112,18 @@ def command(settings: ReplaySettings) -> int:
             redaction=settings.redaction,
         )
         replay = Replay(context, choice)
-        events = events_in_order(replay.feed(rows), tally)
-        if settings.output == "jsonl":
-            _print_jsonl(events, progress.close)
-        else:
-            _print_lines(events, progress.close, times, colour=display().colour)
+        _print_events(events_in_order(replay.feed(rows), tally), progress.close, times, settings.output)
     warn_of_losses(replay)
+    if tally.shown:
+        warn_of_assumptions(context, rows)
     return _exit_code(settings, times, choice, tally, log_read(settings.log, rows, settings.zone))
+
+
+def _print_events(events: Iterable[bytes], before: Callable[[], None], times: TimeRange, output: str) -> None:
+    if output == "jsonl":
+        _print_jsonl(events, before)
+    else:
+        _print_lines(events, before, times, colour=display().colour)
 
 
 def _exit_code(

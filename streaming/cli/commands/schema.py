@@ -8,18 +8,20 @@ from pathlib import Path
 
 import click
 
+from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.options import declared_as, flag
+from groupreplay.streaming.cli.options import declared_as, flag, force_flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaSettings:
-    """The argument and the flag of ``schema``."""
+    """The argument and the flags of ``schema``."""
 
     event: str | None = declared_as(click.argument("event", required=False))
     output_folder: Path | None = flag(
         "Write one file per event into this folder.", "-o", type=click.Path(path_type=Path), metavar="FOLDER"
     )
+    force: bool = force_flag()
 
 
 @with_settings("schema", SchemaSettings)
@@ -43,8 +45,11 @@ def command(settings: SchemaSettings) -> None:
     if settings.output_folder is None:
         click.echo(json.dumps(schemas if event is None else schemas[event], indent=2))
         return
+    names = schemas if event is None else [event]
+    paths = {name: settings.output_folder / f"{name}.json" for name in names}
+    require_new(paths.values(), force=settings.force)
     settings.output_folder.mkdir(parents=True, exist_ok=True)
-    for name in schemas if event is None else [event]:
-        path = settings.output_folder / f"{name}.json"
-        path.write_text(json.dumps(schemas[name], indent=2) + "\n", encoding="utf-8")
+    for name, path in paths.items():
+        with atomic_file(path, "schema", force=settings.force) as file:
+            file.write(json.dumps(schemas[name], indent=2) + "\n")
         click.echo(str(path), err=True)

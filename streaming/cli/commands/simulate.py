@@ -11,7 +11,7 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.options import file_flag, flag, pairs_flag, switch
+from groupreplay.streaming.cli.options import file_flag, flag, force_flag, pairs_flag, switch
 
 if TYPE_CHECKING:
     from groupreplay.state.simulation.simulation import SimulationPlan
@@ -61,6 +61,7 @@ class SimulateSettings:
     trace: bool = switch(
         "Also write every step of the coordinator (requests, timers, votes), to FILE with the ending .trace.jsonl."
     )
+    force: bool = force_flag()
     source: ClusterFlags = cluster_flags()
 
     @property
@@ -153,7 +154,9 @@ def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Pa
         file = settings.output_file
         assert file is not None
         truth = settings.truth_file or truth_path(file)
-        count = write_simulation(settings.plan(), file, progress, truth=truth, trace=settings.trace_file)
+        count = write_simulation(
+            settings.plan(), file, progress, truth=truth, trace=settings.trace_file, force=settings.force
+        )
         return count, str(file), truth
     from groupreplay.streaming.simulate.topics import SimulationTopics, write_to_topic
 
@@ -164,5 +167,7 @@ def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Pa
         probes_topic=settings.topics.probes,
         offsets_topic=settings.into_offsets_topic,
     )
-    count = write_to_topic(settings.plan(), topics, truth, progress, trace=settings.trace_file)
+    count = write_to_topic(
+        settings.plan(), topics, truth, progress, trace=settings.trace_file, force=settings.force
+    )
     return count, settings.to_topic, truth

@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.inspection.capture import capture
+from groupreplay.streaming.inspection.capture import CapturePlan, capture
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke
@@ -280,7 +280,9 @@ def test_capture_can_follow(world: World, tmp_path: Path, unique: Callable[[str]
             followed.append(done)
 
     path, cluster = tmp_path / "a.parquet", Cluster(bootstrap_servers=world.server)
-    count = capture(cluster, path, follow_seconds=10, progress=progress, clock=clock)
+    count = capture(
+        CapturePlan(cluster=cluster, path=path, follow_seconds=10), progress=progress, clock=clock
+    )
     assert count == followed[-1] == pq.ParquetFile(path).metadata.num_rows
     (picture,) = json.loads(invoke("describe", "--from-file", path, "--group", group, "-o", "json").stdout)
     assert [one["offset"] for one in picture["offsets"]] == [42]
@@ -297,7 +299,10 @@ def test_interrupted_following_keeps_the_file(world: World, tmp_path: Path) -> N
         return 0.0
 
     path = tmp_path / "a.parquet"
-    count = capture(Cluster(bootstrap_servers=world.server), path, follow_seconds=60, clock=clock)
+    count = capture(
+        CapturePlan(cluster=Cluster(bootstrap_servers=world.server), path=path, follow_seconds=60),
+        clock=clock,
+    )
     assert count == pq.ParquetFile(path).metadata.num_rows
     assert count >= pq.ParquetFile(world.capture).metadata.num_rows
 

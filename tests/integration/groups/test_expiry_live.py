@@ -6,18 +6,23 @@ retention of their own, and deletions, take seconds.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.state.model.requests import Commit, Error, OffsetCommit, OffsetDelete
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.inspection.capture_files.context import decoded_context
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.captures import invoke
 from support.job.replays import Json, event_name, replayed_log
 from support.kafka.clients import make_topics, new_consumer, open_transaction
 from support.kafka.waiting import wait_until
@@ -128,7 +133,7 @@ def check(world: Clients, predicted: dict[Place, int | None], wanted: list[Place
     assert all(after is not None and 0 <= after <= LATEST_MS for after in late.values()), late
 
 
-def test_own_retention_and_deletions(world: Clients) -> None:
+def test_own_retention_and_deletions(world: Clients, tmp_path: Path) -> None:
     """A retention in the commit request is honoured; deletions of a group, offsets or a topic are no expiry."""
     for group in ("gone-group", "gone-offsets"):
         world.simple(group, "a", "b")
@@ -151,10 +156,48 @@ def test_own_retention_and_deletions(world: Clients) -> None:
     assert reasons(losses["gone-offsets"]) == [("unknown", places("gone-offsets", "a"))]
     assert reasons(losses["gone-topic"]) == [("unknown", places("gone-topic", "c"))]
     check(world, predicted, places("own", "a"))
+    world.simple("in-a-capture", "a")
+    same_in_a_capture(world.server, tmp_path)
+
+
+def same_in_a_capture(server: str, folder: Path) -> None:
+    """A capture has the brokers' retention: what is read from it is what is read from the live topic."""
+    capture, words = folder / "a.parquet", ("-o", "jsonl", "--complete-since", "0")
+    live = ("--bootstrap-server", server)
+
+    def captured_between_equal_reads() -> bool:
+        before = invoke("replay", *live, *words).stdout
+        assert invoke("capture", *live, "-o", capture, "--force").exit_code == 0
+        return before == invoke("replay", *live, *words).stdout
+
+    wait_until(captured_between_equal_reads)
+    context = decoded_context(pq.ParquetFile(capture).metadata.metadata)
+    assert context is not None
+    assert (context.retention_ms, context.check_interval_ms, context.partitions) == (
+        60_000,
+        CHECK_MS,
+        PARTITIONS,
+    )
+    assert context.topic_settings["cleanup.policy"] == "compact"
+    at_ms = context.complete_ms
+    for command in (
+        ("replay", *words, "--until", at_ms),
+        ("list", "--expiring", "1h", "-o", "json", "--at", at_ms),
+        ("describe", "--all-groups", "--offsets", "-o", "json", "--at", at_ms),
+        ("describe", "--all-groups", "--history", "-o", "json"),
+        ("timeline", "--group", "in-a-capture", "--until", at_ms),
+    ):
+        results = [invoke(*command, *source) for source in (live, ("--from-file", capture))]
+        assert [result.exit_code for result in results] == [0, 0], results
+        texts = [re.sub(r'"source":\{[^}]*\}', "", result.stdout) for result in results]
+        assert texts[0] == texts[1], command
+        assert texts[0].strip() not in ("", "[]")
+    # Nothing assumed but the prober, where rebalances are shown.
+    assert invoke("list", "--expiring", "1h", "--from-file", capture).stderr == ""
 
 
 @pytest.mark.long
-def test_a_minute_of_retention(world: Clients) -> None:
+def test_a_minute_of_retention(world: Clients, tmp_path: Path) -> None:
     """Groups of all kinds expire at the same time; an open transaction delays one in a partition of its own."""
     begun = time.monotonic()
     world.emptied("classic", "a")
@@ -213,3 +256,5 @@ def test_a_minute_of_retention(world: Clients) -> None:
     )
     for group in ("classic-let-go", "modern-let-go"):
         assert reasons(world.losses()[group]) == [("retention", places(group, "b"))]
+    assert "retention" in invoke("replay", "--bootstrap-server", world.server, "--group", "classic").stdout
+    same_in_a_capture(world.server, tmp_path)

@@ -9,12 +9,14 @@ from typing import Any, cast
 
 import pytest
 
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.cli import inputs
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags
 from groupreplay.streaming.cli.table_flags import TableFlags
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.inspection.capture_file import read_captures
+from groupreplay.streaming.inspection.capture_files.context import CaptureContext
 from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import Rows
@@ -66,11 +68,21 @@ def test_a_capture_is_known_up_to_its_last_record(capture: Path) -> None:
     assert conditions(capture) == conditions(capture, AT + 3_600_000) == []
 
 
+def test_a_capture_is_known_up_to_the_time_it_was_taken(tmp_path: Path) -> None:
+    """Its context has the time: the same conditions as on the live topic then."""
+    taken = write_capture(
+        tmp_path / "b.parquet", raw(handover(AT)), context=CaptureContext(complete_ms=AT + 90_000)
+    )
+    assert conditions(taken) == ["rebalance.slow"]
+    assert conditions(taken, AT + 3_000) == []
+
+
 def test_a_live_topic_is_known_up_to_now(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is stuck writes nothing: what waits for time to pass shows all the same; or at the time asked for."""
 
     def live(*_: object, **__: object) -> Rows:
-        return replace(read_captures([capture]), connection=cast(Connection, Answering()))
+        rows = read_captures([capture])
+        return replace(rows, connection=cast(Connection, Answering()), complete_ms=now_ms())
 
     monkeypatch.setattr(inputs, "open_rows", live)
     assert "rebalance.stuck" in conditions(capture)

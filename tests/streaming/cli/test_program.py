@@ -68,7 +68,7 @@ def test_every_command_is_there() -> None:
         ),
         (["decode", "--value-hex", "00"], "--value-hex needs --key-hex"),
         (["capture", "-o", "x"], "give --bootstrap-server"),
-        (["capture", "--bootstrap-server", "h:1"], "Missing option '-o'"),
+        (["capture", "--bootstrap-server", "h:1"], "Give either -o FILE or --show FILE"),
         (["run", "--bootstrap-server", "h:1"], "Missing option '--checkpoint'"),
         (["run", "--checkpoint", "x"], "give --bootstrap-server"),
         (["coordinator"], "Missing argument 'GROUP'"),

@@ -250,7 +250,7 @@ def test_an_interrupted_writer_leaves_nothing(tmp_path: Path) -> None:
     path = write_capture(tmp_path / "a.parquet", [record(0, 1)])
 
     def interrupted() -> None:
-        with CaptureWriter(path, cluster_id="c", era="e") as writer:
+        with CaptureWriter(path, cluster_id="c", era="e", force=True) as writer:
             writer.write(rows_batch([record(0, 2)]))
             raise KeyboardInterrupt
 

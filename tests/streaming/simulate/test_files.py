@@ -111,7 +111,7 @@ def test_a_trace_of_every_step(tmp_path: Path, scenario: str) -> None:
         traced=True,
     )
     path = tmp_path / f"{scenario}.parquet"
-    write_simulation(plan, path, trace=trace_path(path))
+    write_simulation(plan, path, trace=trace_path(path), force=True)
     assert path.read_bytes() == plain
     told = [json.loads(line) for line in trace_path(path).read_text().splitlines()]
     schema = Draft202012Validator(trace_schema())

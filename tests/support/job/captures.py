@@ -13,6 +13,7 @@ from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.cli.program import cli
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
+from groupreplay.streaming.inspection.capture_files.context import CaptureContext
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
 from support.histories.builders import PARTITION, placed
 from support.histories.builders import Raw as Record
@@ -49,9 +50,10 @@ def write_capture(
     cluster_id: str = CLUSTER_ID,
     era: str = ERA,
     topic_names: Mapping[str, str] | None = None,
+    context: CaptureContext | None = None,
 ) -> Path:
-    """A capture as the program writes it; ``probes`` stand beside the log."""
-    with CaptureWriter(path, cluster_id=cluster_id, era=era) as writer:
+    """A capture as the program writes it; ``probes`` stand beside the log. Earlier releases wrote no ``context``."""
+    with CaptureWriter(path, cluster_id=cluster_id, era=era, context=context, force=True) as writer:
         writer.topic_names.update(topic_names or {})
         for partition in sorted({row.partition for row in rows}):
             writer.write(rows_batch([row for row in rows if row.partition == partition]))

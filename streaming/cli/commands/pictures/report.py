@@ -8,11 +8,11 @@ from typing import Final
 
 import click
 
-from groupreplay.streaming.base.atomic_files import atomic_file
+from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.inputs import log_read, nothing_found
-from groupreplay.streaming.cli.options import file_flag, flag, switch
+from groupreplay.streaming.cli.options import file_flag, flag, force_flag, switch
 from groupreplay.streaming.cli.pictures import (
     PictureQuery,
     need_timeline,
@@ -37,6 +37,7 @@ class ReportSettings(PictureQuery):
     path: Path = file_flag(
         "File to write: .html, or .svg for the picture of one group.", "-o", "--path", required=True
     )
+    force: bool = force_flag()
 
 
 @with_settings("report", ReportSettings)
@@ -54,6 +55,7 @@ def command(settings: ReportSettings) -> int:
         raise click.UsageError("-o must end with .html or .svg.")
     if kind == ".svg" and settings.all_groups:
         raise click.UsageError("An SVG shows one group: give --group.")
+    require_new([settings.path], force=settings.force)
     times = settings.times()
     text = (
         _overview(settings, times)
@@ -62,7 +64,7 @@ def command(settings: ReportSettings) -> int:
     )
     if isinstance(text, ExitCode):
         return text
-    with atomic_file(settings.path, "report") as file:
+    with atomic_file(settings.path, "report", force=settings.force) as file:
         file.write(text)
     click.echo(f"{settings.path} ({settings.path.stat().st_size / 1e6:.1f} MB)", err=True)
     return ExitCode.OK

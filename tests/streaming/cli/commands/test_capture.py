@@ -23,13 +23,16 @@ from support.job.captures import invoke
 )
 def test_flags(monkeypatch: pytest.MonkeyPatch, words: list[str], probes: ProbesPlace) -> None:
     """The probes topic must exist only if a flag names it or its cluster."""
-    calls: list[tuple[object, ...]] = []
+    calls: list[object] = []
 
-    def capture(cluster: Cluster, file: Path, *, probes: ProbesPlace, follow_seconds: float, **_: Any) -> int:
-        calls.append((cluster, file, probes, follow_seconds))
+    def capture(plan: module.CapturePlan, **_: Any) -> int:
+        calls.append(plan)
         return 1_234
 
     monkeypatch.setattr(module, "capture", capture)
     result = invoke("capture", "--bootstrap-server", "h:1", "-o", "x.parquet", "--duration", "2", *words)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "1,234 records in x.parquet\n")
-    assert calls == [(Cluster(bootstrap_servers="h:1"), Path("x.parquet"), probes, 2.0)]
+    cluster = Cluster(bootstrap_servers="h:1")
+    assert calls == [
+        module.CapturePlan(cluster=cluster, path=Path("x.parquet"), probes=probes, follow_seconds=2.0)
+    ]

@@ -59,7 +59,19 @@ def simulated(folder: Path, *flags: str) -> bytes:
     path = folder / "a.parquet"
     run = CliRunner().invoke(
         cli,
-        ["simulate", "--groups", "2", "--seconds", "60", "--probe-interval", "0", *flags, "-o", str(path)],
+        [
+            "simulate",
+            "--groups",
+            "2",
+            "--seconds",
+            "60",
+            "--probe-interval",
+            "0",
+            "--force",
+            *flags,
+            "-o",
+            str(path),
+        ],
     )
     assert (run.exit_code, run.stdout) == (0, ""), run.stderr
     return path.with_suffix(".truth.jsonl").read_bytes() + path.read_bytes()

@@ -49,7 +49,12 @@ def test_all_groups(capture: Path, tmp_path: Path) -> None:
     assert invoke("report", "--from-file", capture, "--all-groups", "-o", page).exit_code == 0
     shown = data_of(page)
     assert ([one["group_id"] for one in shown["strips"]], len(shown["timelines"])) == (["g"], 1)  # type: ignore[attr-defined,arg-type]
-    assert invoke("report", "--from-file", capture, "--all-groups", "--worst", 0, "-o", page).exit_code == 0
+    assert (
+        invoke(
+            "report", "--from-file", capture, "--all-groups", "--worst", 0, "-o", page, "--force"
+        ).exit_code
+        == 0
+    )
     assert data_of(page)["timelines"] == []
 
 

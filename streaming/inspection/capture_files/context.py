@@ -1,0 +1,116 @@
+"""What a capture knows about the cluster it was taken from, beside the records; stored in the file's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
+from groupreplay.streaming.kafka.retention import Retention
+
+#: Key in the metadata of a Parquet file: a ``CaptureContext`` as JSON. Written last.
+CONTEXT: Final = b"groupreplay.context"
+FORMAT: Final = "groupreplay.capture.v1"
+#: A file that anybody may have written must not move the end of the log beyond the times that records can have.
+_Moment: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
+_Duration: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+
+
+class PartitionExtent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a capture holds of one partition.
+
+    ``log_start`` and ``log_end`` are the offsets that the broker named (None: not asked): its first, and the one after
+    its last. ``missing`` is the number of offsets between the two (or between the first and the last record) without a
+    record. Compaction removes records, and transactions leave offsets that no consumer receives: one for each marker,
+    and those of aborted commits. ``gaps`` counts missing stretches of at least two offsets.
+    """
+
+    topic: str
+    partition: Integer
+    records: Integer = 0
+    first_offset: Integer | None = None
+    last_offset: Integer | None = None
+    first_ms: Integer | None = None
+    last_ms: Integer | None = None
+    log_start: Integer | None = None
+    log_end: Integer | None = None
+    missing: Integer = 0
+    gaps: Integer = 0
+
+    @property
+    def compacted(self) -> Literal["no", "yes", "possibly"]:
+        """``no``: every offset has its record; ``possibly``: single offsets have none, as markers leave them."""
+        return "yes" if self.gaps else "possibly" if self.missing else "no"
+
+
+class CaptureContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Context of a capture; what is None or empty was not known.
+
+    Times in milliseconds since 1970. ``tool`` is the program and its release, ``command`` the one that wrote the file.
+    The log is complete up to ``complete_ms`` by the clock of the machine that ran it; the file was begun at
+    ``begun_ms``. ``brokers`` is the release of the brokers, ``partitions`` the number of the offsets topic's,
+    ``topic_settings`` its configuration. ``probes`` is the topic of the prober's answers (None: none was read).
+    """
+
+    format: str = FORMAT
+    tool: str = ""
+    command: str = ""
+    begun_ms: _Moment | None = None
+    complete_ms: _Moment | None = None
+    brokers: str | None = None
+    retention_ms: _Duration | None = None
+    check_interval_ms: _Duration | None = None
+    partitions: Integer | None = None
+    topic_settings: Mapping[str, str] = {}
+    probes: str | None = None
+    extents: Sequence[PartitionExtent] = ()
+
+    def of_log(self) -> list[PartitionExtent]:
+        """The extents of the offsets topic."""
+        return [one for one in self.extents if one.topic == OFFSETS_TOPIC]
+
+    def of_probes(self) -> list[PartitionExtent]:
+        """The extents of the prober's answers."""
+        return [one for one in self.extents if one.topic != OFFSETS_TOPIC]
+
+
+_decoder: Final = MessageDecoder[CaptureContext](CaptureContext)
+
+
+def decoded_context(metadata: Mapping[bytes, bytes] | None) -> CaptureContext | None:
+    """The context in the metadata of a file; None if there is none, or one of another format."""
+    found = _decoder.decode((metadata or {}).get(CONTEXT))
+    return found if found is not None and found.format == FORMAT else None
+
+
+def retention_of(context: CaptureContext) -> Retention:
+    """The brokers' retention of offsets, as far as the capture has it."""
+    if context.check_interval_ms is None:
+        return Retention(retention_ms=context.retention_ms)
+    return Retention(retention_ms=context.retention_ms, check_interval_ms=context.check_interval_ms)
+
+
+def latest_context(contexts: Iterable[CaptureContext | None]) -> CaptureContext | None:
+    """The context of the capture that was taken last, with what only others know; None if no file has one."""
+    known = sorted((one for one in contexts if one is not None), key=lambda one: one.complete_ms or 0)
+    if not known:
+        return None
+    merged = dict[str, object]()
+    for one in known:
+        merged |= {
+            name: value
+            for name, value in msgspec.structs.asdict(one).items()
+            if value is not None and value not in ("", (), {})
+        }
+    merged["extents"] = _merged_extents([extent for one in known for extent in one.extents])
+    return CaptureContext(**merged)  # type: ignore[arg-type]
+
+
+def _merged_extents(extents: Sequence[PartitionExtent]) -> Sequence[PartitionExtent]:
+    """The extents, if no partition occurs twice: those of overlapping files can only be counted by reading them."""
+    places = {(one.topic, one.partition) for one in extents}
+    return tuple(extents) if len(places) == len(extents) else ()
