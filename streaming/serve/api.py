@@ -9,10 +9,13 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from groupreplay.streaming.serve import queries
+from groupreplay.state.timeline.document import TimelineDocument
+from groupreplay.streaming.serve.history import overview, queries
+from groupreplay.streaming.serve.history.queries import SORTS, EventsQuery, GroupsQuery
 from groupreplay.streaming.serve.job_summary import job_summary
+from groupreplay.streaming.serve.offsets_log.commit_sample import CommitSample
+from groupreplay.streaming.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.streaming.serve.parameters import Parameters, RequestError
-from groupreplay.streaming.serve.queries import SORTS, EventsQuery, GroupsQuery
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 
 Json = dict[str, Any]
@@ -31,9 +34,17 @@ class Api:
     clusters: Sequence[WatchedCluster]
     now_ms: Callable[[], int]
     _by_name: Mapping[str, WatchedCluster] = field(init=False)
+    _timelines: Mapping[str, LiveTimelines] = field(init=False)
+    _samples: Mapping[str, CommitSample] = field(init=False)
 
     def __post_init__(self) -> None:
+        samples = {
+            one.name: CommitSample(one.served.source, self.now_ms, one.history.offer_counts)
+            for one in self.clusters
+        }
         object.__setattr__(self, "_by_name", {one.name: one for one in self.clusters})
+        object.__setattr__(self, "_timelines", {one.name: LiveTimelines(one) for one in self.clusters})
+        object.__setattr__(self, "_samples", samples)
 
     def cluster(self, given: Parameters) -> WatchedCluster:
         """The cluster that a request names.
@@ -80,6 +91,65 @@ class Api:
         if found is None:
             raise RequestError(404, "there is no group of this name now")
         return found
+
+    def timeline(self, given: Parameters, group_id: str) -> TimelineDocument:
+        """``/api/groups/{id}/timeline``: what happened to a group, by default in the last day."""
+        since_ms, until_ms = given.time_ms("since"), given.time_ms("until")
+        if since_ms is None:
+            since_ms = max((until_ms or self.now_ms()) - DAY_MS, 0)
+        if until_ms is not None and until_ms <= since_ms:
+            raise RequestError(400, "until is not after since")
+        cluster = self.cluster(given)
+        try:
+            found = self._timelines[cluster.name].document(group_id, since_ms, until_ms)
+        except sqlite3.Error as error:
+            raise RequestError(503, f"the history gives no answer now: {error}") from None
+        if found is None:
+            raise RequestError(404, "neither the history nor the log has a group of this name")
+        return found
+
+    def list_strips(self, given: Parameters) -> Json:
+        """``/api/strips``: what happened to groups, by default in the last day, one strip each."""
+        until_ms = given.time_ms("until") or self.now_ms()
+        since_ms = given.time_ms("since")
+        since_ms = max(until_ms - DAY_MS, 0) if since_ms is None else since_ms
+        if until_ms <= since_ms:
+            raise RequestError(400, "until is not after since")
+        labels, limit = given.texts("groups"), given.number("limit", 50, 1, 200)
+        found = ask(
+            self.cluster(given),
+            lambda db: overview.strips(db, since_ms, until_ms, labels, limit),
+        )
+        return {"since_ms": since_ms, "until_ms": until_ms, "strips": found}
+
+    def list_expiring(self, given: Parameters) -> Json:
+        """``/api/expiring``: the groups whose first offset expires next, by day."""
+        until_ms = given.time_ms("until") or self.now_ms() + 14 * DAY_MS
+        found = ask(self.cluster(given), lambda db: overview.expiring(db, until_ms))
+        return {"days": found, "until_ms": until_ms}
+
+    def list_topics(self, given: Parameters) -> Json:
+        """``/api/topics``: topics and the groups that read them."""
+        search, limit = given.text("search"), given.number("limit", 100, 1, 500)
+        found, count = ask(self.cluster(given), lambda db: overview.topics(db, search, limit))
+        return {"topics": found, "matching": count}
+
+    def list_committers(self, given: Parameters) -> Json:
+        """``/api/committers``: the groups with the most commits in the last minutes, from the offsets topic."""
+        limit = given.number("limit", 20, 1, 500)
+        found = self._samples[self.cluster(given).name].counts()
+        seconds = max((found.until_ms - found.since_ms) / 1000, 1)
+        most = sorted(found.commits.items(), key=lambda one: (-one[1], one[0]))[:limit]
+        return {
+            "committers": [
+                {"group_id": label, "commits": commits, "per_s": round(commits / seconds, 3)}
+                for label, commits in most
+            ],
+            "since_ms": found.since_ms,
+            "until_ms": found.until_ms,
+            "complete": found.complete,
+            "error": found.error,
+        }
 
     def list_conditions(self, given: Parameters) -> Json:
         """``/api/conditions``: what holds now, the worst first."""

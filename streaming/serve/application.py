@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,7 @@ from groupreplay.streaming.serve.api import Api
 from groupreplay.streaming.serve.event_feed import event_feed, read_place
 from groupreplay.streaming.serve.event_streams import EventFilter
 from groupreplay.streaming.serve.guard import Guard
+from groupreplay.streaming.serve.openapi import openapi_document
 from groupreplay.streaming.serve.pages import board_page, group_page, static_files
 from groupreplay.streaming.serve.parameters import Parameters, RequestError, path_parts
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
@@ -63,7 +65,24 @@ ENDPOINTS: Final = (
         ("cluster", "since", "until", "group", "type", "min_severity", "limit", "cursor"),
         Api.list_events,
     ),
+    Endpoint("/api/strips", ("cluster", "since", "until", "groups", "limit"), Api.list_strips),
+    Endpoint("/api/expiring", ("cluster", "until"), Api.list_expiring),
+    Endpoint("/api/topics", ("cluster", "search", "limit"), Api.list_topics),
+    Endpoint("/api/committers", ("cluster", "limit"), Api.list_committers),
 )
+_ONE_GROUP: Final = ("cluster",)
+_TIMELINE: Final = ("cluster", "since", "until")
+#: Every path of the API with its parameters, for the OpenAPI document.
+PATHS: Final = (
+    *((one.path, one.parameters) for one in ENDPOINTS),
+    ("/api/groups/{id}", _ONE_GROUP),
+    ("/api/groups/{id}/timeline", _TIMELINE),
+    ("/api/events/stream", _STREAM_PARAMETERS),
+)
+#: Answers that read the offsets topic: few at once, and so many may wait.
+_FROM_LOG: Final = frozenset({"/api/committers"})
+_READERS: Final = 2
+_MOST_WAITING: Final = 32
 
 
 def serve_application(
@@ -91,6 +110,7 @@ class _Site:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._questions = CapacityLimiter(_QUESTIONS)
+        self._readers = CapacityLimiter(_READERS)
         self._streams = 0
 
     def routes(self) -> list[Route]:
@@ -99,6 +119,7 @@ class _Site:
             Route("/groups/{rest:path}", _shell(group_page)),
             Route("/static/{name}", _static),
             Route("/api/events/stream", self._stream),
+            Route("/api/openapi.json", _openapi),
             *(Route(one.path, self._endpoint(one)) for one in ENDPOINTS),
             Route("/api/groups/{rest:path}", self._group),
         ]
@@ -106,16 +127,26 @@ class _Site:
     def _endpoint(self, endpoint: Endpoint) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             given = Parameters(request.query_params.multi_items(), endpoint.parameters)
-            return await self._answer(lambda: endpoint.answer(self._api, given))
+            ask = partial(endpoint.answer, self._api, given)
+            return await (self._read_log(ask) if endpoint.path in _FROM_LOG else self._answer(ask))
 
         return answer
 
     async def _group(self, request: Request) -> Response:
         match path_parts(request.scope, "/api/groups/"):
             case [group_id]:
-                given = Parameters(request.query_params.multi_items(), ("cluster",))
+                given = Parameters(request.query_params.multi_items(), _ONE_GROUP)
                 return await self._answer(lambda: self._api.one_group(given, group_id))
+            case [group_id, "timeline"]:
+                given = Parameters(request.query_params.multi_items(), _TIMELINE)
+                return await self._read_log(lambda: self._api.timeline(given, group_id))
         raise RequestError(404, "there is nothing at this path")
+
+    async def _read_log(self, ask: Callable[[], Any]) -> Response:
+        if self._readers.statistics().tasks_waiting >= _MOST_WAITING:
+            raise RequestError(503, "too many requests that read the offsets topic are waiting")
+        found = await to_thread.run_sync(lambda: msgspec.json.encode(ask()), limiter=self._readers)
+        return _json(200, found)
 
     async def _answer(self, ask: Callable[[], Any]) -> Response:
         found = await to_thread.run_sync(lambda: msgspec.json.encode(ask()), limiter=self._questions)
@@ -180,6 +211,11 @@ def _file(request: Request, name: str, body: bytes) -> Response:
         return Response(status_code=304, headers=headers)
     kind = _TYPES[name[name.rfind(".") :]]
     return Response(body, headers={**headers, "Content-Type": kind})
+
+
+async def _openapi(request: Request) -> Response:
+    Parameters(request.query_params.multi_items(), ())
+    return _json(200, msgspec.json.encode(openapi_document(PATHS)))
 
 
 def _json(status: int, body: bytes, headers: dict[str, str] | None = None) -> Response:

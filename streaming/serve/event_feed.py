@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 from anyio import CapacityLimiter, to_thread
 
-from groupreplay.streaming.serve import queries
 from groupreplay.streaming.serve.event_streams import EventFilter, SentEvent
+from groupreplay.streaming.serve.history import queries
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 
 #: A comment at least this often: proxies end connections on which nothing is sent.

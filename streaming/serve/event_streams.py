@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from groupreplay.streaming.serve.history import NewEvent
-from groupreplay.streaming.serve.stored_rows import shown_event
+from groupreplay.streaming.serve.history.rows import shown_event
+from groupreplay.streaming.serve.history.writer import NewEvent
 
 #: What is kept in memory for streams; one that is further behind reads the history.
 _MOST_EVENTS: Final = 2_000

@@ -14,6 +14,10 @@ _MOST_CHARACTERS: Final = 32_768
 _LATEST_MS: Final = 253_402_300_800_000
 
 
+#: Parameters that may be given several times.
+REPEATED: Final = frozenset({"groups"})
+
+
 class RequestError(Exception):
     """A request that cannot be answered: the status of HTTP, and one sentence for people."""
 
@@ -32,14 +36,22 @@ class Parameters:
 
     def __init__(self, given: Collection[tuple[str, str]], known: Collection[str]) -> None:
         self._values: dict[str, str] = {}
+        self._lists: dict[str, list[str]] = {}
         for name, value in given:
             if name not in known:
                 raise RequestError(
                     400, f"there is no parameter {name[:40]!r} here; there are: {', '.join(known)}"
                 )
-            if name in self._values or len(value) > _MOST_CHARACTERS:
+            if name in REPEATED:
+                self._lists.setdefault(name, []).append(value)
+            elif name in self._values or len(value) > _MOST_CHARACTERS:
                 raise RequestError(400, f"{name} is given twice or too long")
-            self._values[name] = value
+            else:
+                self._values[name] = value
+
+    def texts(self, name: str) -> list[str]:
+        """The texts of a parameter of ``REPEATED``."""
+        return self._lists.get(name, [])
 
     def text(self, name: str) -> str:
         """A text; empty without one."""

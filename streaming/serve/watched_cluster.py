@@ -15,8 +15,8 @@ from groupreplay.streaming.exporter.feed import SinkFeed, TopicIds
 from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.server import Exporter
 from groupreplay.streaming.serve.event_streams import EventStreams
-from groupreplay.streaming.serve.history import Bounds, History, TopicMessage
-from groupreplay.streaming.serve.history_file import HistoryFile
+from groupreplay.streaming.serve.history.file import HistoryFile
+from groupreplay.streaming.serve.history.writer import Bounds, History, TopicMessage
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

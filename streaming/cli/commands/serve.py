@@ -127,7 +127,7 @@ def command(settings: ServeSettings) -> int:
 def _open(settings: ServeSettings, served: ClusterToServe, folder: Path, *, alone: bool) -> WatchedCluster:
     from groupreplay.streaming.base.clock import now_ms
     from groupreplay.streaming.exporter.freshness import Limits
-    from groupreplay.streaming.serve.history import Bounds
+    from groupreplay.streaming.serve.history.writer import Bounds
     from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 
     path = settings.history_file or folder / "history.db"

@@ -9,7 +9,7 @@ from typing import Any
 
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.exporter.freshness import Limits
-from groupreplay.streaming.serve.history import Bounds, TopicMessage
+from groupreplay.streaming.serve.history.writer import Bounds, TopicMessage
 from groupreplay.streaming.serve.watched_cluster import ClusterToServe, WatchedCluster
 
 DAY_MS = 86_400_000
@@ -18,7 +18,13 @@ TOPICS = {"group-events": "E", "group-states": "S"}
 
 @contextmanager
 def served_cluster(
-    folder: Path, now_ms: int, name: str = "kafka", *, age_ms: int = 7 * DAY_MS, size_bytes: int = 1 << 30, **more: Any
+    folder: Path,
+    now_ms: int,
+    name: str = "kafka",
+    *,
+    age_ms: int = 7 * DAY_MS,
+    size_bytes: int = 1 << 30,
+    **more: Any,
 ) -> Iterator[WatchedCluster]:
     """A cluster whose topics nobody reads."""
     nowhere = Cluster(bootstrap_servers="127.0.0.1:1")
@@ -35,8 +41,7 @@ def served_cluster(
 def messages(events: Iterable[bytes | None] = (), written_ms: int = 0, first: int = 0) -> list[TopicMessage]:
     """Messages of ``group-events``, at offsets in a row."""
     return [
-        TopicMessage(True, 0, first + number, b"", value, written_ms)
-        for number, value in enumerate(events)
+        TopicMessage(True, 0, first + number, b"", value, written_ms) for number, value in enumerate(events)
     ]
 
 

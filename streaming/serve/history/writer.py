@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from groupreplay.streaming.serve.history_file import HistoryFile
-from groupreplay.streaming.serve.stored_rows import EventRow, GroupRow, event_row, group_row
+from groupreplay.streaming.serve.history.file import HistoryFile
+from groupreplay.streaming.serve.history.rows import EventRow, GroupRow, event_row, group_row
 from groupreplay.streaming.sinks.known_groups import group_label
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.state.events.event import Severity
-from groupreplay.streaming.serve.stored_rows import MOST_TOPICS, shown_event, unpacked
+from groupreplay.streaming.serve.history.rows import MOST_TOPICS, shown_event, unpacked
 from groupreplay.streaming.sinks.known_groups import group_label
 
 Json = dict[str, Any]
@@ -122,6 +122,12 @@ def label_of(db: sqlite3.Connection, group_id: str) -> str:
     return label
 
 
+def group_id_of(db: sqlite3.Connection, label: str) -> str | None:
+    """The id of a group that exists; None when there is none."""
+    found = db.execute("SELECT group_id FROM groups WHERE label = ?", (label,)).fetchone()
+    return None if found is None else str(found[0])
+
+
 def document(db: sqlite3.Connection, label: str) -> bytes | None:
     """The document of a group as the job wrote it."""
     found = db.execute("SELECT body FROM groups WHERE label = ?", (label,)).fetchone()
@@ -162,15 +168,21 @@ def events(db: sqlite3.Connection, query: EventsQuery) -> tuple[list[msgspec.Raw
 
 
 def events_of_group(
-    db: sqlite3.Connection, label: str, since_ms: int, until_ms: int, limit: int
+    db: sqlite3.Connection, label: str, until_ms: int, limit: int, size: int
 ) -> tuple[list[bytes], bool]:
-    """The newest events of a group in a time, and whether there are more."""
+    """The newest events of a group before a time, up to a number and to so many bytes; and whether there are more."""
     rows = db.execute(
-        "SELECT body FROM events WHERE label = ? AND time_ms >= ? AND time_ms < ? "
-        "ORDER BY time_ms DESC, position DESC LIMIT ?",
-        (label, since_ms, until_ms, limit + 1),
-    ).fetchall()
-    return [unpacked(body) for (body,) in rows[:limit]], len(rows) > limit
+        "SELECT body FROM events WHERE label = ? AND time_ms < ? ORDER BY time_ms DESC, position DESC LIMIT ?",
+        (label, until_ms, limit + 1),
+    )
+    found: list[bytes] = []
+    for (body,) in rows:
+        value = unpacked(body)
+        size -= len(value)
+        if len(found) == limit or size < 0:
+            return found, True
+        found.append(value)
+    return found, False
 
 
 def events_after(db: sqlite3.Connection, position: int, limit: int) -> list[tuple[int, str, str, int, bytes]]:
