@@ -29,7 +29,7 @@ def _list(schema: Json) -> Json:
     return {"type": "array", "items": schema}
 
 
-def _object(text: str = "", **properties: Json) -> Json:
+def _object(text: str = "", /, **properties: Json) -> Json:
     described = {"description": text} if text else {}
     return {
         "type": "object",
