@@ -196,7 +196,9 @@ def test_topics_and_expiries(site: AskedSite, cluster: WatchedCluster) -> None:
     assert site.json(f"/api/expiring?until={NOW}")["days"] == []
 
 
-def test_a_cluster_and_its_job(site: AskedSite, cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_and_its_job(
+    site: AskedSite, cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before the job's topics were read, why nothing is known; then the job's health and its own conditions."""
     (before,) = site.json("/api/clusters")["clusters"]
     assert (before["name"], before["cluster_id"], before["job"]["up"]) == ("kafka", None, False)
@@ -209,7 +211,12 @@ def test_a_cluster_and_its_job(site: AskedSite, cluster: WatchedCluster, monkeyp
     (after,) = site.json("/api/clusters")["clusters"]
     job = after["job"]
     assert (after["cluster_id"], after["conditions"]) == ("test-cluster", {"ERROR": 1, "WARN": 1})
-    assert (job["up"], job["heartbeat_ms"], job["caught_up_ms"], job["behind_ms"]) == (True, NOW, NOW - 1_000, 1_000)
+    assert (job["up"], job["heartbeat_ms"], job["caught_up_ms"], job["behind_ms"]) == (
+        True,
+        NOW,
+        NOW - 1_000,
+        1_000,
+    )
     assert job["conditions"] == [{"name": "job.blind", "severity": "ERROR", "what": "query_stopped"}]
     assert job["prober"] == {"round_ms": NOW - 2_000, "groups": 1, "brokers": 2, "silent_brokers": ["2"]}
 
