@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,9 @@ _Answer = TypeVar("_Answer")
 
 log = logging.getLogger(__name__)
 
+#: A file is made anew within milliseconds.
+_ATTEMPTS: Final = 4
+_PAUSE_SECONDS: Final = 0.05
 #: How often the topics are compared with those that are read.
 _CHECK_SECONDS: Final = 30.0
 
@@ -125,10 +129,20 @@ class WatchedCluster:
             self.file.close()
 
     def ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
-        """The answer of the history.
+        """The answer of the history; asked again while the file is made anew.
 
         Raises:
-            sqlite3.Error: the file is being made anew, or the question took too long.
+            sqlite3.Error: the file cannot be read, or the question took too long.
         """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._ask(question)
+            except sqlite3.Error as error:
+                if "interrupted" in str(error):
+                    raise
+            time.sleep(_PAUSE_SECONDS)
+        return self._ask(question)
+
+    def _ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
         with self.file.reader() as reader:
             return question(reader)

@@ -51,7 +51,7 @@ class FollowedStream:
                 self.place = fields.get("id", self.place)
                 return fields
             name, _, text = line.rstrip("\n").partition(": ")
-            fields[name.rstrip(":") if not name else name] = text
+            fields[name] = text
         raise EOFError
 
     def event(self) -> dict[str, Any]:
