@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
 from groupreplay import __version__
 from groupreplay.state.events.event import Severity
-from groupreplay.state.timeline.timeline_schema import timeline_schema
+from groupreplay.state.timeline.document import TIMELINE_FORM, TimelineDocument
 from groupreplay.streaming.serve.history.queries import SORTS
 
 Json = dict[str, Any]
@@ -176,7 +178,7 @@ _ANSWERS: Final[Mapping[str, tuple[str, Json]]] = {
     ),
     "/api/groups/{id}/timeline": (
         "What happened to a group, by default in the last day: the document of docs/report.md.",
-        _ref("Timeline"),
+        _ref(TimelineDocument.__name__),
     ),
     "/api/conditions": (
         "What holds now, the worst first, at most 2000; counts are of all by severity.",
@@ -259,15 +261,17 @@ def openapi_document(endpoints: tuple[tuple[str, tuple[str, ...]], ...]) -> Json
                     "description": "The token of --auth-token-file; without that flag none is needed.",
                 }
             },
-            "schemas": {**_SCHEMAS, "Timeline": dict(_timeline())},
+            "schemas": {**_timeline(), **_SCHEMAS},
         },
     }
 
 
-def _timeline() -> Iterator[tuple[str, Any]]:
-    """The schema of timelines as a component: it keeps its own definitions, under an id of its own."""
-    yield "$id", "urn:groupreplay:schema:timeline:v1"
-    yield from ((name, part) for name, part in timeline_schema().items() if name != "$id")
+def _timeline() -> dict[str, Json]:
+    """The schemas of a timeline and of its parts, by name."""
+    _, parts = msgspec.json.schema_components((TimelineDocument,), ref_template="#/components/schemas/{name}")
+    whole = parts[TimelineDocument.__name__]
+    whole["properties"]["form"] = {"const": TIMELINE_FORM}
+    return parts
 
 
 def _operation(path: str, names: tuple[str, ...]) -> Json:

@@ -47,9 +47,4 @@ def _schema(path: str, status: int) -> Mapping[str, Any]:
         return {"$ref": "#/components/schemas/Error", "components": document["components"]}
     pattern = re.sub(r"^/api/groups/[^/]+", "/api/groups/{id}", path)
     content = document["paths"][pattern]["get"]["responses"]["200"]["content"]
-    schema = content["application/json"]["schema"]
-    if schema == {"$ref": "#/components/schemas/Timeline"}:
-        # It has definitions of its own.
-        timeline: Mapping[str, Any] = document["components"]["schemas"]["Timeline"]
-        return timeline
-    return {**schema, "components": document["components"]}
+    return {**content["application/json"]["schema"], "components": document["components"]}
