@@ -47,7 +47,12 @@ COMMANDS: Final[Mapping[str, str]] = {
     "bundle": "Write an archive of groupreplay for spark-submit.",
 }
 #: Commands whose module is in a package of its own below ``commands``.
-_PLACES: Final[Mapping[str, str]] = {"report": "pictures.report", "timeline": "pictures.timeline"}
+_PLACES: Final[Mapping[str, str]] = {
+    "report": "pictures.report",
+    "timeline": "pictures.timeline",
+    "serve": "serving.serve",
+    "export": "serving.export",
+}
 #: Other names of commands, which the overview leaves out.
 ALIASES: Final[Mapping[str, str]] = {"watch": "events"}
 

@@ -11,7 +11,7 @@ import msgspec
 
 from groupreplay.state.timeline.document import TimelineDocument
 from groupreplay.streaming.serve.history import overview, queries
-from groupreplay.streaming.serve.history.queries import SORTS, EventsQuery, GroupsQuery
+from groupreplay.streaming.serve.history.queries import SORTS, EventsPage, GroupsPage
 from groupreplay.streaming.serve.job_summary import job_summary
 from groupreplay.streaming.serve.offsets_log.commit_sample import CommitSample
 from groupreplay.streaming.serve.offsets_log.timelines import LiveTimelines
@@ -66,7 +66,7 @@ class Api:
 
     def list_groups(self, given: Parameters) -> Json:
         """``/api/groups``: a page of groups."""
-        query = GroupsQuery(
+        query = GroupsPage(
             search=given.text("search"),
             type=given.text("type"),
             state=given.text("state"),
@@ -162,7 +162,7 @@ class Api:
 
     def list_events(self, given: Parameters) -> Json:
         """``/api/events``: a page of events, newest first."""
-        query = EventsQuery(
+        query = EventsPage(
             since_ms=given.time_ms("since"),
             until_ms=given.time_ms("until"),
             group=given.text_or_none("group"),

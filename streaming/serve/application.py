@@ -44,7 +44,7 @@ _STREAM_PARAMETERS: Final = ("cluster", "group", "type", "min_severity")
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ApiPath:
     """A path of the API with its parameters, and the function that answers."""
 
     path: str
@@ -53,22 +53,22 @@ class Endpoint:
 
 
 ENDPOINTS: Final = (
-    Endpoint("/api/clusters", (), Api.list_clusters),
-    Endpoint(
+    ApiPath("/api/clusters", (), Api.list_clusters),
+    ApiPath(
         "/api/groups",
         ("cluster", "search", "type", "state", "risk", "sort", "limit", "cursor"),
         Api.list_groups,
     ),
-    Endpoint("/api/conditions", ("cluster",), Api.list_conditions),
-    Endpoint(
+    ApiPath("/api/conditions", ("cluster",), Api.list_conditions),
+    ApiPath(
         "/api/events",
         ("cluster", "since", "until", "group", "type", "min_severity", "limit", "cursor"),
         Api.list_events,
     ),
-    Endpoint("/api/strips", ("cluster", "since", "until", "groups", "limit"), Api.list_strips),
-    Endpoint("/api/expiring", ("cluster", "until"), Api.list_expiring),
-    Endpoint("/api/topics", ("cluster", "search", "limit"), Api.list_topics),
-    Endpoint("/api/committers", ("cluster", "limit"), Api.list_committers),
+    ApiPath("/api/strips", ("cluster", "since", "until", "groups", "limit"), Api.list_strips),
+    ApiPath("/api/expiring", ("cluster", "until"), Api.list_expiring),
+    ApiPath("/api/topics", ("cluster", "search", "limit"), Api.list_topics),
+    ApiPath("/api/committers", ("cluster", "limit"), Api.list_committers),
 )
 _ONE_GROUP: Final = ("cluster",)
 _TIMELINE: Final = ("cluster", "since", "until")
@@ -124,7 +124,7 @@ class _Site:
             Route("/api/groups/{rest:path}", self._group),
         ]
 
-    def _endpoint(self, endpoint: Endpoint) -> Callable[[Request], Any]:
+    def _endpoint(self, endpoint: ApiPath) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             given = Parameters(request.query_params.multi_items(), endpoint.parameters)
             ask = partial(endpoint.answer, self._api, given)

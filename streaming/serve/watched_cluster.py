@@ -17,7 +17,7 @@ from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.server import Exporter
 from groupreplay.streaming.serve.event_streams import EventStreams
 from groupreplay.streaming.serve.history.file import HistoryFile
-from groupreplay.streaming.serve.history.writer import Bounds, History, TopicMessage
+from groupreplay.streaming.serve.history.writer import Bounds, HistoryWriter, TopicMessage
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -46,7 +46,7 @@ class ClusterToServe:
 class TopicRecorder:
     """Passes the messages of the feed on to the history."""
 
-    def __init__(self, history: History, topics: TopicNames, clock: Callable[[], int]) -> None:
+    def __init__(self, history: HistoryWriter, topics: TopicNames, clock: Callable[[], int]) -> None:
         self.age_ms = history.bounds.age_ms
         self._history = history
         self._topics = topics
@@ -107,7 +107,7 @@ class WatchedCluster:
         self.redaction = redaction
         self.streams = EventStreams()
         self.file = HistoryFile(path)
-        self.history = History(self.file, bounds, self.streams.publish)
+        self.history = HistoryWriter(self.file, bounds, self.streams.publish)
         recorder = TopicRecorder(self.history, served.topics, clock)
         self.feed = SinkFeed(
             served.sink, served.topics, clock, check_seconds=_CHECK_SECONDS, recorder=recorder

@@ -112,6 +112,7 @@ DECODED_ELSEWHERE = {
     "streaming/report/overview.py json.loads": "events that this process has encoded",
     "streaming/report/timelines.py json.loads": "events that this process has encoded",
     "streaming/report/timelines.py msgspec.json.decode": "a file of the operator",
+    "streaming/serve/offsets_log/group_logs.py json.loads": "events that this process has encoded",
     "streaming/simulate/scenario_files.py msgspec.convert": "a file of the operator",
     "streaming/simulate/scenario_files.py msgspec.toml.decode": "a file of the operator",
     "streaming/spark/batch_progress.py json.loads": "the JVM's reports",

@@ -35,7 +35,7 @@ _GROUP: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsQuery:
+class GroupsPage:
     """Which groups; ``risk`` is the name of a condition, a severity, or ``any``. ``after`` is the number to skip."""
 
     search: str = ""
@@ -48,7 +48,7 @@ class GroupsQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventsQuery:
+class EventsPage:
     """Which events, newest first; ``group`` and ``type`` are globs, ``before`` is the place of the last one sent."""
 
     since_ms: int | None = None
@@ -60,7 +60,7 @@ class EventsQuery:
     before: tuple[int, int] | None = None
 
 
-def groups(db: sqlite3.Connection, query: GroupsQuery) -> Json:
+def groups(db: sqlite3.Connection, query: GroupsPage) -> Json:
     """A page of groups, how many there are, how many match, and these by state, type and worst condition."""
     where, values = _group_filter(query)
     total = _number(db, "SELECT count(*) FROM groups")
@@ -148,7 +148,7 @@ def condition_counts(db: sqlite3.Connection) -> dict[str, int]:
     return {severity_name(severity) or "INFO": count for severity, count in found}
 
 
-def events(db: sqlite3.Connection, query: EventsQuery) -> tuple[list[msgspec.Raw], str | None]:
+def events(db: sqlite3.Connection, query: EventsPage) -> tuple[list[msgspec.Raw], str | None]:
     """Events, newest first, and the place to go on from; None when there is no more."""
     where, values = _event_filter(query)
     rows = db.execute(
@@ -219,7 +219,7 @@ def severity_name(number: int) -> str | None:
     return _SEVERITIES.get(number, "INFO")
 
 
-def _group_filter(query: GroupsQuery) -> tuple[str, tuple[Any, ...]]:
+def _group_filter(query: GroupsPage) -> tuple[str, tuple[Any, ...]]:
     parts: list[tuple[str, Any]] = []
     if query.search:
         parts.append(("instr(searched, ?)", query.search.lower()))
@@ -237,7 +237,7 @@ def _group_filter(query: GroupsQuery) -> tuple[str, tuple[Any, ...]]:
     return _where(parts)
 
 
-def _event_filter(query: EventsQuery) -> tuple[str, tuple[Any, ...]]:
+def _event_filter(query: EventsPage) -> tuple[str, tuple[Any, ...]]:
     parts = list(_times(query))
     for column, glob in (("label", query.group), ("name", query.type)):
         if glob is not None:
@@ -248,7 +248,7 @@ def _event_filter(query: EventsQuery) -> tuple[str, tuple[Any, ...]]:
     return _where(parts)
 
 
-def _times(query: EventsQuery) -> Iterator[tuple[str, Any]]:
+def _times(query: EventsPage) -> Iterator[tuple[str, Any]]:
     if query.since_ms is not None:
         yield "time_ms >= ?", query.since_ms
     if query.until_ms is not None:

@@ -28,7 +28,7 @@ _MOST_BYTES: Final = 1 << 20
 Json = dict[str, Any]
 
 
-class _EventData(msgspec.Struct):
+class _StoredData(msgspec.Struct):
     group_id: str | None = None
     condition_id: str | None = None
     status: str | None = None
@@ -42,17 +42,17 @@ class _StoredEvent(msgspec.Struct):
     type: str
     time: Annotated[str, msgspec.Meta(max_length=40)]
     severitynumber: Integer
-    data: _EventData
+    data: _StoredData
 
 
-class _Member(msgspec.Struct):
+class _StoredMember(msgspec.Struct):
     instance_id: str | None = None
     client_id: str | None = None
     client_host: str | None = None
     topics: list[str] | None = None
 
 
-class _Held(msgspec.Struct):
+class _HeldCondition(msgspec.Struct):
     """An active condition in a document."""
 
     condition: str
@@ -78,9 +78,9 @@ class _StoredDocument(msgspec.Struct):
     group_epoch: Integer | None = None
     since_ms: Integer | None = None
     member_count: Integer = 0
-    members: list[_Member] = []
+    members: list[_StoredMember] = []
     subscribed_topics: list[str] | None = None
-    conditions: list[_Held] = []
+    conditions: list[_HeldCondition] = []
     offsets: _OffsetSums = msgspec.field(default_factory=_OffsetSums)
 
 
@@ -88,7 +88,7 @@ _events: Final = MessageDecoder[_StoredEvent](_StoredEvent)
 _documents: Final = MessageDecoder[_StoredDocument](_StoredDocument)
 
 
-class EventRow(NamedTuple):
+class HistoryEvent(NamedTuple):
     """An event; ``digest`` identifies it. Times in milliseconds since 1970; ``body`` is compressed."""
 
     digest: bytes
@@ -102,7 +102,7 @@ class EventRow(NamedTuple):
     body: bytes
 
 
-class ConditionRow(NamedTuple):
+class HistoryCondition(NamedTuple):
     """An active condition of a group; ``body`` is the API's form of it."""
 
     condition_id: str
@@ -112,7 +112,7 @@ class ConditionRow(NamedTuple):
     body: bytes
 
 
-class GroupRow(NamedTuple):
+class HistoryGroup(NamedTuple):
     """A group's document and what it is found by; ``severity`` 0 and ``risk`` empty without a condition."""
 
     label: str
@@ -130,10 +130,10 @@ class GroupRow(NamedTuple):
     searched: str
     body: bytes
     topics: tuple[str, ...]
-    conditions: tuple[ConditionRow, ...]
+    conditions: tuple[HistoryCondition, ...]
 
 
-def event_row(value: bytes | None) -> EventRow | None:
+def event_row(value: bytes | None) -> HistoryEvent | None:
     """The row of a message of ``group-events``; None when it is no event."""
     # Events are sent on as lines of text: the job writes none with a line end.
     if value is None or b"\n" in value or b"\r" in value or OBJECTS.decode(value) is None:
@@ -143,7 +143,7 @@ def event_row(value: bytes | None) -> EventRow | None:
     if event is None or at_ms is None:
         return None
     data = event.data
-    return EventRow(
+    return HistoryEvent(
         digest=hashlib.blake2b(event.id.encode(), digest_size=16).digest(),
         time_ms=at_ms,
         name=name_of(event.type)[:200],
@@ -156,7 +156,7 @@ def event_row(value: bytes | None) -> EventRow | None:
     )
 
 
-def group_row(key: bytes, value: bytes) -> GroupRow | None:
+def group_row(key: bytes, value: bytes) -> HistoryGroup | None:
     """The row of a message of ``group-states``; None when it is no document of the group that the key names."""
     whole, found = OBJECTS.decode(value), _documents.decode(value)
     if whole is None or found is None:
@@ -167,7 +167,7 @@ def group_row(key: bytes, value: bytes) -> GroupRow | None:
     conditions = tuple(_condition_rows(found, whole))
     worst = min(conditions, key=lambda one: (-one.severity, one.since_ms), default=None)
     topics = tuple(sorted(_topics(found)))
-    return GroupRow(
+    return HistoryGroup(
         label=label,
         group_id=found.group_id,
         type="simple" if found.simple else found.type,
@@ -203,10 +203,10 @@ def _searched(found: _StoredDocument, topics: tuple[str, ...]) -> str:
     return "\n".join((found.group_id, *topics, *sorted(names)))[:_SEARCHED].lower()
 
 
-def _condition_rows(found: _StoredDocument, whole: Json) -> Iterator[ConditionRow]:
+def _condition_rows(found: _StoredDocument, whole: Json) -> Iterator[HistoryCondition]:
     for held, fields in zip(found.conditions, whole["conditions"] if found.conditions else (), strict=True):
         shown = condition_of(fields, found.group_id)
-        yield ConditionRow(
+        yield HistoryCondition(
             condition_id=shown["condition_id"],
             name=held.condition,
             severity=_SEVERITIES.get(held.severity, int(Severity.INFO)),

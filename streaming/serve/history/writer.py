@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from groupreplay.streaming.serve.history.file import HistoryFile
-from groupreplay.streaming.serve.history.rows import EventRow, GroupRow, event_row, group_row
+from groupreplay.streaming.serve.history.rows import HistoryEvent, HistoryGroup, event_row, group_row
 from groupreplay.streaming.sinks.known_groups import group_label
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ _SHARE: Final = 10
 #: Clocks of writers may be ahead by this much; later events count as written now.
 _AHEAD_MS: Final = 60_000
 
-_Row = TypeVar("_Row", EventRow, GroupRow)
+_Row = TypeVar("_Row", HistoryEvent, HistoryGroup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class NewEvent:
     """An event that was stored for the first time; ``value`` is the message."""
 
     position: int
-    row: EventRow
+    row: HistoryEvent
     value: bytes
 
 
@@ -58,7 +58,7 @@ class Bounds:
     size_bytes: int
 
 
-class History:
+class HistoryWriter:
     """The writer of one cluster's file. ``on_events`` is called after events have become visible to readers."""
 
     def __init__(
@@ -249,7 +249,7 @@ def _row_or_none(make: Callable[[], _Row | None], message: TopicMessage) -> _Row
         return None
 
 
-def _take_span(db: sqlite3.Connection, row: EventRow, written_ms: int) -> None:
+def _take_span(db: sqlite3.Connection, row: HistoryEvent, written_ms: int) -> None:
     """A condition that began, got worse or ended; its events may come in any order."""
     until_ms = row.time_ms if row.resolved else None
     db.execute(
@@ -260,7 +260,7 @@ def _take_span(db: sqlite3.Connection, row: EventRow, written_ms: int) -> None:
     )
 
 
-def _put_group(db: sqlite3.Connection, row: GroupRow, number: int) -> None:
+def _put_group(db: sqlite3.Connection, row: HistoryGroup, number: int) -> None:
     _drop_group(db, row.label)
     db.execute(
         "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

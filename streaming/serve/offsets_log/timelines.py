@@ -33,7 +33,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _FromHistory:
     """What the history has of a group."""
 
     group_id: str | None
@@ -64,7 +64,7 @@ class LiveTimelines:
         """
         now_ms = self.cluster.clock()
         end_ms = min(now_ms, until_ms or now_ms)
-        told = self.cluster.ask(lambda db: _told(db, group, end_ms))
+        told = self.cluster.ask(lambda db: _from_history(db, group, end_ms))
         group_id = told.group_id or group
         given = TimelineInput(
             group_id=group_id,
@@ -85,7 +85,7 @@ class LiveTimelines:
         except GroupReplayError as error:
             return _without_log(given, told, str(error))
 
-    def _with_log(self, given: TimelineInput, told: _Told, now_ms: int) -> TimelineDocument | None:
+    def _with_log(self, given: TimelineInput, told: _FromHistory, now_ms: int) -> TimelineDocument | None:
         found, context = self._logs.read(given.group_id, now_ms)
         answers, probed = self._probed(given.group_id, context.cluster_id, now_ms)
         with found.lock:
@@ -116,7 +116,7 @@ class LiveTimelines:
             return (), False
 
 
-def _told(db: sqlite3.Connection, group: str, end_ms: int) -> _Told:
+def _from_history(db: sqlite3.Connection, group: str, end_ms: int) -> _FromHistory:
     label = queries.label_of(db, group)
     document, group_id = queries.document(db, label), queries.group_id_of(db, label)
     values, cut = queries.events_of_group(db, label, end_ms + 1, _MOST_EVENTS, _MOST_BYTES)
@@ -126,7 +126,7 @@ def _told(db: sqlite3.Connection, group: str, end_ms: int) -> _Told:
         group_id = next(
             (data["group_id"] for one in events if "group_id" in (data := one.get("data") or {})), None
         )
-    return _Told(group_id, events, cut, queries.first_event_ms(db), hides_names(known, *events))
+    return _FromHistory(group_id, events, cut, queries.first_event_ms(db), hides_names(known, *events))
 
 
 def hides_names(*documents: Mapping[str, Any]) -> bool:
@@ -175,14 +175,14 @@ def _joined(events: Sequence[Mapping[str, Any]], members: Iterable[Json]) -> lis
     return [*events, *(event for event in members if event["id"] not in known)]
 
 
-def _without_log(given: TimelineInput, told: _Told, why: str) -> TimelineDocument | None:
+def _without_log(given: TimelineInput, told: _FromHistory, why: str) -> TimelineDocument | None:
     if not (told.events or told.group_id):
         return None
     missing = Remark(kind="no_records", text=f"No partitions and commits: {safe_text(why, 500)}.")
     return _remarked(timeline_document(given, text_of), told, missing)
 
 
-def _remarked(document: TimelineDocument, told: _Told, *more: Remark) -> TimelineDocument:
+def _remarked(document: TimelineDocument, told: _FromHistory, *more: Remark) -> TimelineDocument:
     """The document with what the history does not have."""
     first_ms, found = told.first_ms, list(more)
     if told.cut:

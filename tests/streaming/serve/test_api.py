@@ -12,9 +12,9 @@ from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.serve.api import DAY_MS
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
-from support.job.asked_site import AskedSite
-from support.job.served import messages, served_cluster, states, take
 from support.job.sink_messages import HOSTILE_IDS, SINCE_MS, document, events, job_document, stable, stuck
+from support.serve.asked_site import AskedSite
+from support.serve.written_clusters import messages, served_cluster, states, take
 
 NOW = SINCE_MS + 400_000
 STUCK = "cd0aa9856147b6c5-rebalance.stuck-6010000"

@@ -13,9 +13,9 @@ import pytest
 from groupreplay.streaming.serve import application
 from groupreplay.streaming.serve.event_feed import read_place
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
-from support.job.served import TOPICS, messages, served_cluster, take
-from support.job.served_http import FollowedStream, asked, served_over_http
 from support.job.sink_messages import SINCE_MS, events, stable, stuck
+from support.serve.http_streams import FollowedStream, asked, served_over_http
+from support.serve.written_clusters import TOPICS, messages, served_cluster, take
 
 NOW = SINCE_MS + 400_000
 TOLD = [*events(stuck()[1]), *events(stable()[1], "calm")]

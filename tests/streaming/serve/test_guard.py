@@ -11,9 +11,9 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.serve.guard import BURST, Rates, is_loopback, read_token
 from groupreplay.streaming.serve.pages import POLICY
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
-from support.job.asked_site import TOKEN, AskedSite
-from support.job.served import served_cluster
 from support.job.sink_messages import SINCE_MS
+from support.serve.asked_site import TOKEN, AskedSite
+from support.serve.written_clusters import served_cluster
 
 NOW = SINCE_MS
 

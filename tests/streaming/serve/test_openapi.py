@@ -7,8 +7,8 @@ from pathlib import Path
 from openapi_spec_validator import validate
 
 from groupreplay.streaming.serve.application import PATHS
-from support.job.asked_site import AskedSite
-from support.job.served import served_cluster
+from support.serve.asked_site import AskedSite
+from support.serve.written_clusters import served_cluster
 
 
 def test_the_document(tmp_path: Path) -> None:

@@ -25,14 +25,14 @@ from groupreplay.streaming.report.timelines import TimelineQuery, group_timeline
 from groupreplay.streaming.serve import watched_cluster
 from groupreplay.streaming.serve.history.writer import Bounds
 from groupreplay.streaming.serve.watched_cluster import ClusterToServe, WatchedCluster
-from support.job.asked_site import AskedSite
-from support.job.served import DAY_MS
-from support.job.served_http import FollowedStream, served_over_http
 from support.job.sink_messages import document, events, job_document, stable, stuck
 from support.kafka.clients import make_topics
 from support.kafka.polled_members import PolledMembers
 from support.kafka.waiting import wait_until
 from support.kafka.written_topics import WrittenTopics
+from support.serve.asked_site import AskedSite
+from support.serve.http_streams import FollowedStream, served_over_http
+from support.serve.written_clusters import DAY_MS
 
 pytestmark = pytest.mark.broker
 

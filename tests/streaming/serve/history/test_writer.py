@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.streaming.serve.history import overview, queries
-from groupreplay.streaming.serve.history.queries import EventsQuery, GroupsQuery
+from groupreplay.streaming.serve.history.queries import EventsPage, GroupsPage
 from groupreplay.streaming.serve.history.rows import unpacked
 from groupreplay.streaming.serve.history.writer import used_bytes
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
-from support.job.served import DAY_MS, TOPICS, messages, served_cluster, states, take
 from support.job.sink_messages import SINCE_MS, document, events, stable, stuck
+from support.serve.written_clusters import DAY_MS, TOPICS, messages, served_cluster, states, take
 from support.tools.hostile_json import BYTES
 
 NOW = SINCE_MS + 400_000
@@ -189,10 +189,10 @@ def test_readers_do_not_wait(tmp_path: Path) -> None:
     with served_cluster(tmp_path, NOW) as cluster:
         take(cluster, messages(TOLD[:1], NOW), NOW)
         with cluster.file.reader() as reader:
-            assert len(queries.events(reader, EventsQuery())[0]) == 1
+            assert len(queries.events(reader, EventsPage())[0]) == 1
             take(cluster, messages(TOLD, NOW), NOW)
-            assert len(queries.events(reader, EventsQuery())[0]) == 1
-        assert len(cluster.ask(lambda db: queries.events(db, EventsQuery()))[0]) == len(TOLD)
+            assert len(queries.events(reader, EventsPage())[0]) == 1
+        assert len(cluster.ask(lambda db: queries.events(db, EventsPage()))[0]) == len(TOLD)
 
 
 def test_counts_of_commits(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_counts_of_commits(tmp_path: Path) -> None:
         take(cluster, states([("a", document(stable()[0], "a")), ("b", document(stable()[0], "b"))]), NOW)
         cluster.history.offer_counts({"b": 7, "gone": 1})
         take(cluster, [], NOW)
-        found = cluster.ask(lambda db: queries.groups(db, GroupsQuery(sort="commits")))["groups"]
+        found = cluster.ask(lambda db: queries.groups(db, GroupsPage(sort="commits")))["groups"]
         assert [(one["label"], one["commits"]) for one in found] == [("b", 7), ("a", None)]
 
 

@@ -13,8 +13,8 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.serve.offsets_log.group_logs import LiveLogs, LogUnreadError
 from groupreplay.streaming.serve.offsets_log.timelines import LiveTimelines, hides_names
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
-from support.job.served import messages, served_cluster, states, take
 from support.job.sink_messages import SINCE_MS, document, events, stuck
+from support.serve.written_clusters import messages, served_cluster, states, take
 
 NOW = SINCE_MS + 400_000
 HIDING = Redaction(frozenset({"hosts"}), b"k" * 16)

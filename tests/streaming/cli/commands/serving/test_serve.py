@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.cli.commands import serve
+from groupreplay.streaming.cli.commands.serving import serve
 from groupreplay.streaming.serve.watched_cluster import ClusterToServe
 from support.job.captures import invoke
 
