@@ -47,13 +47,16 @@ class Api:
         object.__setattr__(self, "_samples", samples)
 
     def cluster(self, given: Parameters) -> WatchedCluster:
-        """The cluster that a request names.
+        """The cluster that a request names, by its name here or by its id.
 
         Raises:
             RequestError: there is none of that name.
         """
         name = given.text("cluster")
         found = self._by_name.get(name) if name else self.clusters[0]
+        if found is None:
+            # Links of Grafana and of alerts have the id of the cluster, which is a label of the metrics.
+            found = next((one for one in self.clusters if _cluster_id(one) == name), None)
         if found is None:
             raise RequestError(404, "there is no cluster of this name; /api/clusters lists them")
         return found
@@ -179,7 +182,7 @@ class Api:
             return job_summary(snapshot, now_ms, one.limits, one.feed.trouble)
 
         job = one.feed.evaluate(summary)
-        cluster_id = one.feed.evaluate(lambda seen: seen.job.cluster_id if seen and seen.job else None)
+        cluster_id = _cluster_id(one)
         first_ms, counts = self._history(one)
         return {
             "name": one.name,
@@ -198,6 +201,11 @@ class Api:
         except sqlite3.Error:
             # The health of the job is known without the history.
             return None, {}
+
+
+def _cluster_id(cluster: WatchedCluster) -> str | None:
+    """The id of the watched cluster, by the job's document; None before that was read."""
+    return cluster.feed.evaluate(lambda seen: seen.job.cluster_id if seen and seen.job else None)
 
 
 def ask(cluster: WatchedCluster, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
