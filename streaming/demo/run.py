@@ -69,6 +69,7 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         DemoStoppedError: a signal ended the demo; everything it started has ended.
         GroupReplayError: the broker or the job could not be started, or ended early.
     """
+    from groupreplay.streaming.demo.pages import live_pages
     from groupreplay.streaming.demo.scenario import Stage
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.sinks.event_topic import SinkReader
@@ -86,6 +87,9 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         reader = parts.enter_context(SinkReader(broker.bootstrap_servers))
         with screen.busy("starting the job (Spark takes 10 to 30 s)"):
             _await_job(job, reader)
+            address = parts.enter_context(live_pages(broker.bootstrap_servers, folder))
+        if address is not None:
+            screen.note(f"Live pages of the groups, as long as the demo runs: {address}")
         _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("drawing what happened"):
@@ -257,7 +261,7 @@ def _leave_running(broker: EmbeddedBroker, screen: Screen) -> None:
     pid, servers = broker.pid, broker.bootstrap_servers
     broker.detach()
     screen.heading(f"\nThe broker is still running on {servers} (pid {pid}). Inspect it:")
-    for command in ("list", "describe --all-groups --members", "replay", "decode"):
+    for command in ("list", "describe --all-groups --members", "replay", "decode", "serve"):
         screen.note(f"  {_program()} {command} --bootstrap-server {servers}")
     screen.heading("To end it and remove its data:")
     screen.note(f"  kill {pid} && rm -r {broker.folder}")

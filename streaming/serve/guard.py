@@ -59,6 +59,23 @@ def read_token(path: Path) -> str:
     return token
 
 
+def need_token(host: str, path: Path | None) -> str | None:
+    """The token of a file; None without a file, on an address that only this machine reaches.
+
+    Raises:
+        GroupReplayError: the file has no token, or other machines could read without one.
+    """
+    if path is not None:
+        return read_token(path)
+    if not is_loopback(host):
+        raise unusable(
+            "other machines would read everything without a token",
+            host,
+            "give --auth-token-file FILE, or listen on 127.0.0.1",
+        )
+    return None
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches the address."""
     try:

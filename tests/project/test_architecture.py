@@ -58,6 +58,7 @@ COVERED_BY = {
     "state/snapshot/slot_history.py": "tests/state/replay/test_slot_history.py",
     "state/snapshot/version_1.py": "tests/streaming/engine/test_stored_states.py",
     "streaming/contract/output.py": "tests/streaming/engine/test_advance.py",
+    "streaming/demo/pages.py": "tests/integration/commands/test_demo.py",
     "streaming/engine/packing/clock_rows.py": "tests/streaming/engine/packing/test_pack.py",
     "streaming/engine/packing/horizons.py": "tests/streaming/engine/packing/test_record_times.py",
     "streaming/inspection/describe_columns.py": "tests/streaming/inspection/test_describe.py",

@@ -185,7 +185,10 @@ def test_the_dashboard_leads_to_the_page_of_a_group() -> None:
         if any("consumergroup" in target.get("expr", "") for target in panel.get("targets", []))
         and panel["type"] != "stat"
     }
-    table = "${pages}/groups/${__data.fields.group:percentencode}?cluster=${__data.fields.cluster:percentencode}&at=${__to}"
+    table = (
+        "${pages}/groups/${__data.fields.group:percentencode}"
+        "?cluster=${__data.fields.cluster:percentencode}&at=${__to}"
+    )
     series = (
         "${pages}/groups/${__field.labels.consumergroup:percentencode}"
         "?cluster=${__field.labels.cluster:percentencode}&at=${__value.time}"

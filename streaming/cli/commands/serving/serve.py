@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.flag_values import duration, listen_address
@@ -96,8 +95,9 @@ def command(settings: ServeSettings) -> int:
     from groupreplay.streaming.exporter.http_server import open_server
     from groupreplay.streaming.kafka.clients import Connection
     from groupreplay.streaming.serve.application import serve_application
+    from groupreplay.streaming.serve.guard import need_token
 
-    token = _token(settings)
+    token = need_token(settings.listen[0], settings.auth_token_file)
     served = _served(settings)
     with stop_requests() as stop, ExitStack() as parts:
         for one in served:
@@ -142,26 +142,6 @@ def _open(settings: ServeSettings, served: ClusterToServe, folder: Path, *, alon
         now_ms,
         redaction=settings.redaction,
     )
-
-
-def _token(settings: ServeSettings) -> str | None:
-    """The token; None on an address that only this machine reaches, without one.
-
-    Raises:
-        GroupReplayError: the file has no token, or other machines could read without one.
-    """
-    from groupreplay.streaming.serve.guard import is_loopback, read_token
-
-    if settings.auth_token_file is not None:
-        return read_token(settings.auth_token_file)
-    host = settings.listen[0]
-    if not is_loopback(host):
-        raise unusable(
-            "other machines would read everything without a token",
-            host,
-            "give --auth-token-file FILE, or listen on 127.0.0.1",
-        )
-    return None
 
 
 def _served(settings: ServeSettings) -> list[ClusterToServe]:
