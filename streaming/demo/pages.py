@@ -21,8 +21,8 @@ _START_SECONDS: Final = 20.0
 
 
 @contextmanager
-def live_pages(bootstrap_servers: str, folder: Path) -> Iterator[str | None]:
-    """The address of the pages, which are up inside the block; None if they could not be started.
+def live_pages(bootstrap_servers: str, folder: Path) -> Iterator[str]:
+    """Says where the pages are, which are up inside the block; or that they could not be started.
 
     The demo goes on without them: its events are printed, too. All files are below ``folder``.
     """
@@ -34,7 +34,10 @@ def live_pages(bootstrap_servers: str, folder: Path) -> Iterator[str | None]:
     environment = {**os.environ, "TMPDIR": str(folder)}
     with GuardedProcess(command, folder / "pages.log", environment=environment) as server:
         address = f"http://{HOST}:{port}/"
-        yield address if _answers(server, address) else None
+        if _answers(server, address):
+            yield f"Live pages of the groups, as long as the demo runs: {address}"
+        else:
+            yield "The live pages could not be started."
 
 
 def _answers(server: GuardedProcess, address: str) -> bool:

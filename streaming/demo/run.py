@@ -87,9 +87,8 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         reader = parts.enter_context(SinkReader(broker.bootstrap_servers))
         with screen.busy("starting the job (Spark takes 10 to 30 s)"):
             _await_job(job, reader)
-            address = parts.enter_context(live_pages(broker.bootstrap_servers, folder))
-        if address is not None:
-            screen.note(f"Live pages of the groups, as long as the demo runs: {address}")
+            said = parts.enter_context(live_pages(broker.bootstrap_servers, folder))
+        screen.note(said)
         _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("drawing what happened"):

@@ -63,7 +63,6 @@ COVERED_BY = {
     "streaming/engine/packing/horizons.py": "tests/streaming/engine/packing/test_record_times.py",
     "streaming/inspection/describe_columns.py": "tests/streaming/inspection/test_describe.py",
     "streaming/job/query_run.py": "tests/integration/run/test_run_live.py",
-    "streaming/serve/application.py": "tests/streaming/serve/test_api.py",
     "streaming/serve/event_streams.py": "tests/streaming/serve/test_event_feed.py",
     "streaming/serve/history/overview.py": "tests/streaming/serve/test_api.py",
     "streaming/serve/history/queries.py": "tests/streaming/serve/test_api.py",

@@ -253,7 +253,7 @@ def _take_span(db: sqlite3.Connection, row: HistoryEvent, written_ms: int) -> No
     """A condition that began, got worse or ended; its events may come in any order."""
     until_ms = row.time_ms if row.resolved else None
     db.execute(
-        "INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+        "INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (label, condition_id) DO UPDATE SET "
         "severity = max(severity, excluded.severity), since_ms = min(since_ms, excluded.since_ms), "
         "until_ms = coalesce(excluded.until_ms, until_ms), changed_ms = max(changed_ms, excluded.changed_ms)",
         (row.condition_id, row.label, row.name, row.severity, row.since_ms, until_ms, written_ms),

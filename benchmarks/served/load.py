@@ -1,6 +1,6 @@
 """``groupreplay serve`` under load: many groups, a steady flow of events, many open streams.
 
-    python benchmarks/serve.py [--groups 5000] [--rate 10] [--seconds 600] [--streams 100] [--page]
+    python benchmarks/served/load.py [--groups 5000] [--rate 10] [--seconds 600] [--streams 100] [--page]
 
 Starts the embedded broker and the command itself. Each event is written to group-events; its delay is the time from
 then until a stream has it. Meanwhile the pages' requests are timed, one after the other, and memory is read.
@@ -26,6 +26,9 @@ from typing import Any, Final
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from page import flag_parser, put, show_progress
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
