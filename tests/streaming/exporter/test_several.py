@@ -6,7 +6,13 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.exporter.collector import measure
+from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.several import SeveralExporters, joined
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
+from support.job.sink_messages import SINCE_MS, document, job_document, stuck
+from support.tools.prometheus_tools import promtool
 
 
 class _Fixed:
@@ -74,3 +80,23 @@ def test_pages() -> None:
     text = both.page("/metrics", "").body.decode()
     assert [one.samples[0].value for one in text_string_to_metric_families(text)] == [0]
     assert generate_latest(both) == text.encode()  # type: ignore[arg-type]
+
+
+def test_promtool_accepts_the_metrics_of_two_clusters() -> None:
+    """Each name, its help and its type once."""
+    snapshots = {}
+    for name in ("east", "west"):
+        made = TopicsSnapshot()
+        made.take_state(b"g", document(stuck()[0]))
+        made.take_job(JOB_KEY, job_document(SINCE_MS, cluster_id=name))
+        snapshots[name] = measure(made, SINCE_MS, Limits())
+    both = [metric for metrics in snapshots.values() for metric in metrics]
+
+    class Both:
+        """What the library asks for metrics."""
+
+        def collect(self) -> list[Metric]:
+            """Of both."""
+            return joined(both)
+
+    assert promtool("check", "metrics", stdin=generate_latest(Both())) == ""  # type: ignore[arg-type]
