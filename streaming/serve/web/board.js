@@ -200,7 +200,7 @@
   }
   let waiting = null;
   function took(one) {
-    const severity = one.event.data && one.event.data.severity;
+    const severity = Live.severityOf(one.event);
     if (byId("severity").value === "INFO" || severity !== "INFO") {
       latest = [one, ...latest.filter(each => each.event.id !== one.event.id)].slice(0, EVENTS);
       if (waiting === null) waiting = setTimeout(() => { waiting = null; if (!document.hidden) showEvents(); }, 250);

@@ -56,12 +56,13 @@ const BoardParts = (() => {
 
   // ---- conditions
 
-  const names = list => (list || []).map(one => typeof one === "string" ? one : one.member_id || one.instance_id || one.client_id || JSON.stringify(one)).map(one => safe(one, 80));
+  const names = list => (list || []).map(one => typeof one === "string" ? one : `${one.instance_id || one.client_id || one.member_id}${one.client_host ? ` on ${String(one.client_host).replace(/^\//, "")}` : ""}`).map(one => safe(one, 120));
   function conditionRow(one) {
     const row = element("tr", null, { class: one.severity }), what = element("td", null, { class: "text" });
     what.append(element("span", safe(one.summary || "", 600)));
+    // Most sentences name them.
     const suspects = names(one.suspects);
-    if (suspects.length) what.append(element("span", `Suspected: ${suspects.slice(0, 5).join(", ")}${suspects.length > 5 ? ` and ${suspects.length - 5} more` : ""}.`, { class: "suspect" }));
+    if (suspects.length && !/suspect/.test(one.summary)) what.append(element("span", `Suspected: ${suspects.slice(0, 5).join(", ")}${suspects.length > 5 ? ` and ${suspects.length - 5} more` : ""}.`, { class: "suspect" }));
     const name = element("td");
     name.append(isLink(one.runbook) ? element("a", one.name, { href: one.runbook, rel: "noreferrer", title: "Runbook" }) : element("span", safe(one.name, 60)));
     const begun = element("a", null, { href: groupAddress(one.label === undefined ? one.group_id : one.label, one.since_ms === null ? {} : { at: one.since_ms }), "aria-label": "The moment when it began" });
@@ -96,13 +97,12 @@ const BoardParts = (() => {
   // ---- cards
 
   function eventItem({ event, text }) {
-    const data = event.data || {}, at = Date.parse(event.time), made = element("li", null, { class: data.severity || "INFO" });
-    made.append(element("time", clock(at, state.zone), { title: moment(at) }), element("span", null, { class: `tone ${TONES[data.severity] || "info"}`, role: "img", "aria-label": data.severity || "" }));
+    const data = event.data || {}, at = Date.parse(event.time), severity = Live.severityOf(event), made = element("li", null, { class: severity });
+    made.append(element("time", clock(at, state.zone), { title: moment(at) }), element("span", null, { class: `tone ${TONES[severity]}`, role: "img", "aria-label": severity }));
     if (typeof data.group_id === "string") made.append(groupLink(event.subject || data.group_id, data.group_id, { at }));
-    made.append(element("span", eventName(event), { class: "quiet" }), element("span", safe(text || "", 300), { class: "what" }));
+    made.append(element("span", Live.nameOf(event), { class: "quiet" }), element("span", safe(text || "", 300), { class: "what" }));
     return made;
   }
-  const eventName = event => String(event.type).replace(/^groupreplay\./, "").replace(/\.v\d+$/, "");
   const dayMs = text => Date.parse(`${text}T00:00:00Z`);
   // A calendar of weeks that begin on Monday, from today (UTC) on; what is overdue is part of today.
   function calendar(days, chosen, choose) {
@@ -148,5 +148,5 @@ const BoardParts = (() => {
     return row;
   }
 
-  return { state, shownName, age, since, moment, tick, keyed, empty, conditionRow, groupRow, strip, eventItem, eventName, calendar, expiryItem, topicPart, committerRow };
+  return { state, shownName, age, since, moment, tick, keyed, empty, conditionRow, groupRow, strip, eventItem, calendar, expiryItem, topicPart, committerRow };
 })();

@@ -84,9 +84,9 @@
   }
   // An event of the stream as a row of the table, at once; the picture follows with the next document.
   function took({ event, text }) {
-    const data = event.data || {};
-    const one = { id: event.id, time_ms: Date.parse(event.time), name: String(event.type).replace(/^groupreplay\./, "").replace(/\.v\d+$/, ""), severity: data.severity || "INFO", text: text || "",
-      topic: data.topic === undefined ? null : data.topic, partition: data.partition === undefined ? null : data.partition, offset: data.offset === undefined ? null : data.offset, slot: null, cut: false, body: event };
+    const cause = event.data && event.data.cause || {};
+    const one = { id: event.id, time_ms: Date.parse(event.time), name: Live.nameOf(event), severity: Live.severityOf(event), text: text || "",
+      topic: cause.topic ?? null, partition: cause.partition ?? null, offset: cause.offset ?? null, slot: null, cut: false, body: event };
     if (state.doc && !state.doc.events.some(each => each.id === one.id)) {
       added.set(one.id, one);
       state.doc = { ...state.doc, events: joined(state.doc.events.filter(each => !added.has(each.id))) };

@@ -80,6 +80,9 @@ const Live = (() => {
     return ask;
   }
 
+  const nameOf = event => String(event.type).replace(/^groupreplay\./, "").replace(/\.v\d+$/, "");
+  const severityOf = event => ["INFO", "WARN", "ERROR"].includes(event.severitytext) ? event.severitytext : "INFO";
+
   // ---- the stream of events, by fetch: EventSource cannot send the token
 
   // Frames of `text/event-stream`; returns the rest that is not complete yet.
@@ -195,5 +198,5 @@ const Live = (() => {
     });
   }
 
-  return { Failure, get, reader, now, setNow, connect, askForToken, listen, showBar };
+  return { Failure, get, reader, now, setNow, nameOf, severityOf, connect, askForToken, listen, showBar };
 })();
