@@ -188,7 +188,7 @@
   byId("follow").addEventListener("click", follow);
   byId("earlier").addEventListener("click", earlier);
   setInterval(tick, TICK_MS);
-  setInterval(() => { readClusters(); if (following) readDocument(); }, 5000);
+  setInterval(() => { readClusters(); readGroup(); if (following) readDocument(); }, 5000);
   new MutationObserver(() => { streaming = document.documentElement.dataset.stream === "open"; showState(); }).observe(document.documentElement, { attributeFilter: ["data-stream"] });
   begin();
 })();
