@@ -47,9 +47,8 @@ def search_ms(page: OpenedPage, text: str) -> float:
     """From a key in the search to the list that fits."""
     begun = time.perf_counter()
     page.page.fill("#search", text)
-    page.wait_for(
-        f"document.querySelectorAll('#group-rows tr').length === 1 && document.querySelector('#group-rows').textContent.includes('{text}')"
-    )
+    rows = "document.querySelector('#group-rows')"
+    page.wait_for(f"{rows}.children.length === 1 && {rows}.textContent.includes('{text}')")
     took = (time.perf_counter() - begun) * 1000
     page.page.fill("#search", "")
     return took
@@ -74,8 +73,9 @@ def measured(site: LiveSite, page: OpenedPage, asked: argparse.Namespace) -> Non
             site.beat()
             heap, elements, busy = sample(page, session)
             searches.append(search_ms(page, f"group-{sent % asked.groups:04}"))
+            share = (busy - before) / (passed - last)
             print(
-                f"| {passed:.0f} | {sent} | {heap:.1f} | {elements:.0f} | {(busy - before) / (passed - last):.1%} | {searches[-1]:.0f} |",
+                f"| {passed:.0f} | {sent} | {heap:.1f} | {elements:.0f} | {share:.1%} | {searches[-1]:.0f} |",
                 flush=True,
             )
             last, before = passed, busy
