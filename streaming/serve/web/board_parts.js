@@ -4,7 +4,7 @@ const BoardParts = (() => {
   const { safe, day, clock, lasted, counted } = Format;
   const { byId, element, arrange, isLink } = Elements;
   const state = { zone: "utc", cluster: "", several: false };
-  const TONES = { ERROR: "error", WARN: "warn", INFO: "info" }, DAY_MS = 86400000;
+  const TONES = { ERROR: "error", WARN: "warn", INFO: "info", OK: "ok" }, DAY_MS = 86400000;
   // Conditions by what a strip draws them as; others by their severity.
   const KINDS = { "rebalance.stuck": "stuck", "rebalance.slow": "slow", "rebalance.suspected": "pause", "commits.paused": "pause", "owner.silent": "pause", "partition.poison": "pause", "offsets.expiring": "expiry" };
   const WORST = { ERROR: "expiry", WARN: "slow" };
@@ -97,7 +97,7 @@ const BoardParts = (() => {
   // ---- cards
 
   function eventItem({ event, text }) {
-    const data = event.data || {}, at = Date.parse(event.time), severity = Live.severityOf(event), made = element("li", null, { class: severity });
+    const data = event.data || {}, at = Date.parse(event.time), severity = data.status === "resolved" ? "OK" : Live.severityOf(event), made = element("li", null, { class: severity });
     made.append(element("time", clock(at, state.zone), { title: moment(at) }), element("span", null, { class: `tone ${TONES[severity]}`, role: "img", "aria-label": severity }));
     if (typeof data.group_id === "string") made.append(groupLink(event.subject || data.group_id, data.group_id, { at }));
     made.append(element("span", Live.nameOf(event), { class: "quiet" }), element("span", safe(text || "", 300), { class: "what" }));

@@ -37,6 +37,8 @@
   // ---- reading
 
   const readDocument = Live.reader(() => tried(async () => {
+    // The time to ask for is that of the server's clock.
+    if (!cluster) await askClusters();
     const [from, to] = bounds(), fixed = span && span[1] <= to;
     const doc = await Live.get(`${path}/timeline`, { ...own, since: Math.round(from), until: fixed ? Math.round(to) : null });
     byId("reading").textContent = "";
@@ -47,14 +49,15 @@
     group = found.group;
     showNow();
   }), 1000);
-  const readClusters = Live.reader(() => tried(async () => {
+  async function askClusters() {
     const found = await Live.get("/api/clusters");
     Live.setNow(found.now_ms);
     cluster = found.clusters.find(one => one.name === own.cluster) || found.clusters[0];
     byId("cluster-name").textContent = `cluster ${safe(cluster.name, 80)}`;
     byId("back").href = own.cluster ? `/?${new URLSearchParams(own)}` : "/";
     showState();
-  }), 2000);
+  }
+  const readClusters = Live.reader(() => tried(askClusters), 2000);
 
   function take(doc) {
     // Events that came by the stream and that the document does not have yet.
@@ -110,6 +113,7 @@
     }
     if (!group.conditions.length) nodes.push(element("span", "no condition holds", { class: "badge ok" }));
     byId("group-now").replaceChildren(...nodes);
+    byId("group-why").replaceChildren(...group.conditions.filter(one => one.severity !== "INFO" && one.summary).slice(0, 3).map(one => element("li", safe(one.summary, 600), { class: one.severity })));
     tickAges();
   }
   function tickAges() {
