@@ -128,7 +128,7 @@
   const readStrips = Live.reader(() => tried(null, async () => {
     const labels = page.groups.map(one => one.label);
     if (!labels.length) return;
-    const until = Live.now(), found = await Live.get("/api/strips", own({ since: Math.round(until - STRIP_MS), until: Math.round(until), groups: labels, limit: labels.length }));
+    const until = Live.now(), found = await Live.get("/api/strips", own({ since: Math.max(0, Math.round(until - STRIP_MS)), until: Math.round(until), groups: labels, limit: labels.length }));
     strips = new Map(found.strips.map(one => [one.group_id, { one, since: found.since_ms, until: found.until_ms }]));
     showStrips();
   }), 5000);

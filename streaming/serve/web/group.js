@@ -40,7 +40,7 @@
     // The time to ask for is that of the server's clock.
     if (!cluster) await askClusters();
     const [from, to] = bounds(), fixed = span && span[1] <= to;
-    const doc = await Live.get(`${path}/timeline`, { ...own, since: Math.round(from), until: fixed ? Math.round(to) : null });
+    const doc = await Live.get(`${path}/timeline`, { ...own, since: Math.max(0, Math.round(from)), until: fixed ? Math.round(to) : null });
     byId("reading").textContent = "";
     take(doc);
   }), 1500);
