@@ -24,6 +24,7 @@ from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines
+from groupreplay.streaming.serve.offsets_log.commit_sample import CommitCounts, CommitSample
 from groupreplay.streaming.serve.offsets_log.timelines import LiveTimelines
 from support.pictures.live_pages import live_site
 from support.pictures.timelines import SOURCE
@@ -96,6 +97,7 @@ def served_captures(captures: Mapping[str, Capture]) -> Iterator[str]:
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.object(LiveTimelines, "document", document),
+        patch.object(CommitSample, "counts", lambda _: CommitCounts(begin_ms, begin_ms, {}, complete=True)),
         live_site(Path(folder), begin_ms, list(captures)) as site,
     ):
         for at, capture in enumerate(captures.values()):
