@@ -5,7 +5,7 @@
   const { byId, element, arrange } = Elements;
   const { state, keyed, empty, moment, shownName, age } = BoardParts;
   const PAGE = 25, EVENTS = 40, STRIP_MS = 86400000, WEEKS_MS = 15 * 86400000;
-  let clusters = [], conditions = null, shownConditions = 30, page = { after: [], next: null, groups: [] }, strips = new Map(), days = null, chosenDay = null, latest = [], severities = new Map();
+  let clusters = [], conditions = null, shownConditions = 12, page = { after: [], next: null, groups: [] }, strips = new Map(), days = null, chosenDay = null, latest = [], severities = new Map();
   const facets = { state: new Set(), type: new Set(), risk: new Set() };
   const own = parameters => ({ ...(state.several ? { cluster: state.cluster } : {}), ...parameters });
   const chosen = () => clusters.find(one => one.name === state.cluster);

@@ -43,6 +43,7 @@ class LiveSite:
     def __init__(self, folder: Path, clusters: Sequence[WatchedCluster], clock: RunningTime) -> None:
         self.folder, self.clusters, self.clock = folder, clusters, clock
         self._sent = 0
+        self._documents: list[dict[str, bytes | None]] = [{} for _ in clusters]
         self._server: HttpServer | None = None
         self.port = 0
         self.token: str | None = None
@@ -72,6 +73,7 @@ class LiveSite:
         """New documents and events of a cluster, by its number."""
         cluster, now = self.clusters[at], self.clock()
         take(cluster, states(documents), now)
+        self._documents[at].update(documents)
         for first in range(0, len(events), 500):
             some = events[first : first + 500]
             take(cluster, messages(some, now, self._sent), now)
@@ -80,6 +82,8 @@ class LiveSite:
     def beat(self, at: int = 0, **changes: Any) -> None:
         """A heartbeat of a cluster's job."""
         snapshot, now = TopicsSnapshot(), self.clock()
+        for group, value in self._documents[at].items():
+            snapshot.take_state(group.encode("utf-8", "surrogatepass"), value)
         snapshot.take_job(JOB_KEY, job_document(now, **changes), now)
         feed = self.clusters[at].feed
         with feed._lock:
