@@ -34,7 +34,7 @@
   const known = one => one.job.heartbeat_ms !== null;
   // Why what is shown may not be what is: null when the job is up and has caught up.
   function doubt(one) {
-    if (!known(one)) return { tone: "error", short: "no job", text: `Nothing is known of this cluster: ${one.job.error || "no job has written to its topics"}. Start groupreplay run.` };
+    if (!known(one)) return { tone: "error", short: "no job", text: `Nothing is known of this cluster: ${one.job.error}.${one.job.error === "there is no job yet" ? " Start groupreplay run." : ""}` };
     if (!one.job.up) return { tone: "error", short: "job down", text: `The job is down: its last heartbeat was ${age(Live.now() - one.job.heartbeat_ms)} ago (${clock(one.job.heartbeat_ms, state.zone)}). Everything here is as of then.` };
     if (one.job.error) return { tone: "warn", short: "job in trouble", text: `The job reports: ${safe(one.job.error, 300)}` };
     if (one.caught_up_ms === null) return { tone: "warn", short: "not caught up", text: "The job has not caught up with the offsets topic yet: what it has not read is missing here." };
@@ -139,7 +139,7 @@
     byId("groups-count").textContent = page.groups.length ? `${first + 1} to ${first + page.groups.length} of ${found.matching}${found.matching < found.total ? ` that match, ${found.total} in all` : ""}` : "";
     byId("previous").disabled = !page.after.length; byId("next").disabled = !page.next;
     byId("group-rows").closest("table").classList.toggle("hidden", !page.groups.length);
-    empty("groups-empty", page.groups.length ? "" : filtered ? `None of ${counted(found.total, "group")} matches.` : known(chosen()) ? "The job knows no group." : "No job has written groups to this cluster's topics yet.");
+    empty("groups-empty", page.groups.length ? "" : filtered ? `None of ${counted(found.total, "group")} matches.` : known(chosen()) ? "The job knows no group." : `Nothing is known of groups: ${chosen().job.error}.`);
   }
   function showStrips() {
     for (const row of byId("group-rows").children) {
