@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,6 +45,10 @@ class LiveSite:
         self.folder, self.clusters, self.clock = folder, clusters, clock
         self._sent = 0
         self._documents: list[dict[str, bytes | None]] = [{} for _ in clusters]
+        self._beating: dict[int, dict[str, Any]] = {}
+        self._ended = threading.Event()
+        self._heart = threading.Thread(target=self._beat_on, daemon=True)
+        self._heart.start()
         self._server: HttpServer | None = None
         self.port = 0
         self.token: str | None = None
@@ -79,10 +84,22 @@ class LiveSite:
             take(cluster, messages(some, now, self._sent), now)
             self._sent += len(some)
 
+    def close(self) -> None:
+        """Ends the site and the heartbeats."""
+        self._ended.set()
+        self._heart.join()
+        self.stop()
+
+    def _beat_on(self) -> None:
+        while not self._ended.wait(2):
+            for at, changes in list(self._beating.items()):
+                self.beat(at, **changes)
+
     def beat(self, at: int = 0, **changes: Any) -> None:
-        """A heartbeat of a cluster's job."""
+        """A heartbeat of a cluster's job; from now on there is one every two seconds."""
+        self._beating[at] = changes
         snapshot, now = TopicsSnapshot(), self.clock()
-        for group, value in self._documents[at].items():
+        for group, value in list(self._documents[at].items()):
             snapshot.take_state(group.encode("utf-8", "surrogatepass"), value)
         snapshot.take_job(JOB_KEY, job_document(now, **changes), now)
         feed = self.clusters[at].feed
@@ -110,7 +127,7 @@ def live_site(
         finally:
             for cluster in clusters:
                 cluster.streams.close()
-            site.stop()
+            site.close()
 
 
 @contextmanager
