@@ -83,8 +83,9 @@
     conditions = found.conditions;
     showConditions(); showHeadline();
   }), 800);
+  const conditionKey = one => `${one.condition_id} ${one.group_id}`;
   function showConditions() {
-    keyed(byId("conditions"), conditions.slice(0, shownConditions), one => one.condition_id, BoardParts.conditionRow);
+    keyed(byId("conditions"), conditions.slice(0, shownConditions), conditionKey, BoardParts.conditionRow);
     byId("conditions").closest("table").classList.toggle("hidden", !conditions.length);
     byId("more-conditions").classList.toggle("hidden", conditions.length <= shownConditions);
     byId("more-conditions").textContent = `Show ${Math.min(100, conditions.length - shownConditions)} more of ${conditions.length}`;
@@ -94,8 +95,8 @@
   // Says a condition that is new, for readers who do not see the table.
   function announce() {
     const before = severities;
-    severities = new Map(conditions.map(one => [one.condition_id, one.severity]));
-    const fresh = before.size ? conditions.filter(one => one.severity !== "INFO" && before.get(one.condition_id) !== one.severity) : [];
+    severities = new Map(conditions.map(one => [conditionKey(one), one.severity]));
+    const fresh = before.size ? conditions.filter(one => one.severity !== "INFO" && before.get(conditionKey(one)) !== one.severity) : [];
     if (fresh.length) byId("news").textContent = fresh.slice(0, 3).map(one => `${one.severity}: ${safe(one.summary || one.name, 200)}`).join(" ");
   }
   function showHeadline() {
@@ -218,7 +219,7 @@
       setTimeout(begin, 3000);
       return;
     }
-    Live.connect(own({}), { opened: back => { if (back) readAll(); }, event: took, reset: readAll }, begin);
+    Live.connect(own({}), { opened: back => { if (back) readAll(); }, event: took, reset: readAll });
     readAll();
   }
   // The cluster must be known before anything else is read.
@@ -236,7 +237,7 @@
     if (chosen()) readAll();
   }
 
-  Live.listen();
+  Live.listen(begin);
   for (const each of document.querySelectorAll("[data-zone]")) each.addEventListener("click", () => setZone(each.dataset.zone));
   function filtered() { page.after = []; readGroups(); }
   for (const id of ["state", "type", "risk", "sort"]) byId(id).addEventListener("change", filtered);

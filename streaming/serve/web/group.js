@@ -173,7 +173,7 @@
     Live.connect({ ...own, group: label.replace(/[[*?]/g, "[$&]") }, {
       opened: back => { streaming = true; showState(); if (back) readAll(); },
       event: took, reset: readAll,
-    }, begin);
+    });
     readAll();
   }
   function readAll() { readClusters(); readGroup(); readDocument(); }
@@ -184,7 +184,7 @@
 
   state.newestFirst = true;
   GroupView.listen();
-  Live.listen();
+  Live.listen(begin);
   byId("title").textContent = safe(label) || "(empty group id)";
   document.title = safe(label, 60);
   for (const each of document.querySelectorAll("[data-zone]")) each.addEventListener("click", () => setZone(each.dataset.zone));

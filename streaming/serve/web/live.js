@@ -161,10 +161,9 @@ const Live = (() => {
     const left = Math.max(0, Math.ceil((lost.retry_ms - now()) / 1000));
     byId("connection-text").textContent = `Connection lost since ${clock(lost.since_ms, zone)} (${lasted(Math.max(0, Math.floor((now() - lost.since_ms) / 1000)) * 1000)}): ${lost.why}. ${left ? `Next try in ${left} s.` : "Trying now."} What is shown is as of then.`;
   }
-  // Follows events for the page; it reads everything again after a reset. `begin` starts over, after a token was given.
-  function connect(parameters, on, begin) {
+  // Follows events for the page; it reads everything again after a reset.
+  function connect(parameters, on) {
     if (stream) stream.stop();
-    again = begin;
     stream = follow(parameters, {
       opened: () => { const back = lost; lost = null; showBar(); document.documentElement.dataset.stream = "open"; on.opened(Boolean(back)); },
       event: on.event, reset: on.reset,
@@ -180,7 +179,9 @@ const Live = (() => {
     byId("token-why").textContent = hasToken() ? `The token of this page was refused: ${error.message}.` : "This server asks for a token, and this page has none.";
     byId("token").focus();
   }
-  function listen() {
+  // `begin` starts over, after a token was given.
+  function listen(begin) {
+    again = begin;
     byId("connection-retry").addEventListener("click", () => stream && stream.retry());
     byId("token-form").addEventListener("submit", event => {
       event.preventDefault();
