@@ -85,6 +85,7 @@ bench-page: .venv/.wheel jars
 	$(BIN)/python benchmarks/linear.py --page
 	$(BIN)/python benchmarks/memory/captures.py --page
 	$(BIN)/python benchmarks/browser/report.py --page
+	$(BIN)/python benchmarks/served/load.py --page
 	$(BIN)/python benchmarks/spark_cluster.py --page
 
 # Tests of pages need a browser. It is installed where that is allowed without a question: for root, by apt, as in a

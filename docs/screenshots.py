@@ -1,4 +1,4 @@
-"""Takes the screenshots of README.md and docs/report.md: ``make screenshots``; needs Chromium.
+"""Takes the screenshots of README.md, docs/report.md and docs/serve.md: ``make screenshots``; needs Chromium.
 
 The captures are simulated with fixed seeds, so the same code gives the same pictures but for the fonts of the machine.
 """
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from playwright.sync_api import sync_playwright
+
+from served_capture import Capture, served_captures
 
 IMAGES: Final = Path(__file__).parent / "images"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
@@ -37,6 +39,37 @@ SHOTS: Final[dict[str, tuple[str, list[str], str | None, dict[str, Any]]]] = {
         {"viewport": {"width": 1280, "height": 640}},
     ),
 }
+#: Image -> scenario, flags of the simulation, the second of it that is now, the page, settings of the browser.
+LIVE: Final[dict[str, tuple[str, list[str], int, str, dict[str, Any]]]] = {
+    "board-stuck.png": (
+        "stuck",
+        ["--groups", "12", "--seconds", "5400", "--seed", "11"],
+        4070,
+        "/",
+        {"viewport": {"width": 1280, "height": 900}},
+    ),
+    "board-storm-dark.png": (
+        "storm",
+        ["--groups", "12", "--seconds", "2400", "--seed", "11"],
+        1800,
+        "/",
+        {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    ),
+    "group-stuck.png": (
+        "stuck",
+        ["--groups", "12", "--seconds", "5400", "--seed", "11"],
+        4070,
+        "/groups/stuck-000010",
+        {"viewport": {"width": 1280, "height": 900}},
+    ),
+    "group-small-dark.png": (
+        "stuck",
+        ["--groups", "12", "--seconds", "5400", "--seed", "11"],
+        4070,
+        "/groups/stuck-000010",
+        {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
+    ),
+}
 
 
 def groupreplay(*words: object) -> None:
@@ -44,16 +77,16 @@ def groupreplay(*words: object) -> None:
     subprocess.run([sys.executable, "-m", "groupreplay.streaming", *map(str, words)], check=True)
 
 
-def shoot(page: Path, image: Path, settings: dict[str, Any]) -> None:
-    """The upper part of a page as a picture."""
+def shoot(address: str, image: Path, settings: dict[str, Any], ready: str = "html[data-ready]") -> None:
+    """The upper part of a page as a picture, when an element is there."""
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         raise SystemExit(f"no browser: install one of {', '.join(PROGRAMS)}")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=120_000)
         opened = browser.new_page(**settings)
-        opened.goto(page.as_uri())
-        opened.wait_for_selector("html[data-ready]", state="attached")
+        opened.goto(address)
+        opened.wait_for_selector(ready, state="attached")
         opened.screenshot(path=image)
         browser.close()
 
@@ -67,7 +100,12 @@ def main() -> None:
             groupreplay("simulate", "--scenario", scenario, *flags, "-o", capture)
             chosen = ["--all-groups"] if group is None else ["--group", group]
             groupreplay("report", "--from-file", capture, *chosen, "-o", page)
-            shoot(page, IMAGES / name, settings)
+            shoot(page.as_uri(), IMAGES / name, settings)
+        for name, (scenario, flags, now_s, path, settings) in LIVE.items():
+            capture = Path(scratch) / f"{scenario}.parquet"
+            groupreplay("simulate", "--scenario", scenario, *flags, "-o", capture)
+            with served_captures({scenario: Capture(capture, now_s)}) as address:
+                shoot(f"{address}{path}", IMAGES / name, settings, "svg.strip rect, html[data-draws]")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ _CHECKS: Final = (
         needs=("offsets topic", "sink cluster"),
         when=lambda of: of.checkpoint is not None,
     ),
+    _Check("pages", machine_checks.pages, when=lambda of: of.listen is not None),
 )
 
 

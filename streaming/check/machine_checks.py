@@ -161,3 +161,27 @@ def _belongs(folder: Path, subject: Subject) -> CheckResult:
         "checkpoint",
         f"{folder} belongs to this cluster and topic, topic id {known.era}; made by release {known.version}",
     )
+
+
+def pages(subject: Subject) -> Sequence[CheckResult]:
+    """Who can read what ``serve`` and ``export`` answer on their address.
+
+    Raises:
+        GroupReplayError: the file of the token cannot be used, or ``serve`` would refuse to start without one.
+    """
+    from groupreplay.streaming.serve.guard import is_loopback, need_token
+
+    settings = subject.settings
+    assert settings.listen is not None
+    host, port = settings.listen
+    token = need_token(host, settings.auth_token_file)
+    closed = "pages and API need the token" if token else "pages and API need no token"
+    if is_loopback(host):
+        return [ok("pages", f"only this machine reaches {host}:{port}; {closed}")]
+    return [
+        warning(
+            "pages",
+            f"everybody who reaches {host}:{port} can read /metrics, /healthz and /readyz without a token; {closed}",
+            "metrics name every group: allow only Prometheus to connect, by a network policy or in a proxy",
+        )
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -26,7 +27,10 @@ class Status(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSettings:
-    """The settings of the job to check; ``timeout_seconds`` limits each check."""
+    """The settings of the job to check; ``timeout_seconds`` limits each check.
+
+    ``listen`` is the address of ``serve`` or ``export`` (None: not checked).
+    """
 
     source: Cluster
     sink: Cluster | None = None
@@ -35,6 +39,8 @@ class CheckSettings:
     probe: bool = True
     retention: RetentionFlags = field(default_factory=RetentionFlags)
     timeout_seconds: float = 30.0
+    listen: tuple[str, int] | None = None
+    auth_token_file: Path | None = None
 
 
 class Subject:

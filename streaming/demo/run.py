@@ -70,6 +70,7 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         DemoStoppedError: a signal ended the demo; everything it started has ended.
         GroupReplayError: the broker or the job could not be started, or ended early.
     """
+    from groupreplay.streaming.demo.pages import live_pages
     from groupreplay.streaming.demo.scenario import Stage
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.sinks.event_topic import SinkReader
@@ -87,6 +88,8 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         reader = parts.enter_context(SinkReader(broker.bootstrap_servers))
         with screen.busy("starting the job (Spark takes 10 to 30 s)"):
             _await_job(job, reader)
+            said = parts.enter_context(live_pages(broker.bootstrap_servers, folder))
+        screen.note(said)
         _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("drawing what happened"):
@@ -265,7 +268,7 @@ def _leave_running(broker: EmbeddedBroker, screen: Screen) -> None:
     pid, servers = broker.pid, broker.bootstrap_servers
     broker.detach()
     screen.heading(f"\nThe broker is still running on {servers} (pid {pid}). Inspect it:")
-    for command in ("list", "describe --all-groups --members", "replay", "decode"):
+    for command in ("list", "describe --all-groups --members", "replay", "decode", "serve"):
         screen.note(f"  {_program()} {command} --bootstrap-server {servers}")
     screen.heading("To end it and remove its data:")
     screen.note(f"  kill {pid} && rm -r {broker.folder}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
@@ -27,6 +27,27 @@ _CHECK_SECONDS: Final = 300.0
 _POLL_SECONDS: Final = 0.2
 
 _Result = TypeVar("_Result")
+#: By name of a topic: its id and its number of partitions.
+TopicIds: TypeAlias = Mapping[str, tuple[str, int]]
+
+
+class Recorder(Protocol):
+    """Stores the messages that the feed reads; called by its thread only. ``age_ms``: how far back it needs events."""
+
+    age_ms: int
+
+    @property
+    def wants_again(self) -> bool:
+        """Whether messages could not be stored, so that reading has to begin again."""
+
+    def begin(self, topics: TopicIds) -> Mapping[tuple[str, int], int]:
+        """Reading begins; returns the next offset that it needs, by topic and partition."""
+
+    def take(self, messages: Sequence[Message]) -> None:
+        """Messages without an error, of all topics."""
+
+    def complete(self) -> None:
+        """All topics were read to their ends once."""
 
 
 class SinkFeed:
@@ -42,6 +63,7 @@ class SinkFeed:
         clock: Callable[[], int],
         *,
         check_seconds: float = _CHECK_SECONDS,
+        recorder: Recorder | None = None,
     ) -> None:
         #: Why the topics cannot be read at this moment; empty when they can.
         self.trouble = ""
@@ -49,6 +71,7 @@ class SinkFeed:
         self._check_seconds = check_seconds
         self._topics = topics
         self._clock = clock
+        self._recorder = recorder
         self._snapshot: TopicsSnapshot | None = None
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -85,32 +108,39 @@ class SinkFeed:
                 self._closed.wait(_PAUSE_SECONDS)
 
     def _read(self) -> None:
-        """Reads from the beginning and then new messages, as long as the topics have the same partitions.
+        """Reads from the beginning and then new messages, as long as the topics are the same.
 
         Raises:
             GroupReplayError: a topic is missing, was recreated, or may not be read.
         """
         fresh = TopicsSnapshot()
         with closing(self._connection.consumer()) as consumer:
-            partitions = self._partitions()
-            unfinished = set(partitions)
-            consumer.assign(self._starts(partitions))
+            topics = self._topic_ids()
+            recorded = {} if self._recorder is None else self._recorder.begin(topics)
+            unfinished = set(_partitions(topics))
+            consumer.assign(self._starts(topics, recorded))
             checked = time.monotonic()
             while not self._closed.is_set():
                 messages = consume(consumer, self._connection, _POLL_SECONDS)
-                with self._lock:
-                    for message in messages:
-                        if message.error() is None:
-                            self._take(fresh, message)
-                unfinished -= {
-                    (str(one.topic()), one.partition()) for one in messages if one.error() is not None
-                }
-                if not unfinished:
+                self._take_all(fresh, messages)
+                ended = {(str(one.topic()), one.partition()) for one in messages if one.error() is not None}
+                if unfinished and not (unfinished := unfinished - ended):
                     self._snapshot, self.trouble = fresh, ""
+                    if self._recorder is not None:
+                        self._recorder.complete()
                 if time.monotonic() - checked > self._check_seconds:
                     checked = time.monotonic()
-                    if self._partitions() != partitions:
+                    wants_again = self._recorder is not None and self._recorder.wants_again
+                    if wants_again or self._topic_ids() != topics:
                         return
+
+    def _take_all(self, snapshot: TopicsSnapshot, messages: Sequence[Message]) -> None:
+        taken = [one for one in messages if one.error() is None]
+        with self._lock:
+            for message in taken:
+                self._take(snapshot, message)
+        if self._recorder is not None:
+            self._recorder.take(taken)
 
     def _take(self, snapshot: TopicsSnapshot, message: Message) -> None:
         from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
@@ -128,20 +158,39 @@ class SinkFeed:
             snapshot.unreadable += 1
             log.warning("a message of %s is not used", topic, exc_info=True)
 
-    def _partitions(self) -> list[tuple[str, int]]:
-        topics = (self._topics.states, self._topics.job, self._topics.events)
-        counts = {topic: self._connection.identify(topic).partitions for topic in topics}
-        return [(topic, number) for topic, count in counts.items() for number in range(count)]
+    def _topic_ids(self) -> dict[str, tuple[str, int]]:
+        """Id and number of partitions of the topics, by name."""
+        names = (self._topics.states, self._topics.job, self._topics.events)
+        found = {name: self._connection.identify(name) for name in names}
+        return {name: (one.era, one.partitions) for name, one in found.items()}
 
-    def _starts(self, partitions: Sequence[tuple[str, int]]) -> list[TopicPartition]:
-        """Documents from the beginning, events from the last midnight."""
+    def _starts(self, topics: TopicIds, recorded: Mapping[tuple[str, int], int]) -> list[TopicPartition]:
+        """Documents from the beginning; events from the last midnight, or from where the recorder needs them."""
         from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
         events = self._topics.events
-        count = sum(topic == events for topic, _ in partitions)
-        documents = [TopicPartition(*place, OFFSET_BEGINNING) for place in partitions if place[0] != events]
+        count = topics[events][1]
+        documents = [place for place in _partitions(topics) if place[0] != events]
         # Before the question where they begin, so that no message in between is skipped.
         ends = self._connection.end_offsets(events, count)
-        found = self._connection.offsets_since(events, count, self._clock() // DAY_MS * DAY_MS)
-        starts = {number: end if found[number] < 0 else found[number] for number, end in ends.items()}
-        return [*documents, *(TopicPartition(events, number, at) for number, at in starts.items())]
+        midnight_ms = self._clock() // DAY_MS * DAY_MS
+        starts = self._since(count, ends, midnight_ms)
+        if self._recorder is not None:
+            since_ms = min(self._clock() - self._recorder.age_ms, midnight_ms)
+            kept = self._since(count, ends, max(since_ms, 0))
+            first = self._connection.first_offsets(events, count)
+            for number in range(count):
+                at = recorded.get((events, number))
+                # A position outside of the topic is one of another time: the broker would refuse it.
+                known = at is not None and first[number] <= at <= ends[number]
+                starts[number] = min(starts[number], at if known and at is not None else kept[number])
+        assigned = [TopicPartition(*place, OFFSET_BEGINNING) for place in documents]
+        return [*assigned, *(TopicPartition(events, number, at) for number, at in starts.items())]
+
+    def _since(self, count: int, ends: Mapping[int, int], since_ms: int) -> dict[int, int]:
+        found = self._connection.offsets_since(self._topics.events, count, since_ms)
+        return {number: end if found[number] < 0 else found[number] for number, end in ends.items()}
+
+
+def _partitions(topics: TopicIds) -> list[tuple[str, int]]:
+    return [(topic, number) for topic, (_, count) in topics.items() for number in range(count)]

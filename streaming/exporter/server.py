@@ -1,18 +1,14 @@
-"""The HTTP server of the exporter: metrics, health and readiness."""
+"""The pages of the exporter: metrics, health and readiness, of one cluster or of several."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.exporter.collector import measure
 from groupreplay.streaming.exporter.feed import SinkFeed
 from groupreplay.streaming.exporter.freshness import Limits, is_fresh
@@ -20,11 +16,13 @@ from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
 
-log = logging.getLogger(__name__)
-
-#: A client that sends nothing for this long is disconnected.
-_CLIENT_SECONDS: Final = 10.0
+#: Scrapes that are computed at once.
+_MOST_SCRAPES: Final = 2
 _TEXT: Final = "text/plain; charset=utf-8"
 
 
@@ -71,17 +69,25 @@ class Exporter:
         return Page(HTTPStatus.OK, content_type, encode(cast("Any", self)))
 
     def _health(self) -> Page:
-        if self._feed.alive:
+        if self.alive():
             return _text(HTTPStatus.OK, "ok")
         return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the thread that reads the topics has ended")
 
     def _readiness(self) -> Page:
-        reason = self._feed.evaluate(self._not_ready)
+        reason = self.not_ready()
         if reason is None:
             return _text(HTTPStatus.OK, "ok")
         return _text(HTTPStatus.SERVICE_UNAVAILABLE, reason)
 
-    def _not_ready(self, snapshot: TopicsSnapshot | None) -> str | None:
+    def alive(self) -> bool:
+        """Whether the thread that reads the topics runs."""
+        return self._feed.alive
+
+    def not_ready(self) -> str | None:
+        """Why the metrics show nothing, or nothing new; None when they do."""
+        return self._feed.evaluate(self._missing)
+
+    def _missing(self, snapshot: TopicsSnapshot | None) -> str | None:
         if snapshot is None:
             reason = f": {safe_text(self._feed.trouble, None)}" if self._feed.trouble else ""
             return f"the job's topics have not been read to their ends yet{reason}"
@@ -102,53 +108,42 @@ def _text(status: HTTPStatus, text: str) -> Page:
     return Page(status, _TEXT, f"{text}\n".encode())
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """Passes a request to the exporter."""
+def exporter_routes(exporter: Exporter) -> list[Route]:
+    """Metrics, health and readiness as routes; the pages are computed in threads, a few at a time."""
+    from anyio import CapacityLimiter, to_thread
+    from starlette.routing import Route
 
-    timeout = _CLIENT_SECONDS
-    exporter: Exporter
+    # A scrape of many groups needs the processor: many at once would only slow each other down.
+    few = CapacityLimiter(_MOST_SCRAPES)
 
-    def do_GET(self) -> None:
-        page = self.exporter.page(self.path, self.headers.get("Accept", ""))
-        self.send_response(page.status)
-        self.send_header("Content-Type", page.content_type)
-        self.send_header("Content-Length", str(len(page.body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(page.body)
+    async def answer(request: Request) -> Response:
+        accept = request.headers.get("accept", "")
+        path = request.url.path
+        limiter = few if path == "/metrics" else None
+        page = await to_thread.run_sync(exporter.page, path, accept, limiter=limiter)
+        return response(page)
 
-    do_HEAD = do_GET  # noqa: N815 - the library's name
-
-    def version_string(self) -> str:
-        # Without the version of Python, which helps only an attacker.
-        return "groupreplay"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
-        log.debug(format, *args)
+    return [Route(path, answer) for path in ("/metrics", "/healthz", "/readyz")]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+def exporter_application(exporter: Exporter) -> Starlette:
+    """The application of ``export``: those routes, and a page that names them."""
+    from starlette.applications import Starlette
+    from starlette.routing import Route
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        # Clients may disconnect in the middle of an answer.
-        log.debug("a request was not answered", exc_info=True)
+    async def overview(request: Request) -> Response:
+        return response(exporter.page(request.url.path, ""))
+
+    async def missing(request: Request, _: Exception) -> Response:
+        return response(exporter.page("/missing", ""))
+
+    routes = [*exporter_routes(exporter), Route("/", overview)]
+    return Starlette(routes=routes, exception_handlers={404: missing})
 
 
-def open_server(exporter: Exporter, host: str, port: int) -> ThreadingHTTPServer:
-    """A server bound to this address that does not serve yet; port 0 takes a free port.
+def response(page: Page) -> Response:
+    """The page as an answer of Starlette, which leaves out the body for HEAD."""
+    from starlette.responses import Response
 
-    Raises:
-        GroupReplayError: the address is in use, or does not belong to this machine.
-    """
-    handler = type("_BoundHandler", (_Handler,), {"exporter": exporter})
-    kind = type("_BoundServer", (_Server,), {"address_family": AF_INET6 if ":" in host else AF_INET})
-    try:
-        return cast("ThreadingHTTPServer", kind((host, port), handler))
-    except (OSError, OverflowError) as error:
-        raise GroupReplayError(
-            f"cannot listen: {getattr(error, 'strerror', None) or error}",
-            where=f"{host}:{port}",
-            fix="choose an address of this machine and a free port with --listen HOST:PORT",
-            exit_code=ExitCode.USAGE,
-        ) from None
+    # As a header, not as media_type: Starlette would append a charset.
+    return Response(page.body, page.status, {"Content-Type": page.content_type})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from groupreplay.state.timeline.document import TimelineDocument
 from groupreplay.state.timeline.overview import GroupsOverview
-from groupreplay.streaming.report.assets import asset, echarts, source_hash
+from groupreplay.streaming.report.assets import PAGE_SCRIPTS, asset, echarts, source_hash
 
 _PLACE: Final = re.compile(r"@([A-Z]+)@")
 #: Characters that could end the element with the data, or begin a comment in it.
@@ -23,7 +24,10 @@ def report_page(document: TimelineDocument | GroupsOverview) -> str:
     Its policy allows exactly its own scripts and its own style, by their hashes, and no request.
     """
     style = asset("page.css")
-    scripts = {"ECHARTS": echarts(), "PICTURE": asset("picture.js"), "PAGE": asset("page.js")}
+    scripts = {
+        "ECHARTS": echarts(),
+        "SCRIPTS": "\n".join(asset(name) for name in (*PAGE_SCRIPTS, "page.js")),
+    }
     policy = "; ".join(
         (
             "default-src 'none'",
@@ -33,8 +37,13 @@ def report_page(document: TimelineDocument | GroupsOverview) -> str:
             "form-action 'none'",
         )
     )
-    parts = {"POLICY": policy, "STYLE": style, "DATA": data_island(document), **scripts}
-    return _PLACE.sub(lambda match: parts[match[1]], asset("page.html"))
+    parts = {"POLICY": policy, "STYLE": style, "DATA": data_island(document), "GROUP": asset("group.html"), **scripts}
+    return filled(asset("page.html"), parts)
+
+
+def filled(template: str, parts: Mapping[str, str]) -> str:
+    """A template whose places, such as ``@STYLE@``, are replaced by the parts of these names, once."""
+    return _PLACE.sub(lambda match: parts[match[1]], template)
 
 
 def data_island(document: Any) -> str:

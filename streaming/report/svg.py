@@ -7,7 +7,7 @@ from typing import Final
 
 from groupreplay.state.timeline.document import TimelineDocument
 from groupreplay.streaming.base.errors import unusable
-from groupreplay.streaming.report.assets import asset, echarts
+from groupreplay.streaming.report.assets import PICTURE_SCRIPTS, asset, echarts
 from groupreplay.streaming.report.page import data_island
 
 _WIDTH: Final = 1400
@@ -27,7 +27,8 @@ def timeline_svg(document: TimelineDocument, *, width: int = _WIDTH, dark: bool 
     engine = MiniRacer()
     try:
         engine.eval(f"{echarts()};0")
-        engine.eval(f"{asset('picture.js')};0")
+        for name in PICTURE_SCRIPTS:
+            engine.eval(f"{asset(name)};0")
         call = f"Picture.svg({data_island(document)}, {json.dumps(width)}, {json.dumps(dark)})"
         return str(engine.eval(call))
     finally:

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 import groupreplay
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
+from groupreplay.streaming.serve.guard import read_token
 from support.job.captures import parsed
 from support.kafka.kafka_classes import Jvm, java_command
 from support.paths import ROOT
@@ -105,6 +106,7 @@ def test_services_wait_for_reachable_conditions(compose: dict[str, Any]) -> None
         ("job", "broker", "service_healthy"),
         ("job", "offsets-topic", "service_completed_successfully"),
         ("exporter", "broker", "service_healthy"),
+        ("exporter", "pages-key", "service_completed_successfully"),
         ("prometheus", "exporter", "service_healthy"),
         ("grafana", "prometheus", "service_healthy"),
         ("members", "broker", "service_healthy"),
@@ -147,9 +149,31 @@ def test_volumes_and_mounts_exist(compose: dict[str, Any]) -> None:
 
 
 def test_there_is_no_secret(compose: dict[str, Any]) -> None:
-    """Neither file contains the name of a password, a token or a key."""
+    """Neither file contains a password, a token or a key: that of the pages is made at the first start."""
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8") + DOCKERFILE.read_text(encoding="utf-8")
+    made = ("secrets.token_hex(32)", "import os, secrets", "#token={open(path).read()}", "--auth-token-file")
+    for words in made:
+        assert text.count(words) == 1
+        text = text.replace(words, "")
     assert re.findall(r"(?i)password|passwd|secret|token|jaas|private.key", text) == []
+
+
+def test_the_key_of_the_pages(compose: dict[str, Any], tmp_path: Path) -> None:
+    """It is made once, only its owner can read it, and the server takes it from where it was put."""
+    services = compose["services"]
+    (program,) = services["pages-key"]["command"]
+    command = services["exporter"]["command"]
+    place = command[command.index("--auth-token-file") + 1]
+    assert place in program
+    program = program.replace(place, str(tmp_path / "key"))
+    first, again = (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    key = read_token(tmp_path / "key")
+    assert (first, again) == (f"http://localhost:9408/#token={key}\n",) * 2
+    assert (tmp_path / "key").stat().st_mode & 0o077 == 0
+    assert services["pages-key"]["volumes"] == services["exporter"]["volumes"]
 
 
 def test_listeners_agree(compose: dict[str, Any], broker_environment: dict[str, str]) -> None:
@@ -173,14 +197,14 @@ def test_listeners_agree(compose: dict[str, Any], broker_environment: dict[str, 
     # From the other containers: every bootstrap server in the file is the inner listener.
     inner = ":".join(advertised["PLAINTEXT"])
     for name, service in compose["services"].items():
-        if name in {"prometheus", "grafana"}:
+        if name in {"prometheus", "grafana", "pages-key"}:
             continue
         words = [*service.get("command", []), *service.get("healthcheck", {}).get("test", [])]
         servers = [words[i + 1] for i, word in enumerate(words) if word == "--bootstrap-server"]
         assert servers == [inner], name
 
 
-@pytest.mark.parametrize(("service", "name"), [("job", "run"), ("exporter", "export")])
+@pytest.mark.parametrize(("service", "name"), [("job", "run"), ("exporter", "serve")])
 def test_the_commands_are_valid(compose: dict[str, Any], service: str, name: str) -> None:
     """The flags of our services are valid for their commands."""
     words = compose["services"][service]["command"]

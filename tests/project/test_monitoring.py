@@ -216,3 +216,29 @@ def test_variables_are_declared(exported: dict[str, set[str]]) -> None:
     for name in ("cluster", "group"):
         (found,) = re.findall(r"label_values\(([a-z_]+)(?:\{.*\})?, (\w+)\)", variables[name]["definition"])
         assert found[1] in exported[found[0]]
+
+
+def test_the_dashboard_leads_to_the_page_of_a_group() -> None:
+    """Every panel with a group has a link to its page at the moment that was clicked, in its cluster."""
+    panels = {
+        panel["title"]: [link["url"] for link in panel["fieldConfig"]["defaults"].get("links", [])]
+        for panel in dashboard()["panels"]
+        if any("consumergroup" in target.get("expr", "") for target in panel.get("targets", []))
+        and panel["type"] != "stat"
+    }
+    table = (
+        "${pages}/groups/${__data.fields.group:percentencode}"
+        "?cluster=${__data.fields.cluster:percentencode}&at=${__to}"
+    )
+    series = (
+        "${pages}/groups/${__field.labels.consumergroup:percentencode}"
+        "?cluster=${__field.labels.cluster:percentencode}&at=${__value.time}"
+    )
+    assert panels == {
+        "Active conditions by group": [table],
+        "Next offsets to expire": [table],
+        "States over time": [series],
+        "Rebalances per hour, top 20 groups": [series],
+        "Rebalances in progress": [series],
+        "Conditions over time": [series],
+    }

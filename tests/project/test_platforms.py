@@ -99,7 +99,7 @@ def test_the_pods_run_valid_commands() -> None:
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         found[name] = (parsed(container["args"]).info_name, container["image"])
     image = f"groupreplay:{groupreplay.__version__}"
-    assert found == {"groupreplay": ("run", image), "groupreplay-exporter": ("export", image)}
+    assert found == {"groupreplay": ("run", image), "groupreplay-exporter": ("serve", image)}
 
 
 def test_one_pod_owns_the_checkpoint() -> None:
@@ -150,6 +150,22 @@ def test_labels_and_ports_meet() -> None:
     assert service["ports"][0]["targetPort"] == port["name"]
     assert container["args"][container["args"].index("--listen") + 1] == f"0.0.0.0:{port['containerPort']}"
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": port["name"]}
+
+
+def test_the_pages_have_a_key_and_room() -> None:
+    """The token is a Secret of its own, and the history is on a volume that fits what it may take."""
+    pod = objects("Deployment")["groupreplay-exporter"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    volumes = {one["name"]: one for one in pod["volumes"]}
+
+    def volume(flag: str) -> dict[str, Any]:
+        path = container["args"][container["args"].index(flag) + 1]
+        found: dict[str, Any] = volumes[mounts[str(Path(path).parent)]]
+        return found
+
+    assert volume("--auth-token-file")["secret"] == {"secretName": "groupreplay-pages"}
+    assert volume("--history-file")["emptyDir"] == {"sizeLimit": "2Gi"}
 
 
 def test_the_spark_application() -> None:

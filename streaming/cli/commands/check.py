@@ -16,7 +16,8 @@ from groupreplay.streaming.cli.cluster_flags import (
 )
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
-from groupreplay.streaming.cli.options import TABLE_FORMATS, flag, output_flag
+from groupreplay.streaming.cli.flag_values import listen_address
+from groupreplay.streaming.cli.options import TABLE_FORMATS, file_flag, flag, output_flag
 
 if TYPE_CHECKING:
     from groupreplay.streaming.check.result import CheckResult, CheckSettings
@@ -49,6 +50,12 @@ def _settings(
         default=30.0,
         metavar="SECONDS",
     ),
+    listen=flag(
+        "Also check who can read what serve or export answer on this address.",
+        type=listen_address,
+        metavar="HOST:PORT",
+    ),
+    auth_token_file=file_flag("File with the token of serve, for --listen."),
     output=output_flag(*TABLE_FORMATS),
 )
 def command(given: tuple[CheckSettings, OutputFormat]) -> int:

@@ -100,6 +100,7 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
     assert len(seen) > 5
     assert gone(seen) == set()
     assert {path.name for path in tmp_path.iterdir()} == {"out", "err", PAGE}
+    assert re.search(r"Live pages of the groups, as long as the demo runs: http://127\.0\.0\.1:\d+/", output)
 
     lines = [re.split(r"\s{2,}", line, maxsplit=3) for line in output.splitlines()]
     told = [(line[2], line[3]) for line in lines if len(line) == 4 and line[1] in {"INFO", "WARN", "ERROR"}]

@@ -1,4 +1,4 @@
-"""The exporter with the rights to read three topics and no others, on a broker that checks them."""
+"""``export`` and ``serve`` with the rights to read three topics and no others, on a broker that checks them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def grant(guarded: SecuredBroker, *names: str) -> None:
 
 def readiness(exporter: GuardedProcess) -> tuple[int, str]:
     """What it answers when asked whether it is ready; what it printed as long as it does not answer."""
-    found = re.findall(r"http://(\S+)/metrics", exporter.log.read_text())
+    found = re.findall(r"http://([\d.:]+)/", exporter.log.read_text())
     if not found:
         return 0, exporter.tail()
     client = http.client.HTTPConnection(found[0], timeout=30)
@@ -42,13 +42,14 @@ def readiness(exporter: GuardedProcess) -> tuple[int, str]:
     return answer.status, answer.read().decode()
 
 
-def test_reading_is_enough(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name_of_command", ["export", "serve"])
+def test_reading_is_enough(tmp_path: Path, name_of_command: str) -> None:
     """Without one of the topics it says which; with all three it is ready, and no group had to be allowed."""
     with secured_broker(tmp_path) as guarded:
         servers = guarded.broker.bootstrap_servers
         make_topics(servers, dict.fromkeys(TOPICS.values(), 1))
         produce(servers, TOPICS["job"], [(JOB_KEY, job_document(now_ms(), trigger_seconds=3_600))])
-        command = [sys.executable, "-m", "groupreplay.streaming", "export", "--listen", "127.0.0.1:0"]
+        command = [sys.executable, "-m", "groupreplay.streaming", name_of_command, "--listen", "127.0.0.1:0"]
         command += ["--bootstrap-server", guarded.checked, "--debug"]
         command += ["--command-config", str(guarded.properties(tmp_path))]
         for name, topic in TOPICS.items():

@@ -13,7 +13,7 @@ from py_mini_racer import MiniRacer
 from groupreplay.state import Context
 from groupreplay.state.timeline.timeline_schema import timeline_schema
 from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.report.assets import asset
+from groupreplay.streaming.report.assets import PICTURE_SCRIPTS, asset
 from groupreplay.streaming.report.overview import all_strips
 from groupreplay.streaming.report.page import data_island
 from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines
@@ -33,7 +33,8 @@ def test_every_group_is_drawn(seed: int, tmp_path: Path) -> None:
     groups = [one.group_id for one in all_strips(read_captures([capture]), CONTEXT, None, None, None).strips]
     found, _ = group_timelines(read_captures([capture]), CONTEXT, TimelineQuery(groups=groups, source=SOURCE))
     schema, engine = jsonschema.Draft202012Validator(timeline_schema()), MiniRacer()
-    engine.eval(f"{asset('picture.js')};0")
+    for name in PICTURE_SCRIPTS:
+        engine.eval(f"{asset(name)};0")
     for document in found:
         schema.validate(json.loads(msgspec.json.encode(document)))
         assert engine.eval(DRAW.format(data_island(document))) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -176,3 +177,32 @@ def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     [(status, text)] = look_at(tmp_path / "new")
     assert (status, "is not writable" in text) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "status", "says"),
+    [
+        ("127.0.0.1", "", Status.OK, "only this machine reaches 127.0.0.1:9408; pages and API need no token"),
+        ("::1", "t" * 16, Status.OK, "only this machine reaches ::1:9408; pages and API need the token"),
+        (
+            "0.0.0.0",
+            "t" * 16,
+            Status.WARNING,
+            "everybody who reaches 0.0.0.0:9408 can read /metrics, /healthz and /readyz without a token; pages and API "
+            "need the token",
+        ),
+    ],
+)
+def test_who_can_read_the_pages(tmp_path: Path, host: str, token: str, status: Status, says: str) -> None:
+    """Metrics and health stay open, whatever the token is."""
+    file = tmp_path / "token"
+    file.write_text(token)
+    settings = replace(SETTINGS, listen=(host, 9408), auth_token_file=file if token else None)
+    (found,) = machine_checks.pages(Subject(settings))
+    assert (found.status, found.found) == (status, says)
+
+
+def test_pages_that_would_not_start() -> None:
+    """Other machines, and no token: the same error as of serve."""
+    with pytest.raises(GroupReplayError, match="other machines would read everything without a token"):
+        machine_checks.pages(Subject(replace(SETTINGS, listen=("0.0.0.0", 9408))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,7 +44,7 @@ class ExportSettings:
 
 @with_settings("export", ExportSettings)
 def command(settings: ExportSettings) -> int:
-    """Serve metrics from the job's topics to Prometheus: /metrics, with /healthz and /readyz.
+    """Serve metrics only, without pages: /metrics, with /healthz and /readyz, from the job's topics.
 
     Reads group-states, group-events and group-job on the cluster of the job's topics, without joining a
     consumer group, and writes nothing. Several exporters may run at once. docs/monitoring.md lists the metrics.
@@ -54,7 +53,8 @@ def command(settings: ExportSettings) -> int:
     from groupreplay.streaming.base.signals import stop_requests
     from groupreplay.streaming.exporter.feed import SinkFeed
     from groupreplay.streaming.exporter.freshness import Limits
-    from groupreplay.streaming.exporter.server import Exporter, open_server
+    from groupreplay.streaming.exporter.http_server import open_server
+    from groupreplay.streaming.exporter.server import Exporter, exporter_application
     from groupreplay.streaming.kafka.clients import Connection
 
     cluster = settings.sink.find() or settings.source.need()
@@ -64,14 +64,12 @@ def command(settings: ExportSettings) -> int:
         Connection(cluster).cluster_id()
         feed = SinkFeed(cluster, settings.topics, now_ms)
         limits = Limits(max_groups=settings.max_groups, timeout_seconds=timeout)
-        server = open_server(Exporter(feed, limits, now_ms), *settings.listen)
+        server = open_server(exporter_application(Exporter(feed, limits, now_ms)), *settings.listen)
         feed.start()
-        threading.Thread(target=server.serve_forever, name="groupreplay-http", daemon=True).start()
-        host, port = server.server_address[:2]
-        shown = f"[{host!s}]" if ":" in str(host) else str(host)
-        click.echo(f"groupreplay: metrics on http://{shown}:{port}/metrics", err=True)
+        server.start()
+        click.echo(f"groupreplay: metrics on http://{server.address}/metrics", err=True)
         while not stop.wait(1.0):
             pass
-        server.shutdown()
+        server.close()
         feed.close()
     return stop.exit_code

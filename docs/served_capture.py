@@ -1,0 +1,106 @@
+"""Serves simulated captures with the pages of ``groupreplay serve``, for screenshots: no broker, no Spark.
+
+The captures are read as of one moment. Their end is the present of the pages, and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from groupreplay.state import Context
+from groupreplay.state.timeline.document import TimelineDocument
+from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.inspection.capture_file import read_captures
+from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines
+from groupreplay.streaming.serve.offsets_log.commit_sample import CommitCounts, CommitSample
+from groupreplay.streaming.serve.offsets_log.timelines import LiveTimelines
+from support.pictures.live_pages import live_site
+from support.pictures.timelines import SOURCE
+
+#: Of the simulated brokers; `--scenario expiry` has its own.
+_RETENTION_MS = 7 * 86_400_000
+
+
+class Written:
+    """The messages of a job."""
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+        self.times: list[int] = []
+        self.documents: dict[str, bytes | None] = {}
+
+
+class Capture:
+    """A capture up to a moment: what the job has written by then, and the timelines of its groups."""
+
+    def __init__(self, path: Path, seconds: int, retention_ms: int = _RETENTION_MS) -> None:
+        self.path = path
+        self._retention_ms = retention_ms
+        first = self._replayed(None)
+        begin_ms = min(first.times)
+        self.end_ms = begin_ms + seconds * 1000
+        self.written = self._replayed(self.end_ms)
+
+    def rows(self) -> Rows:
+        """Its records and probes."""
+        return read_captures([self.path], (), probes_topic="group-probes")
+
+    def context(self, **more: Any) -> Context:
+        """The settings of its replay."""
+        rows = self.rows()
+        return Context(
+            cluster_id=rows.cluster_id, era=rows.era, retention_ms=self._retention_ms, probing=True, **more
+        )
+
+    def timeline(self, group: str, since_ms: int, until_ms: int) -> TimelineDocument | None:
+        """The document of a group."""
+        query = TimelineQuery(groups=[group], source=SOURCE, since_ms=since_ms, until_ms=until_ms)
+        found, _ = group_timelines(self.rows(), self.context(member_events=True), query)
+        return found[0] if found else None
+
+    def _replayed(self, until_ms: int | None) -> Written:
+        replay, made = Replay(self.context(), until_ms=until_ms), Written()
+        for row in replay.feed(self.rows()):
+            if row.output is Output.EVENTS and row.value is not None:
+                made.events.append(row.value)
+                at = datetime.fromisoformat(json.loads(row.value)["time"].replace("Z", "+00:00"))
+                made.times.append(int(at.timestamp() * 1000))
+            elif row.output is Output.STATES:
+                made.documents[row.key.decode()] = row.value
+        return made
+
+
+@contextmanager
+def served_captures(captures: Mapping[str, Capture]) -> Iterator[str]:
+    """The address of a site that has each capture as a cluster, by name; the first one decides the time."""
+    begin_ms = next(iter(captures.values())).end_ms
+
+    def document(
+        self: LiveTimelines, group: str, since_ms: int, until_ms: int | None
+    ) -> TimelineDocument | None:
+        return captures[self.cluster.name].timeline(
+            group, since_ms, min(until_ms or sys.maxsize, self.cluster.clock())
+        )
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.object(LiveTimelines, "document", document),
+        patch.object(CommitSample, "counts", lambda _: CommitCounts(begin_ms, begin_ms, {}, complete=True)),
+        live_site(Path(folder), begin_ms, list(captures)) as site,
+    ):
+        for at, capture in enumerate(captures.values()):
+            site.write(capture.written.events, list(capture.written.documents.items()), at)
+            site.beat(at)
+        yield site.url("")

@@ -1,0 +1,1 @@
+"""Commands that serve over HTTP what the job writes."""

@@ -1,0 +1,179 @@
+"""``groupreplay serve``: pages, an API and metrics from the job's topics."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
+from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.flag_values import duration, listen_address
+from groupreplay.streaming.cli.options import file_flag, flag, pairs_flag, repeated_flag
+from groupreplay.streaming.cli.policy_flags import redaction_flags
+
+if TYPE_CHECKING:
+    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.streaming.config.settings import TopicNames
+    from groupreplay.streaming.serve.watched_cluster import ClusterToServe, WatchedCluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """The flags of ``serve``; ``history`` and ``heartbeat_timeout`` in milliseconds, ``history_size`` in MiB."""
+
+    source: ClusterFlags = cluster_flags()
+    sink: ClusterFlags = sink_flags()
+    topics: TopicNames = topic_flags("events", "states", "job", "probes")
+    clusters: Mapping[str, str] = pairs_flag(
+        "Serve several clusters: a name, and the Kafka client properties of the cluster with bootstrap.servers, as "
+        "NAME=FILE; may be repeated.",
+        "--cluster",
+    )
+    cluster_sinks: Mapping[str, str] = pairs_flag(
+        "Client properties for the job's topics of one of several clusters, if they are elsewhere, as NAME=FILE.",
+        "--cluster-sink",
+    )
+    cluster_prefixes: Mapping[str, str] = pairs_flag(
+        "Topic prefix of one of several clusters, as NAME=TEXT.", "--cluster-prefix"
+    )
+    listen: tuple[str, int] = flag(
+        "Address of the HTTP server; port 0 takes a free port. One that other machines reach needs "
+        "--auth-token-file.",
+        type=listen_address,
+        default="127.0.0.1:9408",
+        metavar="HOST:PORT",
+    )
+    auth_token_file: Path | None = file_flag(
+        "File with the token that the API asks for. Metrics and health stay open."
+    )
+    allowed_hosts: Sequence[str] = repeated_flag(
+        "Name by which browsers reach the server, for example that of a proxy; may be repeated.",
+        "--allowed-host",
+        "NAME",
+    )
+    history: int = flag(
+        "How long events stay in the history.", type=duration, default="7d", metavar="DURATION"
+    )
+    history_file: Path | None = file_flag(
+        "SQLite file of the history; of several clusters one each, with -NAME. By default a temporary one."
+    )
+    history_size: int = flag(
+        "Size of the history's file at most, in MiB; the oldest events are removed.",
+        type=click.IntRange(min=16, max=1_000_000),
+        default=1_024,
+        metavar="MIB",
+    )
+    max_groups: int = flag(
+        "Maximum number of groups with series of their own in the metrics; those with conditions come first.",
+        type=click.IntRange(min=0, max=200_000),
+        default=5_000,
+    )
+    heartbeat_timeout: int | None = flag(
+        "Report the job as down after this time without a heartbeat, for example 30s; by default three "
+        "triggers of the job.",
+        type=duration,
+        metavar="DURATION",
+    )
+    redaction: Redaction | None = redaction_flags()
+
+
+@with_settings("serve", ServeSettings)
+def command(settings: ServeSettings) -> int:
+    """Serve pages of what holds now and of every group, with an API, /metrics, /healthz and /readyz.
+
+    Reads group-states, group-events and group-job, and __consumer_offsets for the page of a group, without joining a
+    consumer group; writes nothing to Kafka. docs/serve.md has the pages, the API, and who may read them.
+    """
+    from groupreplay.streaming.base.clock import now_ms
+    from groupreplay.streaming.base.signals import stop_requests
+    from groupreplay.streaming.exporter.http_server import open_server
+    from groupreplay.streaming.kafka.clients import Connection
+    from groupreplay.streaming.serve.application import serve_application
+    from groupreplay.streaming.serve.guard import need_token
+
+    token = need_token(settings.listen[0], settings.auth_token_file)
+    served = _served(settings)
+    with stop_requests() as stop, ExitStack() as parts:
+        for one in served:
+            # Asked once at the start, so that a wrong address or login is an error here.
+            Connection(one.sink).cluster_id()
+        folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-serve-")))
+        clusters = [_open(settings, one, folder, alone=len(served) == 1) for one in served]
+        for cluster in clusters:
+            parts.callback(cluster.close)
+        host, port = settings.listen
+        application = serve_application(clusters, now_ms, token=token, hosts=[*settings.allowed_hosts, host])
+        server = open_server(application, host, port)
+        for cluster in clusters:
+            cluster.start()
+        server.start()
+        click.echo(f"groupreplay: pages on http://{server.address}/ and metrics on /metrics", err=True)
+        if token is not None:
+            click.echo("groupreplay: to log in, append #token=TOKEN to the address of a page", err=True)
+        while not stop.wait(1.0):
+            pass
+        for cluster in clusters:
+            cluster.streams.close()
+        server.close()
+    return stop.exit_code
+
+
+def _open(settings: ServeSettings, served: ClusterToServe, folder: Path, *, alone: bool) -> WatchedCluster:
+    from groupreplay.streaming.base.clock import now_ms
+    from groupreplay.streaming.exporter.freshness import Limits
+    from groupreplay.streaming.serve.history.writer import Bounds
+    from groupreplay.streaming.serve.watched_cluster import WatchedCluster
+
+    path = settings.history_file or folder / "history.db"
+    if not alone:
+        path = path.with_name(f"{path.stem}-{served.name}{path.suffix}")
+    timeout = None if settings.heartbeat_timeout is None else settings.heartbeat_timeout / 1000
+    return WatchedCluster(
+        served,
+        path,
+        Bounds(age_ms=settings.history, size_bytes=settings.history_size << 20),
+        Limits(max_groups=settings.max_groups, timeout_seconds=timeout),
+        now_ms,
+        redaction=settings.redaction,
+    )
+
+
+def _served(settings: ServeSettings) -> list[ClusterToServe]:
+    """The clusters, in the order of the flags.
+
+    Raises:
+        UsageError: none is named, one is named in both ways, or a flag is about a cluster that is not served.
+        GroupReplayError: a properties file cannot be used.
+    """
+    from groupreplay.streaming.config.settings import TopicNames
+    from groupreplay.streaming.serve.watched_cluster import ClusterToServe
+
+    if not settings.clusters:
+        source = settings.source.find()
+        sink = settings.sink.find() or settings.source.need()
+        return [ClusterToServe(name="kafka", source=source or sink, sink=sink, topics=settings.topics)]
+    if settings.source.find() or settings.sink.find():
+        raise click.UsageError("Give either --cluster NAME=FILE or --bootstrap-server, not both.")
+    known = settings.clusters.keys()
+    if strangers := ({*settings.cluster_sinks} | {*settings.cluster_prefixes}) - known:
+        raise click.UsageError(f"There is no --cluster {min(strangers)}=FILE.")
+    found = []
+    for name, file in settings.clusters.items():
+        if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or len(name) > 64:
+            raise click.UsageError(f"{name!r} is no name for a cluster: use letters, digits, . _ and -.")
+        source = ClusterFlags(command_config=Path(file)).need()
+        elsewhere = settings.cluster_sinks.get(name)
+        sink = source if elsewhere is None else ClusterFlags(command_config=Path(elsewhere)).need()
+        topics = settings.topics
+        if prefix := settings.cluster_prefixes.get(name):
+            topics = TopicNames(
+                **{kind: f"{prefix}{getattr(TopicNames(), kind)}" for kind in TopicNames.__dataclass_fields__}
+            )
+        found.append(ClusterToServe(name=name, source=source, sink=sink, topics=topics))
+    return found

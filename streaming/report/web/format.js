@@ -1,0 +1,39 @@
+// Texts of times, counts and names, the same in the picture and in the pages. Pure.
+"use strict";
+const Format = (() => {
+  // Characters that change what is around them, or that nobody sees, are written as \u{1b}.
+  function safe(text, limit = 256) {
+    const shown = String(text).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\u2028\u2029]/gu, one => "\\u{" + one.codePointAt(0).toString(16) + "}");
+    return shown.length > limit ? shown.slice(0, limit - 1) + "…" : shown;
+  }
+  const pad = (number, width = 2) => String(number).padStart(width, "0");
+  function parts(ms, zone) {
+    const date = new Date(ms);
+    return zone === "local"
+      ? [date.getFullYear(), date.getMonth() + 1, date.getDate(), date.getHours(), date.getMinutes(), date.getSeconds(), date.getMilliseconds()]
+      : [date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate(), date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds(), date.getUTCMilliseconds()];
+  }
+  const day = (ms, zone) => { const [y, m, d] = parts(ms, zone); return `${y}-${pad(m)}-${pad(d)}`; };
+  const clock = (ms, zone) => { const [, , , h, m, s] = parts(ms, zone); return `${pad(h)}:${pad(m)}:${pad(s)}`; };
+  const exact = (ms, zone) => `${clock(ms, zone)}.${pad(parts(ms, zone)[6], 3)}`;
+  function zoneName(ms, zone) {
+    if (zone !== "local") return "UTC";
+    const minutes = -new Date(ms).getTimezoneOffset(), size = Math.abs(minutes);
+    return `UTC${minutes < 0 ? "−" : "+"}${pad(Math.floor(size / 60))}:${pad(size % 60)}`;
+  }
+  function lasted(ms) {
+    if (ms < 1000) return `${Math.round(ms)} ms`;
+    if (ms < 60000) return `${Number((ms / 1000).toFixed(1))} s`;
+    const seconds = Math.round(ms / 1000), minutes = Math.floor(seconds / 60);
+    if (minutes < 60) return `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
+    const hours = Math.floor(minutes / 60);
+    return hours < 48 ? `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ""}` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  }
+  const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+  function rangeText(since, until, zone) {
+    const from = `${day(since, zone)} ${clock(since, zone)}`;
+    return day(since, zone) === day(until, zone) ? `${from} to ${clock(until, zone)}` : `${from} to ${day(until, zone)} ${clock(until, zone)}`;
+  }
+
+  return { safe, pad, parts, day, clock, exact, zoneName, lasted, counted, rangeText };
+})();

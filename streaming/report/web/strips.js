@@ -1,0 +1,28 @@
+// A group's time as a strip: rebalances below, conditions and lost offsets above.
+"use strict";
+const Strips = (() => {
+  const SVG = "http://www.w3.org/2000/svg", HEIGHT = 22;
+  const COLOURS = { stuck: "--bad", slow: "--warn", pause: "--warn", expiry: "--bad", condition: "--info" };
+
+  // `spans` are { kind, since_ms, until_ms }; `rebalances` are [since_ms, width_ms, count].
+  function picture(since, until, spans, rebalances, label) {
+    const drawn = document.createElementNS(SVG, "svg"), span = Math.max(until - since, 1);
+    const put = (x, y, w, h, colour, opacity) => {
+      const rect = document.createElementNS(SVG, "rect");
+      for (const [key, value] of Object.entries({ x, y, width: w, height: h, opacity })) rect.setAttribute(key, value);
+      rect.style.fill = `var(${colour})`;
+      drawn.append(rect);
+    };
+    for (const [key, value] of Object.entries({ viewBox: `0 0 1000 ${HEIGHT}`, preserveAspectRatio: "none", class: "strip", role: "img", "aria-label": label })) drawn.setAttribute(key, value);
+    const most = rebalances.reduce((all, [, , count]) => Math.max(all, count), 4);
+    for (const [at, width, count] of rebalances) {
+      if (!count) continue;
+      const h = 5 + 9 * count / most;
+      put(1000 * (at - since) / span, HEIGHT - 1 - h, Math.max(1000 * width / span - 1, 2), h, "--muted", 0.75);
+    }
+    for (const one of spans) put(1000 * (one.since_ms - since) / span, one.kind === "condition" ? 6 : 1, Math.max(1000 * (one.until_ms - one.since_ms) / span, 4), one.kind === "stuck" ? 7 : 5, COLOURS[one.kind] || "--info", 0.9);
+    return drawn;
+  }
+
+  return { picture };
+})();

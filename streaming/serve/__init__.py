@@ -1,0 +1,1 @@
+"""Pages, an API and a history of events over HTTP, from the job's topics."""

@@ -1,0 +1,127 @@
+"""Parameters of requests: checked values, or an error with the answer's status and one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote
+
+from groupreplay.state.events.event import Severity
+
+_Value = TypeVar("_Value")
+#: Characters of one parameter: an id of a group may have 30 000 bytes.
+_MOST_CHARACTERS: Final = 32_768
+_LATEST_MS: Final = 253_402_300_800_000
+
+
+#: Parameters that may be given several times.
+REPEATED: Final = frozenset({"groups"})
+
+
+class RequestError(Exception):
+    """A request that cannot be answered: the status of HTTP, and one sentence for people."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+
+
+class Parameters:
+    """The parameters of one request. Every one must be known; each is given once.
+
+    Raises:
+        RequestError: one is not known, given twice, or too long.
+    """
+
+    def __init__(self, given: Collection[tuple[str, str]], known: Collection[str]) -> None:
+        self._values: dict[str, str] = {}
+        self._lists: dict[str, list[str]] = {}
+        for name, value in given:
+            if name not in known:
+                raise RequestError(
+                    400, f"there is no parameter {name[:40]!r} here; there are: {', '.join(known)}"
+                )
+            if name in REPEATED:
+                self._lists.setdefault(name, []).append(value)
+            elif name in self._values or len(value) > _MOST_CHARACTERS:
+                raise RequestError(400, f"{name} is given twice or too long")
+            else:
+                self._values[name] = value
+
+    def texts(self, name: str) -> list[str]:
+        """The texts of a parameter of ``REPEATED``."""
+        return self._lists.get(name, [])
+
+    def text(self, name: str) -> str:
+        """A text; empty without one."""
+        return self._values.get(name, "")
+
+    def text_or_none(self, name: str) -> str | None:
+        """A text; None where it is missing or empty."""
+        return self._values.get(name) or None
+
+    def choice(self, name: str, known: Collection[str], default: str) -> str:
+        """One of these words."""
+        word = self._values.get(name) or default
+        if word not in known:
+            raise RequestError(400, f"{name} is one of: {', '.join(known)}")
+        return word
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """A whole number between two bounds."""
+        found = self._read(name, int, f"a whole number from {least} to {most}")
+        if found is None:
+            return default
+        if not least <= found <= most:
+            raise RequestError(400, f"{name} is a whole number from {least} to {most}")
+        return found
+
+    def time_ms(self, name: str) -> int | None:
+        """Milliseconds since 1970; None without one."""
+        found = self._read(name, int, "in milliseconds since 1970")
+        if found is not None and not 0 <= found < _LATEST_MS:
+            raise RequestError(400, f"{name} is in milliseconds since 1970")
+        return found
+
+    def severity(self, name: str) -> int:
+        """The number of a severity; 0 without one."""
+        word = self._values.get(name)
+        return int(Severity[self.choice(name, Severity.__members__, "INFO")]) if word else 0
+
+    def place(self, name: str) -> tuple[int, int] | None:
+        """A place among the events, as an answer gave it: ``time.position``."""
+        return self._read(name, _place, "the value of next in an answer")
+
+    def _read(self, name: str, read: Callable[[str], _Value], kind: str) -> _Value | None:
+        text = self._values.get(name)
+        if not text:
+            return None
+        try:
+            # Python reads digits of other scripts, underscores and spaces, too; and thousands of digits slowly.
+            if len(text) > 40 or not text.isascii() or set(text) & set("_ +"):
+                raise ValueError(text)
+            return read(text)
+        except ValueError:
+            raise RequestError(400, f"{name} is {kind}") from None
+
+
+def _place(text: str) -> tuple[int, int]:
+    at_ms, dot, position = text.partition(".")
+    if not dot or len(at_ms) > 18 or len(position) > 18:
+        raise ValueError(text)
+    return int(at_ms), int(position)
+
+
+def path_parts(scope: Mapping[str, Any], prefix: str) -> list[str]:
+    """The parts of the path behind a prefix, each decoded by itself: an id may contain a slash.
+
+    Raises:
+        RequestError: a part is no UTF-8 text.
+    """
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    parts = raw.partition(b"?")[0].decode("ascii", "replace").removeprefix(prefix).split("/")
+    try:
+        return [unquote(part, errors="strict") for part in parts]
+    except UnicodeDecodeError:
+        raise RequestError(400, "the path is no UTF-8 text") from None

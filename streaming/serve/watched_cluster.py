@@ -1,0 +1,148 @@
+"""One cluster that is served: its feed, its history, and its streams of events."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from groupreplay.state.policy.redaction import Redaction
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.exporter.feed import SinkFeed, TopicIds
+from groupreplay.streaming.exporter.freshness import Limits
+from groupreplay.streaming.exporter.server import Exporter
+from groupreplay.streaming.serve.event_streams import EventStreams
+from groupreplay.streaming.serve.history.file import HistoryFile
+from groupreplay.streaming.serve.history.writer import Bounds, HistoryWriter, TopicMessage
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+_Answer = TypeVar("_Answer")
+
+log = logging.getLogger(__name__)
+
+#: A file is made anew within milliseconds.
+_ATTEMPTS: Final = 4
+_PAUSE_SECONDS: Final = 0.05
+#: How often the topics are compared with those that are read.
+_CHECK_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterToServe:
+    """A cluster by its name: ``source`` has the offsets topic, ``sink`` the job's topics."""
+
+    name: str
+    source: Cluster
+    sink: Cluster
+    topics: TopicNames
+
+
+class TopicRecorder:
+    """Passes the messages of the feed on to the history."""
+
+    def __init__(self, history: HistoryWriter, topics: TopicNames, clock: Callable[[], int]) -> None:
+        self.age_ms = history.bounds.age_ms
+        self._history = history
+        self._topics = topics
+        self._clock = clock
+
+    @property
+    def wants_again(self) -> bool:
+        """Whether messages could not be stored."""
+        return bool(self._history.trouble)
+
+    def begin(self, topics: TopicIds) -> Mapping[tuple[str, int], int]:
+        """Reading begins."""
+        names = (self._topics.events, self._topics.states)
+        return self._history.begin({name: topics[name][0] for name in names})
+
+    def take(self, messages: Sequence[Message]) -> None:
+        """Stores events and documents."""
+        taken = [
+            TopicMessage(
+                is_event=one.topic() == self._topics.events,
+                partition=one.partition(),
+                offset=one.offset(),
+                key=one.key() or b"",
+                value=one.value(),
+                written_ms=one.timestamp()[1],
+            )
+            for one in messages
+            if one.topic() != self._topics.job
+        ]
+        self._history.take(self._topics.events, taken, self._clock())
+
+    def complete(self) -> None:
+        """The topics were read to their ends."""
+        self._history.complete()
+
+
+class WatchedCluster:
+    """A cluster while it is served. ``start`` begins to read, ``close`` ends it.
+
+    Raises:
+        GroupReplayError: the history's file cannot be used.
+    """
+
+    def __init__(
+        self,
+        served: ClusterToServe,
+        path: Path,
+        bounds: Bounds,
+        limits: Limits,
+        clock: Callable[[], int],
+        *,
+        redaction: Redaction | None = None,
+    ) -> None:
+        self.served = served
+        self.name = served.name
+        self.limits = limits
+        self.clock = clock
+        self.redaction = redaction
+        self.streams = EventStreams()
+        self.file = HistoryFile(path)
+        self.history = HistoryWriter(self.file, bounds, self.streams.publish)
+        recorder = TopicRecorder(self.history, served.topics, clock)
+        self.feed = SinkFeed(
+            served.sink, served.topics, clock, check_seconds=_CHECK_SECONDS, recorder=recorder
+        )
+        self.exporter = Exporter(self.feed, limits, clock)
+
+    def start(self) -> None:
+        """Begins to read the topics."""
+        self.feed.start()
+
+    def close(self) -> None:
+        """Ends reading, streams and the history."""
+        self.streams.close()
+        self.feed.close()
+        if self.feed.alive:
+            # Its thread may still write: the end of the process closes the file.
+            log.warning("the topics of %s are still being read", self.name)
+        else:
+            self.file.close()
+
+    def ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        """The answer of the history; asked again while the file is made anew.
+
+        Raises:
+            sqlite3.Error: the file cannot be read, or the question took too long.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._ask(question)
+            except sqlite3.Error as error:
+                if "interrupted" in str(error):
+                    raise
+            time.sleep(_PAUSE_SECONDS)
+        return self._ask(question)
+
+    def _ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        with self.file.reader() as reader:
+            return question(reader)

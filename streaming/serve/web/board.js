@@ -1,0 +1,255 @@
+// The board: what holds now, all groups, and what comes next, of one cluster at a time.
+"use strict";
+(() => {
+  const { safe, clock, lasted, counted } = Format;
+  const { byId, element, arrange } = Elements;
+  const { state, keyed, empty, moment, shownName, age } = BoardParts;
+  const PAGE = 25, EVENTS = 40, STRIP_MS = 86400000, WEEKS_MS = 15 * 86400000;
+  let clusters = [], conditions = null, shownConditions = 12, page = { after: [], next: null, groups: [] }, strips = new Map(), days = null, chosenDay = null, latest = [], severities = new Map();
+  const facets = { state: new Set(), type: new Set(), risk: new Set() };
+  const own = parameters => ({ ...(state.several ? { cluster: state.cluster } : {}), ...parameters });
+  const chosen = () => clusters.find(one => one.name === state.cluster);
+
+  // Runs a read; a refused token ends everything, other errors are shown where the data would be.
+  async function tried(id, read) {
+    try { await read(); } catch (error) {
+      if (!(error instanceof Live.Failure)) throw error;
+      if (error.status === 401) { Live.askForToken(error); return; }
+      if (id) empty(id, `Not known: ${error.message}.`);
+      throw error;
+    }
+  }
+
+  // ---- clusters and the job
+
+  const readClusters = Live.reader(() => tried(null, async () => {
+    const found = await Live.get("/api/clusters");
+    Live.setNow(found.now_ms);
+    clusters = found.clusters;
+    state.several = clusters.length > 1;
+    if (!chosen()) state.cluster = (clusters.find(one => one.name === new URLSearchParams(location.search).get("cluster")) || clusters[0]).name;
+    showClusters(); showJob(); showHeadline();
+    document.documentElement.dataset.ready = "true";
+  }), 2000);
+  const known = one => one.job.heartbeat_ms !== null;
+  // Why what is shown may not be what is: null when the job is up and has caught up.
+  function doubt(one) {
+    if (!known(one)) return { tone: "error", short: "no job", text: `Nothing is known of this cluster: ${one.job.error}.${one.job.error === "there is no job yet" ? " Start groupreplay run." : ""}` };
+    if (!one.job.up) return { tone: "error", short: "job down", text: `The job is down: its last heartbeat was ${age(Live.now() - one.job.heartbeat_ms)} ago (${clock(one.job.heartbeat_ms, state.zone)}). Everything here is as of then.` };
+    if (one.job.error) return { tone: "warn", short: "job in trouble", text: `The job reports: ${safe(one.job.error, 300)}` };
+    if (one.caught_up_ms === null) return { tone: "warn", short: "not caught up", text: "The job has not caught up with the offsets topic yet: what it has not read is missing here." };
+    if (one.job.behind_ms > 60000) return { tone: "warn", short: `${age(one.job.behind_ms)} behind`, text: `The job is ${age(one.job.behind_ms)} behind the offsets topic: everything here is as of ${clock(one.caught_up_ms, state.zone)}.` };
+    return null;
+  }
+  function showClusters() {
+    byId("clusters").classList.toggle("hidden", !state.several);
+    keyed(byId("clusters"), clusters.map(one => ({ name: one.name, counts: one.conditions, groups: one.job.groups, doubt: doubt(one), chosen: one.name === state.cluster })), one => one.name, one => {
+      const tone = one.doubt && one.doubt.tone === "error" || one.counts.ERROR ? "error" : one.doubt || one.counts.WARN ? "warn" : "ok";
+      const made = Elements.button(null, () => choose(one.name), { class: "cluster", "aria-pressed": String(one.chosen) });
+      const counts = ["ERROR", "WARN", "INFO"].filter(name => one.counts[name]).map(name => `${one.counts[name]} ${name}`).join(", ");
+      made.append(element("span", null, { class: `tone ${tone}` }), element("strong", safe(one.name, 60)), element("span", [counts || "no condition", counted(one.groups, "group"), ...(one.doubt ? [one.doubt.short] : [])].join(" · "), { class: "quiet" }));
+      return made;
+    });
+  }
+  function choose(name) {
+    if (name === state.cluster) return;
+    state.cluster = name;
+    history.replaceState(null, "", `/?${new URLSearchParams({ cluster: name })}`);
+    conditions = null; page = { after: [], next: null, groups: [] }; strips = new Map(); days = null; latest = []; severities = new Map();
+    for (const one of Object.values(facets)) one.clear();
+    begin();
+  }
+  function showJob() {
+    const one = chosen(), job = one.job, why = doubt(one);
+    const at = ms => ms === null ? "–" : `${moment(ms)} (${age(Live.now() - ms)} ago)`;
+    const facts = [["state", why ? why.short : "up, caught up"], ["phase", job.phase], ["caught up to", at(one.caught_up_ms)], ["heartbeat", at(job.heartbeat_ms)], ["groups", job.groups],
+      ["batch", job.batch ? `${job.batch.rows} records in ${lasted(job.batch.seconds * 1000)}` : null], ["lag", job.lag_offsets === null ? null : counted(job.lag_offsets, "record")], ["started", job.started_ms === null ? null : at(job.started_ms)],
+      ["restarts", job.restarts], ["release", job.version], ["host", job.host], ["prober", proberText(job.prober)], ["rules", job.rules_error],
+      ["history here", one.history_error ? `in trouble: ${one.history_error}` : one.history_since_ms === null ? "no events yet" : `from ${moment(one.history_since_ms)} on, at most ${lasted(one.history_ms)}`],
+      ["cluster", one.cluster_id]].filter(([, value]) => value !== null && value !== undefined && value !== "");
+    keyed(byId("job-facts"), facts.flatMap(([name, value]) => [["dt", name, name], ["dd", name, safe(value, 300)]]), item => item[0] + item[1], ([kind, , text]) => element(kind, text));
+    keyed(byId("job-conditions"), job.conditions, item => `${item.name} ${item.what}`, item => element("li", `${item.severity} ${item.name}: ${safe(item.what, 200)}`, { class: item.severity }));
+  }
+  function proberText(prober) {
+    if (!prober) return "none: classic groups that rebalance are not asked for";
+    if (typeof prober !== "object") return String(prober);
+    return Object.entries(prober).filter(([, value]) => value !== null && typeof value !== "object").map(([name, value]) => /_ms$/.test(name) && value > 1e12 ? `${name.slice(0, -3).replace(/_/g, " ")} ${clock(value, state.zone)}` : `${name.replace(/_/g, " ")} ${value}`).join(", ");
+  }
+
+  // ---- what holds
+
+  const readConditions = Live.reader(() => tried("conditions-empty", async () => {
+    const found = await Live.get("/api/conditions", own({}));
+    conditions = found.conditions;
+    showConditions(); showHeadline();
+  }), 800);
+  const conditionKey = one => `${one.condition_id} ${one.group_id}`;
+  function showConditions() {
+    keyed(byId("conditions"), conditions.slice(0, shownConditions), conditionKey, BoardParts.conditionRow);
+    byId("conditions").closest("table").classList.toggle("hidden", !conditions.length);
+    byId("more-conditions").classList.toggle("hidden", conditions.length <= shownConditions);
+    byId("more-conditions").textContent = `Show ${Math.min(100, conditions.length - shownConditions)} more of ${conditions.length}`;
+    empty("conditions-empty", conditions.length ? "" : doubt(chosen()) ? "No condition is known to hold." : "No condition holds.");
+    announce();
+  }
+  // Says a condition that is new, for readers who do not see the table.
+  function announce() {
+    const before = severities;
+    severities = new Map(conditions.map(one => [conditionKey(one), one.severity]));
+    const fresh = before.size ? conditions.filter(one => one.severity !== "INFO" && before.get(conditionKey(one)) !== one.severity) : [];
+    if (fresh.length) byId("news").textContent = fresh.slice(0, 3).map(one => `${one.severity}: ${safe(one.summary || one.name, 200)}`).join(" ");
+  }
+  function showHeadline() {
+    const one = chosen();
+    if (!one || conditions === null) return;
+    const why = doubt(one), groups = severity => new Set(conditions.filter(each => each.severity === severity).map(each => each.group_id)), errors = groups("ERROR"), warns = groups("WARN");
+    for (const each of errors) warns.delete(each);
+    const listed = set => { const names = [...set].slice(0, 3).map(shownName); return `${names.join(", ")}${set.size > 3 ? ` and ${set.size - 3} more` : ""}`; };
+    const lines = [];
+    if (why) lines.push([why.tone, why.text]);
+    if (errors.size) lines.push(["error", `${counted(errors.size, "group")} in an error: ${listed(errors)}`]);
+    if (warns.size) lines.push(["warn", `${counted(warns.size, "group")} with a warning: ${listed(warns)}`]);
+    if (!lines.length) lines.push(["ok", `Nothing is wrong: ${counted(one.job.groups, "group")}, no warning, caught up to ${clock(one.caught_up_ms, state.zone)}`]);
+    else if (!errors.size && !warns.size && known(one)) lines.push(["info", `No warning holds, as far as is known, in ${counted(one.job.groups, "group")}.`]);
+    byId("headline").className = `verdict ${lines[0][0]}`;
+    keyed(byId("headline"), lines, line => line[0] + lines.indexOf(line), ([tone, text]) => { const made = element("p", null, { class: tone }); made.append(element("span", text)); return made; });
+    document.title = `${errors.size ? `(${errors.size}) ` : ""}Consumer groups${state.several ? ` of ${safe(state.cluster, 40)}` : ""}`;
+  }
+
+  // ---- groups
+
+  const readGroups = Live.reader(() => tried("groups-empty", async () => {
+    const query = { search: byId("search").value.trim(), state: byId("state").value, type: byId("type").value, risk: byId("risk").value, sort: byId("sort").value, limit: PAGE, cursor: page.after.at(-1) };
+    const found = await Live.get("/api/groups", own(query));
+    page.groups = found.groups; page.next = found.next;
+    showFacets(found.facets || {});
+    showGroups(found, query);
+    readStrips();
+  }), 1500);
+  const readStrips = Live.reader(() => tried(null, async () => {
+    const labels = page.groups.map(one => one.label);
+    if (!labels.length) return;
+    const until = Live.now(), found = await Live.get("/api/strips", own({ since: Math.max(0, Math.round(until - STRIP_MS)), until: Math.round(until), groups: labels, limit: labels.length }));
+    strips = new Map(found.strips.map(one => [one.group_id, { one, since: found.since_ms, until: found.until_ms }]));
+    showStrips();
+  }), 5000);
+  function showGroups(found, query) {
+    keyed(byId("group-rows"), page.groups, one => one.label, BoardParts.groupRow);
+    showStrips();
+    const first = Number(query.cursor || 0), filtered = query.search || query.state || query.type || query.risk;
+    byId("groups-count").textContent = page.groups.length ? `${first + 1} to ${first + page.groups.length} of ${found.matching}${found.matching < found.total ? ` that match, ${found.total} in all` : ""}` : "";
+    byId("previous").disabled = !page.after.length; byId("next").disabled = !page.next;
+    byId("group-rows").closest("table").classList.toggle("hidden", !page.groups.length);
+    empty("groups-empty", page.groups.length ? "" : filtered ? `None of ${counted(found.total, "group")} matches.` : known(chosen()) ? "The job knows no group." : `Nothing is known of groups: ${chosen().job.error}.`);
+  }
+  function showStrips() {
+    for (const row of byId("group-rows").children) {
+      const group = row.querySelector("a.group"), found = strips.get(decodeURIComponent(group.pathname.split("/")[2])), place = row.querySelector("td.wide");
+      if (!found) continue;
+      const form = JSON.stringify(found.one) + Math.floor(found.until / 60000);
+      if (place.dataset.form === form) continue;
+      place.dataset.form = form;
+      arrange(place, [BoardParts.strip(found.one, found.since, found.until)]);
+    }
+  }
+  function showFacets(found) {
+    const names = { state: "all", type: "all", risk: "all" };
+    for (const [name, all] of Object.entries(names)) {
+      const before = facets[name].size, select = byId(name);
+      for (const value of Object.keys(found[name] || {})) if (value) facets[name].add(value);
+      if (facets[name].size === before && select.options.length) continue;
+      const value = select.value, fixed = name === "risk" ? [["any", "any condition"], ["ERROR", "errors"], ["WARN", "warnings"]] : [];
+      select.replaceChildren(...[["", all], ...fixed, ...[...facets[name]].sort().map(one => [one, safe(one, 60)])].map(([one, text]) => element("option", text, { value: one })));
+      select.value = value;
+    }
+  }
+
+  // ---- cards
+
+  const readExpiring = Live.reader(() => tried("days-empty", async () => {
+    days = (await Live.get("/api/expiring", own({ until: Math.round(Live.now() + WEEKS_MS) }))).days;
+    showDays();
+  }), 20000);
+  function showDays() {
+    const { nodes, byDay } = BoardParts.calendar(days, chosenDay, at => { chosenDay = chosenDay === at ? null : at; showDays(); });
+    byId("days").replaceChildren(...nodes);
+    const found = byDay.get(chosenDay === null ? Math.min(...byDay.keys()) : chosenDay);
+    keyed(byId("day-groups"), found ? [...found.groups].sort((a, b) => a.expires_ms - b.expires_ms).slice(0, 8) : [], one => one.group_id, BoardParts.expiryItem);
+    empty("days-empty", byDay.size ? "" : "No offset expires in the next two weeks.");
+  }
+  const readTopics = Live.reader(() => tried("topics-empty", async () => {
+    const search = byId("topic-search").value.trim(), found = await Live.get("/api/topics", own({ search, limit: 5 }));
+    keyed(byId("topic-rows"), found.topics, one => one.topic, BoardParts.topicPart);
+    const more = (found.matching || 0) - found.topics.length;
+    empty("topics-empty", more > 0 ? `and ${counted(more, "topic")} more: type more of the name` : found.topics.length ? "" : search ? "No group has a topic of this name." : "No group has members or offsets of a topic.");
+  }), 1000);
+  const readCommitters = Live.reader(() => tried("committers-empty", async () => {
+    const found = await Live.get("/api/committers", own({ limit: 10 })), most = Math.max(1, ...found.committers.map(one => one.commits));
+    keyed(byId("committer-rows"), found.committers.map(one => ({ ...one, share: one.commits / most })), one => one.group_id, BoardParts.committerRow);
+    empty("committers-empty", found.error ? `Not known: ${safe(found.error, 300)}` : found.committers.length ? `Since ${clock(found.since_ms, state.zone)}${found.complete === false ? "; not all records were read" : ""}.` : `Nobody has committed since ${clock(found.since_ms, state.zone)}.`);
+  }), 15000);
+
+  // ---- events
+
+  const readEvents = Live.reader(() => tried("latest-empty", async () => {
+    latest = (await Live.get("/api/events", own({ limit: EVENTS, min_severity: byId("severity").value }))).events;
+    showEvents();
+  }), 1000);
+  function showEvents() {
+    keyed(byId("latest"), latest, one => one.event.id, BoardParts.eventItem);
+    empty("latest-empty", latest.length ? "" : "The history has no such event.");
+  }
+  let waiting = null;
+  function took(one) {
+    const severity = Live.severityOf(one.event);
+    if (byId("severity").value === "INFO" || severity !== "INFO") {
+      latest = [one, ...latest.filter(each => each.event.id !== one.event.id)].slice(0, EVENTS);
+      if (waiting === null) waiting = setTimeout(() => { waiting = null; if (!document.hidden) showEvents(); }, 250);
+    }
+    if (severity !== "INFO" || (one.event.data && one.event.data.condition_id)) readConditions();
+    readGroups();
+  }
+  function readAll() { readClusters(); readConditions(); readGroups(); readEvents(); readExpiring(); readTopics(); readCommitters(); }
+  async function begin() {
+    try { await first(); } catch (error) {
+      if (!(error instanceof Live.Failure)) throw error;
+      if (error.status === 401) { Live.askForToken(error); return; }
+      byId("headline").className = "verdict error";
+      byId("headline").replaceChildren(element("p", `Nothing is known: ${error.message}. This page tries again every few seconds.`, { class: "error" }));
+      setTimeout(begin, 3000);
+      return;
+    }
+    Live.connect(own({}), { opened: back => { if (back) readAll(); }, event: took, reset: readAll });
+    readAll();
+  }
+  // The cluster must be known before anything else is read.
+  async function first() {
+    const found = await Live.get("/api/clusters");
+    Live.setNow(found.now_ms);
+    clusters = found.clusters;
+    state.several = clusters.length > 1;
+    const asked = new URLSearchParams(location.search).get("cluster");
+    if (!chosen()) state.cluster = (clusters.find(one => one.name === asked) || clusters[0]).name;
+  }
+  function setZone(zone) {
+    state.zone = zone;
+    Elements.showZone(zone);
+    if (chosen()) readAll();
+  }
+
+  Live.listen(begin);
+  for (const each of document.querySelectorAll("[data-zone]")) each.addEventListener("click", () => setZone(each.dataset.zone));
+  function filtered() { page.after = []; readGroups(); }
+  for (const id of ["state", "type", "risk", "sort"]) byId(id).addEventListener("change", filtered);
+  byId("search").addEventListener("input", filtered);
+  byId("next").addEventListener("click", () => { if (page.next) page.after.push(page.next); readGroups(); });
+  byId("previous").addEventListener("click", () => { page.after.pop(); readGroups(); });
+  byId("severity").addEventListener("change", readEvents);
+  byId("topic-search").addEventListener("input", readTopics);
+  byId("more-conditions").addEventListener("click", () => { shownConditions += 100; showConditions(); });
+  document.addEventListener("keydown", event => { if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); byId("search").focus(); } });
+  setInterval(() => { if (!document.hidden) { BoardParts.tick(); Live.showBar(state.zone); } }, 1000);
+  setInterval(() => { if (chosen()) { readClusters(); readConditions(); readGroups(); } }, 5000);
+  setInterval(() => { if (chosen()) { readExpiring(); readTopics(); readCommitters(); readStrips(); } }, 30000);
+  begin();
+})();

@@ -1,0 +1,152 @@
+// Parts of the board: each makes the elements of one kind of data, and keeps those whose data did not change.
+"use strict";
+const BoardParts = (() => {
+  const { safe, day, clock, lasted, counted } = Format;
+  const { byId, element, arrange, isLink } = Elements;
+  const state = { zone: "utc", cluster: "", several: false };
+  const TONES = { ERROR: "error", WARN: "warn", INFO: "info", OK: "ok" }, DAY_MS = 86400000;
+  // Conditions by what a strip draws them as; others by their severity.
+  const KINDS = { "rebalance.stuck": "stuck", "rebalance.slow": "slow", "rebalance.suspected": "pause", "commits.paused": "pause", "owner.silent": "pause", "partition.poison": "pause", "offsets.expiring": "expiry" };
+  const WORST = { ERROR: "expiry", WARN: "slow" };
+  const shownName = text => safe(text, 160) || "(empty id)";
+
+  function groupAddress(label, more = {}) {
+    const given = new URLSearchParams(state.several ? { cluster: state.cluster, ...more } : more).toString();
+    return `/groups/${encodeURIComponent(label)}${given ? `?${given}` : ""}`;
+  }
+  const groupLink = (label, text, more) => element("a", shownName(text === undefined ? label : text), { href: groupAddress(label, more), class: "group" });
+  // How long ago, in its largest units; the page counts on by itself.
+  const age = ms => { const seconds = Math.max(0, Math.floor(ms / 1000)); return lasted(1000 * (seconds < 3600 ? seconds : seconds - seconds % 60)); };
+  function since(ms, more = "") {
+    const text = element("time", ms === null ? "–" : age(Live.now() - ms) + more, ms === null ? {} : { "data-since": ms, "data-more": more });
+    if (ms !== null) text.title = moment(ms);
+    return text;
+  }
+  const moment = ms => `${day(ms, state.zone)} ${clock(ms, state.zone)}`;
+  function tick() {
+    const now = Live.now();
+    for (const one of document.querySelectorAll("time[data-since]")) {
+      const text = age(now - Number(one.dataset.since)) + one.dataset.more;
+      if (one.textContent !== text) one.textContent = text;
+    }
+  }
+  function cell(content, attributes = {}) {
+    const made = element("td", null, attributes);
+    if (content instanceof Node) made.append(content); else made.textContent = content;
+    return made;
+  }
+
+  // The children of a parent from a list; those whose data is the same as before are kept as they are.
+  const known = new WeakMap();
+  function keyed(parent, items, keyOf, make) {
+    const before = known.get(parent) || new Map(), after = new Map(), nodes = [];
+    for (const item of items) {
+      const key = keyOf(item), form = `${state.zone} ${state.cluster} ${JSON.stringify(item)}`, kept = before.get(key);
+      const one = kept && kept.form === form ? kept : { form, node: make(item) };
+      after.set(key, one);
+      nodes.push(one.node);
+    }
+    known.set(parent, after);
+    arrange(parent, nodes);
+  }
+  function empty(id, text) {
+    byId(id).textContent = text;
+    byId(id).classList.toggle("hidden", !text);
+  }
+
+  // ---- conditions
+
+  const names = list => (list || []).map(one => typeof one === "string" ? one : `${one.instance_id || one.client_id || one.member_id}${one.client_host ? ` on ${String(one.client_host).replace(/^\//, "")}` : ""}`).map(one => safe(one, 120));
+  function conditionRow(one) {
+    const row = element("tr", null, { class: one.severity }), what = element("td", null, { class: "text" });
+    what.append(element("span", safe(one.summary || "", 600)));
+    // Most sentences name them.
+    const suspects = names(one.suspects);
+    if (suspects.length && !/suspect/.test(one.summary)) what.append(element("span", `Suspected: ${suspects.slice(0, 5).join(", ")}${suspects.length > 5 ? ` and ${suspects.length - 5} more` : ""}.`, { class: "suspect" }));
+    const name = element("td");
+    name.append(isLink(one.runbook) ? element("a", one.name, { href: one.runbook, rel: "noreferrer", title: "Runbook" }) : element("span", safe(one.name, 60)));
+    const begun = element("a", null, { href: groupAddress(one.label === undefined ? one.group_id : one.label, one.since_ms === null ? {} : { at: one.since_ms }), "aria-label": "The moment when it began" });
+    begun.append(since(one.since_ms));
+    row.append(cell(one.severity, { class: "severity" }), cell(groupLink(one.label === undefined ? one.group_id : one.label, one.group_id), { class: "name" }), name, cell(begun, { class: "time" }), what);
+    return row;
+  }
+
+  // ---- groups
+
+  function strip(one, since_ms, until_ms) {
+    const spans = one.spans.map(([begin, end, severity, name]) => ({ since_ms: begin, until_ms: end, kind: KINDS[name] || WORST[severity] || "condition" }));
+    const found = [...new Set(one.spans.map(span => span[3]))], count = one.rebalances.reduce((sum, pair) => sum + pair[1], 0);
+    return Strips.picture(since_ms, until_ms, spans, one.rebalances.map(([at, many]) => [at, one.width_ms || 300000, many]), [...found, counted(count, "rebalance")].join(", "));
+  }
+  function groupRow(one) {
+    const row = element("tr"), name = element("td", null, { class: "name" });
+    name.append(element("span", null, { class: `tone ${TONES[one.severity] || "ok"}`, role: "img", "aria-label": one.severity || "no condition" }), groupLink(one.label, one.group_id));
+    const risk = element("td", one.risk || "", { class: `risk ${TONES[one.severity] || ""}` });
+    if (one.conditions.length > 1) risk.append(element("span", ` +${one.conditions.length - 1}`, { class: "quiet", title: one.conditions.map(each => each.name).join(", ") }));
+    row.append(name, cell(one.type), cell(one.state, { class: `state ${/Rebalanc|Reconcil|Assigning|NotReady/.test(one.state) ? "moving" : ""}` }), cell(one.members === null ? "–" : String(one.members), { class: "number" }), risk,
+      element("td", null, { class: "wide" }), cell(since(one.rebalanced_ms), { class: "number" }), cell(since(one.newest_commit_ms), { class: "number" }), cell(expiry(one.expires_ms), { class: "number" }));
+    return row;
+  }
+  function expiry(ms) {
+    if (ms === null) return "–";
+    const left = ms - Live.now(), text = element("span", left <= 0 ? "due" : left < DAY_MS ? `in ${age(left)}` : `in ${Math.floor(left / DAY_MS)} d`, { title: moment(ms) });
+    if (left < DAY_MS) text.className = "soon";
+    return text;
+  }
+
+  // ---- cards
+
+  function eventItem({ event, text }) {
+    const data = event.data || {}, at = Date.parse(event.time), severity = data.status === "resolved" ? "OK" : Live.severityOf(event), made = element("li", null, { class: severity });
+    made.append(element("time", clock(at, state.zone), { title: moment(at) }), element("span", null, { class: `tone ${TONES[severity]}`, role: "img", "aria-label": severity }));
+    if (typeof data.group_id === "string") made.append(groupLink(event.subject || data.group_id, data.group_id, { at }));
+    made.append(element("span", Live.nameOf(event), { class: "quiet" }), element("span", safe(text || "", 300), { class: "what" }));
+    return made;
+  }
+  const dayMs = text => Date.parse(`${text}T00:00:00Z`);
+  // A calendar of weeks that begin on Monday, from today (UTC) on; what is overdue is part of today.
+  function calendar(days, chosen, choose) {
+    const today = Math.floor(Live.now() / DAY_MS) * DAY_MS, byDay = new Map();
+    for (const one of days) {
+      const at = Math.max(dayMs(one.day), today), known = byDay.get(at) || { offsets: 0, groups: [], group_count: 0 };
+      byDay.set(at, { offsets: known.offsets + one.offsets, groups: [...known.groups, ...one.groups], group_count: known.group_count + (one.group_count || one.groups.length) });
+    }
+    const first = today - ((new Date(today).getUTCDay() + 6) % 7) * DAY_MS, most = Math.max(1, ...[...byDay.values()].map(one => one.offsets));
+    const nodes = ["Mo", "Tu", "We", "Th", "Fr", "Sa", "Su"].map(text => element("span", text, { class: "weekday" }));
+    for (let at = first; at < first + 14 * DAY_MS; at += DAY_MS) {
+      const found = byDay.get(at), name = day(at, "utc");
+      const one = element("button", null, { type: "button", class: `day${at < today ? " past" : ""}${found ? " some" : ""}${at === today ? " today" : ""}`, "aria-pressed": String(chosen === at), "aria-label": `${name}: ${found ? `${counted(found.offsets, "offset")} of ${counted(found.group_count, "group")}` : "none"}` });
+      one.append(element("span", String(new Date(at).getUTCDate())), element("span", found ? String(found.offsets) : "", { class: "many" }));
+      if (found) { one.style.setProperty("--weight", `${Math.round(15 + 60 * found.offsets / most)}%`); one.addEventListener("click", () => choose(at)); } else one.disabled = true;
+      nodes.push(one);
+    }
+    return { nodes, byDay };
+  }
+  function expiryItem(one) {
+    const made = element("li");
+    made.append(element("time", moment(one.expires_ms)), groupLink(one.group_id), element("span", counted(one.offsets, "offset"), { class: "quiet" }));
+    return made;
+  }
+  function topicPart(one) {
+    const made = element("div", null, { class: "topic" }), list = element("ul", null, { class: "list" }), all = one.reader_count === undefined ? one.readers.length : one.reader_count;
+    made.append(element("h3", safe(one.topic)), list);
+    list.append(...one.readers.slice(0, 12).map(reader => {
+      const item = element("li");
+      item.append(element("span", null, { class: `tone ${TONES[reader.severity] || "ok"}`, role: "img", "aria-label": reader.severity || "no condition" }), groupLink(reader.group_id), element("span", reader.state, { class: "quiet" }));
+      if (reader.last_commit_ms !== null) { item.append(element("span", "last commit ", { class: "quiet" })); item.lastChild.append(since(reader.last_commit_ms, " ago")); }
+      return item;
+    }));
+    if (all > 12) list.append(element("li", `and ${all - 12} more`, { class: "quiet" }));
+    return made;
+  }
+  function committerRow(one) {
+    const row = element("tr"), bar = element("span", null, { class: "share" });
+    bar.style.width = `${Math.max(1, Math.round(100 * one.share))}%`;
+    const name = cell(groupLink(one.group_id), { class: "name" });
+    name.append(bar);
+    row.append(name, cell(`${one.per_s === null ? "–" : one.per_s >= 10 ? Math.round(one.per_s) : Number(one.per_s.toPrecision(2))} /s`, { class: "number" }), cell(String(one.commits), { class: "number quiet" }));
+    return row;
+  }
+
+  return { state, shownName, age, since, moment, tick, keyed, empty, conditionRow, groupRow, strip, eventItem, calendar, expiryItem, topicPart, committerRow };
+})();

@@ -1,0 +1,198 @@
+// The page of one group while things happen: its timeline is read again after each event, and its axis follows the time.
+"use strict";
+(() => {
+  const { safe, clock, counted } = Format;
+  const { byId, element } = Elements;
+  const label = decodeURIComponent(location.pathname.slice("/groups/".length)), asked = new URLSearchParams(location.search);
+  const own = asked.get("cluster") ? { cluster: asked.get("cluster") } : {};
+  const LENGTH_MS = 3600000, AROUND_MS = 1800000, TICK_MS = 1000;
+  const at = asked.has("at") ? Number(asked.get("at")) : null, since = asked.has("since") ? Number(asked.get("since")) : null, until = asked.has("until") ? Number(asked.get("until")) : null;
+  let following = at === null && until === null, length_ms = LENGTH_MS, span = null, group = null, cluster = null, opened = false, streaming = false, added = new Map(), marked = false;
+  // The span of a page that does not follow; a page that follows has its end at this moment.
+  if (at !== null) span = [at - AROUND_MS, at + AROUND_MS];
+  else if (since !== null && until !== null) span = [since, until];
+  const path = `/api/groups/${encodeURIComponent(label)}`;
+  const { state } = GroupView;
+
+  function bounds() {
+    const now = Math.round(Live.now());
+    if (span) return [span[0], Math.min(span[1], now)];
+    return [since !== null && until === null ? since : now - length_ms, now];
+  }
+  async function tried(read) {
+    try { await read(); } catch (error) {
+      if (!(error instanceof Live.Failure)) throw error;
+      if (error.status === 401) { Live.askForToken(error); return; }
+      byId("reading").textContent = error.status === 404 ? "" : `Not read: ${error.message}.`;
+      if (!opened) nothing(error.status === 404 ? `There is no group ${safe(label, 200)} in the job's topics and in the log of this cluster now.` : `Nothing is known of this group: ${error.message}.`);
+      throw error;
+    }
+  }
+  function nothing(text) {
+    byId("title").textContent = safe(label) || "(empty group id)";
+    byId("group-empty").textContent = text;
+    document.documentElement.dataset.ready = "true";
+  }
+
+  // ---- reading
+
+  const readDocument = Live.reader(() => tried(async () => {
+    // The time to ask for is that of the server's clock.
+    if (!cluster) await askClusters();
+    const [from, to] = bounds(), fixed = span && span[1] <= to;
+    const doc = await Live.get(`${path}/timeline`, { ...own, since: Math.max(0, Math.round(from)), until: fixed ? Math.round(to) : null });
+    byId("reading").textContent = "";
+    take(doc);
+  }), 1500);
+  const readGroup = Live.reader(() => tried(async () => {
+    const found = await Live.get(path, own);
+    group = found.group;
+    showNow();
+  }), 1000);
+  async function askClusters() {
+    const found = await Live.get("/api/clusters");
+    Live.setNow(found.now_ms);
+    cluster = found.clusters.find(one => one.name === own.cluster) || found.clusters[0];
+    byId("cluster-name").textContent = `cluster ${safe(cluster.name, 80)}`;
+    byId("back").href = own.cluster ? `/?${new URLSearchParams(own)}` : "/";
+    showState();
+  }
+  const readClusters = Live.reader(() => tried(askClusters), 2000);
+
+  function take(doc) {
+    // Events that came by the stream and that the document does not have yet.
+    const known = new Set(doc.events.map(event => event.id));
+    for (const id of [...added.keys()]) if (known.has(id) || added.get(id).time_ms < doc.since_ms) added.delete(id);
+    const merged = { ...doc, events: joined(doc.events) };
+    byId("group-empty").textContent = "";
+    byId("group").classList.remove("hidden");
+    if (!opened) {
+      opened = true;
+      state.end_ms = following ? Live.now() : null;
+      GroupView.open(merged);
+      if (following) GroupView.frame(Live.now() - length(), Live.now());
+      if (at !== null && !marked) { marked = true; markNearest(); }
+    } else {
+      GroupView.update(merged);
+      if (following) move();
+    }
+    showState();
+    document.documentElement.dataset.ready = "true";
+  }
+  const joined = events => [...events, ...added.values()].sort((a, b) => a.time_ms - b.time_ms);
+  const length = () => since !== null && until === null && !span ? Live.now() - since : length_ms;
+  function markNearest() {
+    const found = state.doc.events.reduce((best, event) => best && Math.abs(best.time_ms - at) <= Math.abs(event.time_ms - at) ? best : event, null);
+    if (found) { state.marked = found.id; GroupView.frame(at - AROUND_MS / 3, at + AROUND_MS / 3); }
+  }
+  // An event of the stream as a row of the table, at once; the picture follows with the next document.
+  function took({ event, text }) {
+    const cause = event.data && event.data.cause || {};
+    const one = { id: event.id, time_ms: Date.parse(event.time), name: Live.nameOf(event), severity: Live.severityOf(event), text: text || "",
+      topic: cause.topic ?? null, partition: cause.partition ?? null, offset: cause.offset ?? null, slot: null, cut: false, body: event };
+    if (state.doc && !state.doc.events.some(each => each.id === one.id)) {
+      added.set(one.id, one);
+      state.doc = { ...state.doc, events: joined(state.doc.events.filter(each => !added.has(each.id))) };
+      if (following) move(); else GroupView.later();
+      EventTable.show(state);
+      byId("news").textContent = `${one.severity === "INFO" ? "" : `${one.severity}: `}${safe(one.text || one.name, 200)}`;
+    }
+    if (!span || span[1] > Live.now()) readDocument();
+    readGroup();
+  }
+
+  // ---- what the group is now
+
+  function showNow() {
+    const parts = [group.state, counted(group.members || 0, "member"), ...(group.generation === null ? [] : [`generation ${group.generation}`])];
+    const nodes = parts.map((text, index) => element("span", text, { class: index ? "badge" : "badge strong" }));
+    for (const one of group.conditions) {
+      const badge = element("span", `${one.name} for `, { class: `badge ${one.severity === "ERROR" ? "error" : one.severity === "WARN" ? "warn" : ""}`, title: safe(one.summary || "", 400) });
+      badge.append(element("time", "", { "data-since": one.since_ms }));
+      nodes.push(badge);
+    }
+    if (!group.conditions.length) nodes.push(element("span", "no condition holds", { class: "badge ok" }));
+    byId("group-now").replaceChildren(...nodes);
+    byId("group-why").replaceChildren(...group.conditions.filter(one => one.severity !== "INFO" && one.summary).slice(0, 3).map(one => element("li", safe(one.summary, 600), { class: one.severity })));
+    tickAges();
+  }
+  function tickAges() {
+    for (const one of document.querySelectorAll("time[data-since]")) one.textContent = Format.lasted(1000 * Math.max(0, Math.floor((Live.now() - Number(one.dataset.since)) / 1000)));
+  }
+  function showState() {
+    const job = cluster && cluster.job, fresh = job && job.up;
+    byId("live-state").textContent = !streaming ? "not connected" : !job ? "" : fresh ? `live, caught up to ${cluster.caught_up_ms === null ? "nothing yet" : clock(cluster.caught_up_ms, state.zone)}` : "connected, but the job is down";
+    byId("stale").classList.toggle("hidden", !job || fresh);
+    if (job && !fresh) byId("stale").textContent = job.heartbeat_ms === null ? `Nothing new can appear: ${job.error || "there is no job"}.` : `The job is down since ${clock(job.heartbeat_ms, state.zone)}: nothing after that is known.`;
+    byId("follow").setAttribute("aria-pressed", String(following));
+    for (const each of document.querySelectorAll("[data-length]")) each.setAttribute("aria-pressed", String(following && Number(each.dataset.length) === length_ms));
+    document.documentElement.dataset.following = String(following);
+  }
+
+  // ---- following
+
+  // States and owners go on until now only while the job is up and the stream is open: else it is not known that they do.
+  function move() {
+    const now = Live.now();
+    if (streaming && cluster && cluster.job.up && state.doc.until_ms < now) state.doc = { ...state.doc, until_ms: Math.round(now) };
+    state.end_ms = Math.round(now);
+    GroupView.frame(Math.round(now - length()), Math.round(now));
+  }
+  function follow() {
+    following = true; span = null;
+    if (state.doc) { move(); }
+    readDocument(); showState();
+  }
+  function stop() {
+    if (!following) return;
+    following = false;
+    showState();
+  }
+  GroupView.hooks.moved = stop;
+  // Redraws when the axis has moved by a pixel.
+  function tick() {
+    if (document.hidden) return;
+    tickAges(); Live.showBar(state.zone);
+    if (!following || !opened) return;
+    const pixel_ms = length() / Math.max(state.view.width, 1);
+    if (Live.now() - state.view.until >= pixel_ms) move();
+  }
+  function show(length_wanted) {
+    length_ms = length_wanted;
+    follow();
+  }
+  function earlier() {
+    const [from, to] = span || bounds();
+    following = false; opened = false;
+    span = [from - (to - from), to];
+    byId("reading").textContent = "reading …";
+    readDocument(); showState();
+  }
+
+  function begin() {
+    Live.connect({ ...own, group: label.replace(/[[*?]/g, "[$&]") }, {
+      opened: back => { streaming = true; showState(); if (back) readAll(); },
+      event: took, reset: readAll,
+    });
+    readAll();
+  }
+  function readAll() { readClusters(); readGroup(); readDocument(); }
+  function setZone(zone) {
+    GroupView.setZone(zone);
+    showState();
+  }
+
+  state.newestFirst = true;
+  GroupView.listen();
+  Live.listen(begin);
+  byId("title").textContent = safe(label) || "(empty group id)";
+  document.title = safe(label, 60);
+  for (const each of document.querySelectorAll("[data-zone]")) each.addEventListener("click", () => setZone(each.dataset.zone));
+  for (const each of document.querySelectorAll("[data-length]")) each.addEventListener("click", () => show(Number(each.dataset.length)));
+  byId("follow").addEventListener("click", follow);
+  byId("earlier").addEventListener("click", earlier);
+  setInterval(tick, TICK_MS);
+  setInterval(() => { readClusters(); readGroup(); if (following) readDocument(); }, 5000);
+  new MutationObserver(() => { streaming = document.documentElement.dataset.stream === "open"; showState(); }).observe(document.documentElement, { attributeFilter: ["data-stream"] });
+  begin();
+})();

@@ -1,0 +1,144 @@
+"""The pages of a live job on a real broker: a stuck rebalance appears, names the member, and resolves."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
+from support.kafka.clients import make_topics
+from support.kafka.polled_members import PolledMembers
+from support.kafka.waiting import wait_until
+from support.pictures.live_pages import live_page
+from support.pictures.report_pages import NO_BROWSER, OpenedPage, browser_program, running_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.long,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER),
+]
+
+GROUP, TOPIC = "serve-live-orders", "serve-live-topic"
+LOWERED = ("--rule", "rebalance.stuck.threshold_ms=6000", "--rule", "rebalance.slow.threshold_ms=3000")
+#: Remembers when the row of each event was first in the page.
+WATCH = """() => { window.seen = {}; new MutationObserver(() => {
+  for (const row of document.querySelectorAll("#rows tr[data-event]"))
+    window.seen[row.dataset.event] ??= Date.now();
+}).observe(document.getElementById("rows"), { childList: true }); }"""
+DELAYS = """() => Object.entries(window.seen).flatMap(([id, at]) => {
+  const event = GroupView.state.doc.events.find(one => one.id === id);
+  return event && event.body && event.body.recordedtime ? [at - Date.parse(event.body.recordedtime)] : [];
+})"""
+
+
+class Watched:
+    """A job, the members of a group, and the site."""
+
+    def __init__(self, broker: EmbeddedBroker, folder: Path, exit_: ExitStack) -> None:
+        servers, topics = broker.bootstrap_servers, topic_names("serve-live")
+        make_topics(servers, {TOPIC: 4})
+        self.members = PolledMembers(servers, timeout_ms=240_000)
+        exit_.callback(self.members.close)
+        self.job: RunningJob = exit_.enter_context(
+            running_job(servers, folder / "checkpoint", topics, "--probe-interval", "1", *LOWERED)
+        )
+        command = [sys.executable, "-m", "groupreplay.streaming", "serve", "--bootstrap-server", servers]
+        command += ["--listen", "127.0.0.1:0", "--history-file", str(folder / "history.db")]
+        command += [
+            "--events-topic",
+            topics.events,
+            "--states-topic",
+            topics.states,
+            "--job-topic",
+            topics.job,
+        ]
+        command += ["--probes-topic", topics.probes]
+        self.server = exit_.enter_context(GuardedProcess(command, folder / "serve.log"))
+        wait_until(lambda: re.search(r"http://127\.0\.0\.1:\d+", self.server.tail()))
+        self.address = re.findall(r"http://127\.0\.0\.1:\d+", self.server.tail())[0]
+
+    def wait(self, page: OpenedPage, expression: str) -> None:
+        """Polls the members until an expression of the page is true."""
+
+        def checked() -> bool:
+            assert self.job.process.exit_code is None, self.job.process.tail()
+            assert self.server.exit_code is None, self.server.tail()
+            return bool(page.value(expression))
+
+        self.members.wait_until(checked, PATIENCE_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with running_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def watched(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Watched]:
+    """Everything, ended hard when the test is over."""
+    with ExitStack() as exit_:
+        yield Watched(broker, tmp_path, exit_)
+
+
+def test_a_stuck_rebalance_appears_and_resolves(watched: Watched, browser: Browser) -> None:
+    """The page of the group and the board follow a member that stops polling, without a reload.
+
+    The log's lanes are on the page of the group: its partitions with owners, and its commits.
+    """
+    members = watched.members
+    members.join("checkout-1", GROUP, TOPIC)
+    members.join("checkout-2", GROUP, TOPIC)
+    members.wait_until(lambda: members.owned("checkout-1", "checkout-2") == [2, 2], PATIENCE_SECONDS)
+    with (
+        live_page(browser, f"{watched.address}/") as board,
+        live_page(browser, f"{watched.address}/groups/{GROUP}") as page,
+    ):
+        watched.wait(board, f"document.querySelector('#group-rows').textContent.includes('{GROUP}')")
+        # The page may have been opened before the job knew the group.
+        watched.wait(page, "Boolean(GroupView.state.doc)")
+        watched.wait(
+            page,
+            "GroupView.state.doc.slots.length === 2 && document.documentElement.dataset.stream === 'open'",
+        )
+        watched.wait(page, "document.querySelector('#group-now').textContent.startsWith('Stable')")
+        page.page.evaluate(WATCH)
+
+        members.stuck.add("checkout-1")
+        members.join("checkout-3", GROUP, TOPIC)
+        watched.wait(page, "document.querySelector('#group-now').textContent.includes('rebalance.stuck for')")
+        watched.wait(page, "document.querySelector('#rows').textContent.includes('rebalance.stuck')")
+        watched.wait(board, "document.querySelector('#conditions').textContent.includes('rebalance.stuck')")
+        watched.wait(board, "document.querySelector('#conditions').textContent.includes('checkout-1')")
+        watched.wait(
+            page,
+            "GroupView.state.doc.slots.some(lane => lane.name.startsWith('checkout-1') && lane.blames.length)",
+        )
+        assert "an error" in board.page.inner_text("#headline")
+
+        members.stuck.clear()
+        watched.wait(page, "document.querySelector('#group-now').textContent.includes('no condition holds')")
+        watched.wait(board, "!document.querySelector('#conditions').textContent.includes('rebalance.stuck')")
+        watched.wait(page, "GroupView.state.doc.slots.length === 3")
+        topics = page.value("GroupView.state.doc.topics.map(one => [one.topic, one.partitions.length])")
+        delays = page.value(f"({DELAYS})()")
+        assert topics == [[TOPIC, 4]]
+        assert page.value("document.documentElement.dataset.following") == "true"
+        assert (board.problems, [one for one in page.problems if "404" not in one]) == ([], [])
+    # Of how long each took, for the log of the test: nothing here depends on speed.
+    logging.getLogger(__name__).warning("from the job's event to its row: %s ms", sorted(delays))

@@ -1,0 +1,121 @@
+"""The HTTP server of both commands: addresses, silent clients, large requests, too many connections."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.exporter import http_server
+from groupreplay.streaming.exporter.http_server import HttpServer, open_server
+
+
+async def _hello(_: Request) -> PlainTextResponse:
+    return PlainTextResponse("hello")
+
+
+APPLICATION = Starlette(routes=[Route("/", _hello)])
+
+
+@pytest.fixture
+def server() -> Iterator[HttpServer]:
+    """One that answers."""
+    made = open_server(APPLICATION, "127.0.0.1", 0)
+    made.start()
+    yield made
+    made.close()
+
+
+def status(server: HttpServer, **headers: str) -> int:
+    """Of an answer."""
+    connection = http.client.HTTPConnection(server.address, timeout=30)
+    connection.request("GET", "/", headers=headers)
+    return connection.getresponse().status
+
+
+def connected(server: HttpServer) -> socket.socket:
+    """A client that has sent nothing yet."""
+    host, _, port = server.address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "no.such.host.invalid"])
+def test_an_address_that_cannot_be_used(server: HttpServer, host: str) -> None:
+    """Taken, another machine's, or no address: a clear error."""
+    with pytest.raises(GroupReplayError) as caught:
+        open_server(APPLICATION, host, int(server.address.rpartition(":")[2]))
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert "--listen" in str(caught.value.fix)
+
+
+def test_the_address() -> None:
+    """As it can be typed into a browser, for both families."""
+    made = open_server(APPLICATION, "::1", 0)
+    assert made.address.startswith("[::1]:")
+    made.close()
+
+
+def test_a_client_that_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is disconnected, also in the middle of a head; one that asks is not."""
+    monkeypatch.setattr(http_server, "CLIENT_SECONDS", 1.0)
+    made = open_server(APPLICATION, "127.0.0.1", 0)
+    made.start()
+    with connected(made) as silent, connected(made) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        assert silent.recv(1) == b""
+        assert slow.recv(1) == b""
+    assert status(made) == 200
+    made.close()
+
+
+def test_a_large_head(server: HttpServer) -> None:
+    """An id of 30 000 bytes fits; what is much larger is refused before it is read."""
+    assert status(server, Large="x" * 40_000) == 200
+    with connected(server) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nLarge: " + b"x" * 200_000 + b"\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.1 400"
+
+
+@pytest.mark.parametrize(
+    "head", [b"\x16\x03\x01\x02\x00\x01", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 99]
+)
+def test_what_is_no_request(server: HttpServer, head: bytes) -> None:
+    """TLS, halves and noise end the connection, not the server."""
+    with connected(server) as client:
+        client.sendall(head + b"\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        while client.recv(4_096):
+            pass
+    assert status(server) == 200
+
+
+def test_too_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A further one is answered with 503; when one ends there is room again."""
+    monkeypatch.setattr(http_server, "MOST_CONNECTIONS", 4)
+    made = open_server(APPLICATION, "127.0.0.1", 0)
+    made.start()
+    with ExitStack() as clients:
+        for _ in range(8):
+            clients.enter_context(connected(made))
+        while status(made) != 503:
+            pass
+    while status(made) != 200:
+        pass
+    made.close()
+
+
+def test_nothing_about_libraries(server: HttpServer) -> None:
+    """The versions of libraries help only an attacker."""
+    connection = http.client.HTTPConnection(server.address, timeout=30)
+    connection.request("GET", "/")
+    assert [text for name, text in connection.getresponse().getheaders() if name.lower() == "server"] == [
+        "groupreplay"
+    ]

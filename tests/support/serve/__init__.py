@@ -1,0 +1,1 @@
+"""Sites of `groupreplay serve` for the tests."""

@@ -1,0 +1,58 @@
+"""Clusters that are served without Kafka: their history is written by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.exporter.freshness import Limits
+from groupreplay.streaming.serve.history.writer import Bounds, TopicMessage
+from groupreplay.streaming.serve.watched_cluster import ClusterToServe, WatchedCluster
+
+DAY_MS = 86_400_000
+TOPICS = {"group-events": "E", "group-states": "S"}
+
+
+@contextmanager
+def served_cluster(
+    folder: Path,
+    now_ms: int,
+    name: str = "kafka",
+    *,
+    age_ms: int = 7 * DAY_MS,
+    size_bytes: int = 1 << 30,
+    **more: Any,
+) -> Iterator[WatchedCluster]:
+    """A cluster whose topics nobody reads."""
+    nowhere = Cluster(bootstrap_servers="127.0.0.1:1")
+    served = ClusterToServe(name=name, source=nowhere, sink=nowhere, topics=TopicNames())
+    bounds = Bounds(age_ms=age_ms, size_bytes=size_bytes)
+    made = WatchedCluster(served, folder / f"{name}.db", bounds, Limits(), lambda: now_ms, **more)
+    made.history.begin(TOPICS)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def messages(events: Iterable[bytes | None] = (), written_ms: int = 0, first: int = 0) -> list[TopicMessage]:
+    """Messages of ``group-events``, at offsets in a row."""
+    return [
+        TopicMessage(True, 0, first + number, b"", value, written_ms) for number, value in enumerate(events)
+    ]
+
+
+def states(documents: Sequence[tuple[str, bytes | None]], written_ms: int = 0) -> list[TopicMessage]:
+    """Messages of ``group-states``."""
+    return [
+        TopicMessage(False, 0, number, group.encode("utf-8", "surrogatepass"), value, written_ms)
+        for number, (group, value) in enumerate(documents)
+    ]
+
+
+def take(cluster: WatchedCluster, taken: Sequence[TopicMessage], now_ms: int) -> None:
+    """Stores messages, as the feed does."""
+    cluster.history.take("group-events", taken, now_ms)
