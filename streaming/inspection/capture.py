@@ -5,12 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.base.signals import stop_requests
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback, follow_topic, no_progress, read_topic
 from groupreplay.streaming.prober.probes_topic import ProbesPlace, open_probes
+
+#: How long the last answers and the end of the file may take after a signal: what was copied cannot be copied again.
+_FILE_SECONDS: Final = 30.0
 
 
 def capture(
@@ -24,7 +29,7 @@ def capture(
 ) -> int:
     """Copy the topic up to its current end, then new records for ``follow_seconds``; returns the number of records.
 
-    Also copies the probes topic, if there is one. Ctrl-C while following ends the copy early and keeps the records;
+    Also copies the probes topic, if there is one. A signal while following ends the copy early and keeps the records;
     before that it leaves no file.
 
     Raises:
@@ -42,13 +47,13 @@ def capture(
             writer.write(batch)
         if follow_seconds:
             deadline = clock() + follow_seconds
-            try:
-                for batch in follow_topic(connection, OFFSETS_TOPIC, rows.ends, lambda: clock() >= deadline):
+            with stop_requests(_FILE_SECONDS) as stop:
+                for batch in follow_topic(
+                    connection, OFFSETS_TOPIC, rows.ends, lambda: stop.made or clock() >= deadline
+                ):
                     writer.write(batch)
                     progress(writer.rows, None)
-            except KeyboardInterrupt:
-                pass
-            for batch in observed.since() if observed else ():
-                writer.write(batch)
-            writer.topic_names.update(connection.topic_names())
+                for batch in observed.since() if observed else ():
+                    writer.write(batch)
+                writer.topic_names.update(connection.topic_names())
     return writer.rows
