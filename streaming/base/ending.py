@@ -10,6 +10,7 @@ for.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -19,7 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
 
 #: How long an end in order may take; what remains of the three seconds is for ending the children.
 PATIENCE_SECONDS: Final = 2.3
@@ -97,6 +98,13 @@ class Ending:
             if self.number == signal.SIGINT and sys.stderr.isatty():
                 sys.stderr.write("\n")  # the terminal shows ^C
             self._say(WORDS[signal.Signals(self.number)])
+
+    def leave(self, code: int) -> NoReturn:
+        """Exits, without the end of the interpreter, which may wait for threads and would die of a second signal."""
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        atexit._run_exitfuncs()
+        os._exit(code)
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         # Do nothing else here: the interpreter may be inside a call to the JVM.

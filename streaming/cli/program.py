@@ -7,9 +7,11 @@ ended the command (129, 130, 143), and 141 if stdout was closed by its reader.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -111,10 +113,12 @@ class Program(click.Group):
 def _end(code: int) -> NoReturn:
     """Exits; after a signal with the sentence about it, unless the command has ended as it would have without one."""
     ending = present()
-    if ending is not None and ending.number is not None and code not in (ExitCode.OK, BROKEN_PIPE):
+    if ending is None or ending.number is None:
+        sys.exit(code)
+    if code not in (ExitCode.OK, BROKEN_PIPE):
         code = 128 + ending.number
         ending.say()
-    sys.exit(code)
+    ending.leave(code)
 
 
 def _report(error: Exception, *, debug: bool) -> int:
@@ -123,16 +127,15 @@ def _report(error: Exception, *, debug: bool) -> int:
     if has_begun() and not debug:
         # The JVM or a reader was ended by the same signal, for example.
         return ExitCode.UNEXPECTED
-    if isinstance(error, OSError) and not _can_write_stdout():
-        _silence_stdout()
-        error = unusable(f"cannot write the output, {error.strerror}", "stdout", "check where stdout goes to")
     if debug:
         import traceback
 
         from groupreplay.streaming.config.logs import without_secrets
 
         click.echo(without_secrets("".join(traceback.format_exception(error))), err=True)
-    print_error(error)
+    # Stderr may be on a full disk, too: the exit code says it.
+    with suppress(OSError):
+        print_error(error)
     return error.exit_code if isinstance(error, GroupReplayError) else ExitCode.UNEXPECTED
 
 
@@ -141,13 +144,33 @@ def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _can_write_stdout() -> bool:
-    """Whether what is left in the buffer of stdout can be written; an error of another file leaves it writable."""
+class _Stdout(io.TextIOWrapper):
+    """Stdout whose errors can be told from those of other files: its disk is full, or the caller has closed it."""
+
+    def write(self, text: str) -> int:
+        """As ``TextIOWrapper``."""
+        with _writing():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """As ``TextIOWrapper``."""
+        with _writing():
+            super().flush()
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
     try:
-        sys.stdout.flush()
-    except OSError:
-        return False
-    return True
+        yield
+    except BrokenPipeError:
+        _silence_stdout()
+        # Not BrokenPipeError, because click would exit with 1.
+        raise click.exceptions.Exit(BROKEN_PIPE) from None
+    except OSError as error:
+        _silence_stdout()
+        raise unusable(
+            f"cannot write the output, {error.strerror}", "stdout", "check where stdout goes"
+        ) from error
 
 
 def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
@@ -199,9 +222,11 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """The program, in a process of its own."""
-    for stream in (sys.stdout, sys.stderr):
-        # Without UTF-8 in the locale, print escapes instead of failing in the middle of the output.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    # Without UTF-8 in the locale, print escapes instead of failing in the middle of the output.
+    escapes = "backslashreplace"
+    sys.stderr.reconfigure(errors=escapes)  # type: ignore[union-attr]
+    encoding, is_terminal = sys.stdout.encoding, sys.stdout.isatty()
+    sys.stdout = _Stdout(sys.stdout.detach(), encoding, escapes, line_buffering=is_terminal)  # type: ignore[union-attr]
     watch_signals(_say)
     cli.main()
 

@@ -70,6 +70,7 @@ def run(settings: RunSettings) -> int:
 
 def _run(settings: RunSettings, stop: StopRequest) -> int:
     rules = RulesWatch(settings.rules)
+    preflight.check_machine(settings)
     with ExitStack() as stack:
 
         @cache
