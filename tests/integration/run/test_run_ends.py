@@ -81,7 +81,7 @@ def test_it_ends_where_it_hurt(
     """Moments at which there were tracebacks, wrong exit codes and long waits."""
     checkpoint, topics = tmp_path / "checkpoint", topic_names(unique("ends")[:60])
     with on_terminal(words(broker.bootstrap_servers, checkpoint, topics), tmp_path / "scratch") as terminal:
-        terminal.wait_until(lambda: moment(terminal, checkpoint))
+        terminal.wait_until(lambda: moment(terminal, checkpoint), pause=0.1)
         ended = ends_as_documented(terminal, way)
     print(f"{ended.seconds:.2f} s")  # noqa: T201
     if moment is in_the_steady_state:

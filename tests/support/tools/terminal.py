@@ -71,16 +71,15 @@ class Terminal:
                     return bool(int(line.split()[1], 16) & _TERM_BIT)
         return False
 
-    def wait_until(self, condition: Callable[[], object]) -> None:
+    def wait_until(self, condition: Callable[[], object], pause: float = 0.02) -> None:
         """Waits for the condition, and reads meanwhile."""
 
         def checked() -> object:
-            self.read()
-            self.look()
+            self.read(0.02)
             assert is_alive(self.pid), self.printed.decode(errors="replace")
             return condition()
 
-        wait_until(checked, 240.0, pause=0.02)
+        wait_until(checked, 240.0, pause=pause)
 
     def end(self, way: Way) -> Ended:
         """Sends the signal, and waits for the end."""
