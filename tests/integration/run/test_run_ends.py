@@ -5,6 +5,7 @@ Times are printed and not tested: docs/performance.md has the measured ones.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.contract.job_document import JOB_KEY, STOPPED
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, last_batch, read_topic, running_job, topic_flags, topic_names
 from support.kafka.clients import make_topics
@@ -90,8 +92,10 @@ def test_it_ends_where_it_hurt(
 
 def is_told_stopped(server: str, topics: TopicNames) -> bool:
     """Whether the last document of the job says that it was stopped."""
-    documents = [one.value for one in read_topic(server, topics.job) if one.value]
-    return b'"status":"stopped"' in documents[-1].replace(b" ", b"")
+    documents = [
+        json.loads(one.value) for one in read_topic(server, topics.job) if one.key == JOB_KEY and one.value
+    ]
+    return bool(documents[-1]["phase"] == STOPPED)
 
 
 @pytest.mark.long
