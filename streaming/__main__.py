@@ -17,9 +17,11 @@ _WORDS = {
 
 
 def _leave(number: int, _frame: object) -> None:
-    line_end = "\n" if number == signal.SIGINT and os.isatty(2) else ""
+    line_begin = ""
+    if number == signal.SIGINT and os.isatty(2):
+        line_begin = "\n" if os.environ.get("TERM") == "dumb" else "\r\x1b[K"  # the terminal shows ^C
     try:
-        os.write(2, f"{line_end}groupreplay: {_WORDS[signal.Signals(number)]}\n".encode())
+        os.write(2, f"{line_begin}groupreplay: {_WORDS[signal.Signals(number)]}\n".encode())
     finally:
         os._exit(128 + number)
 

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Final, NoReturn, Protocol
 
+from groupreplay.streaming.base.status_line import ERASE, can_redraw
+
 #: How long an end in order may take; what remains of the three seconds is for ending the children.
 PATIENCE_SECONDS: Final = 2.3
 #: A terminal that takes no more text must not delay the end.
@@ -96,7 +98,7 @@ class Ending:
             self._has_said = True
         with contextlib.suppress(OSError, ValueError):
             if self.number == signal.SIGINT and sys.stderr.isatty():
-                sys.stderr.write("\n")  # the terminal shows ^C
+                sys.stderr.write(ERASE if can_redraw(sys.stderr) else "\n")  # the terminal shows ^C
             self._say(WORDS[signal.Signals(self.number)])
 
     def leave(self, code: int) -> NoReturn:

@@ -17,8 +17,9 @@ from contextlib import ExitStack
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from groupreplay.streaming.base.ending import has_begun, is_quiet
+from groupreplay.streaming.base.ending import has_begun
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.config.logs import pass_on
 from groupreplay.streaming.config.settings import RunSettings, default_master
 from groupreplay.streaming.local.spark_lines import javas_of
 from groupreplay.streaming.spark.internals.gateway import launch_jvm
@@ -213,7 +214,7 @@ def _own(settings: RunSettings, release: str) -> SparkSession:
     }
     with temporary_files_in(folder):
         if uses_internals(release, settings):
-            launch_jvm({**conf, "spark.master": master, "spark.app.name": "groupreplay"}, is_quiet)
+            launch_jvm({**conf, "spark.master": master, "spark.app.name": "groupreplay"}, pass_on)
         return SparkSession.builder.appName("groupreplay").master(master).config(map=conf).getOrCreate()
 
 

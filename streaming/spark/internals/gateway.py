@@ -1,12 +1,11 @@
 """Starts Spark's JVM in a process group of its own, so that Ctrl-C in a terminal reaches the driver alone.
 
-The error output of the JVM goes through a pipe: what it says while it is being ended is dropped, and so is a warning of
-Java about Spark's own flags.
+The error output of the JVM goes through a pipe, so that it can be dropped while the JVM is being ended. A warning of Java
+about Spark's own flags always is.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
@@ -17,8 +16,8 @@ from typing import Any, Final
 _NOISE: Final = b"WARNING: Using incubator modules"
 
 
-def launch_jvm(conf: Mapping[str, Any], is_quiet: Callable[[], bool]) -> None:
-    """Starts the JVM that the next session uses; drops its error output while ``is_quiet``.
+def launch_jvm(conf: Mapping[str, Any], show: Callable[[bytes], None]) -> None:
+    """Starts the JVM that the next session uses; ``show`` gets the lines of its error output.
 
     Raises:
         PySparkException: it has ended before it could be reached.
@@ -27,7 +26,7 @@ def launch_jvm(conf: Mapping[str, Any], is_quiet: Callable[[], bool]) -> None:
     from pyspark.java_gateway import launch_gateway
 
     reader, writer = os.pipe()
-    threading.Thread(target=_relay, args=(reader, is_quiet), name="groupreplay-jvm-log", daemon=True).start()
+    threading.Thread(target=_relay, args=(reader, show), name="groupreplay-jvm-log", daemon=True).start()
     options: dict[str, Any] = {"stderr": writer}
     if sys.version_info >= (3, 11):
         options["process_group"] = 0
@@ -38,13 +37,10 @@ def launch_jvm(conf: Mapping[str, Any], is_quiet: Callable[[], bool]) -> None:
     SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _relay(reader: int, is_quiet: Callable[[], bool]) -> None:
+def _relay(reader: int, show: Callable[[bytes], None]) -> None:
     with open(reader, "rb", buffering=0) as output:
         rest = b""
         while data := output.read(65536):
             *lines, rest = (rest + data).split(b"\n")
-            kept = b"".join(line + b"\n" for line in lines if not line.startswith(_NOISE))
-            # The disk of a log file may be full: the job goes on without the lines.
-            with contextlib.suppress(OSError):
-                while kept and not is_quiet():
-                    kept = kept[os.write(2, kept) :]
+            show(b"".join(line + b"\n" for line in lines if not line.startswith(_NOISE)))
+        show(rest)

@@ -44,7 +44,7 @@ class Terminal:
         self.printed = b""
         self._descendants: set[psutil.Process] = set()
         command = [sys.executable, "-m", "groupreplay.streaming", *words]
-        variables = {**os.environ, **environment, "TMPDIR": str(scratch)}
+        variables = {**os.environ, "TERM": "xterm", **environment, "TMPDIR": str(scratch)}
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.execve(sys.executable, command, variables)
@@ -93,7 +93,7 @@ class Terminal:
             self.read(0.01)
         seconds = time.monotonic() - began
         self.read(_SETTLE_SECONDS)
-        return Ended(os.waitstatus_to_exitcode(ended[1]), self.printed[before:].decode(), seconds)
+        return Ended(os.waitstatus_to_exitcode(ended[1]), shown(self.printed[before:].decode()), seconds)
 
     def left(self) -> list[str]:
         """The processes that are still there, and the temporary files."""
@@ -124,6 +124,11 @@ class Terminal:
             os.close(self._terminal)
 
 
+def shown(printed: str) -> str:
+    """What is left to be seen of it: a line may have been erased and written again."""
+    return "".join(line.rpartition("\x1b[K")[2] + "\n" for line in printed.splitlines())
+
+
 def is_alive_process(process: psutil.Process) -> bool:
     """Whether it runs; its id may belong to another one by now."""
     with suppress(psutil.Error):
@@ -131,9 +136,9 @@ def is_alive_process(process: psutil.Process) -> bool:
     return False
 
 
-#: The end by each way: exit code, and what is then on the terminal, which shows ^C. Of a closed one nothing is seen.
-INTERRUPTED: Final = (130, "^C\r\ngroupreplay: interrupted (Ctrl-C)\r\n")
-TERMINATED: Final = (143, "groupreplay: terminated (SIGTERM)\r\n")
+#: The end by each way: exit code, and what is then on the terminal; ^C is erased. Of a closed one nothing is seen.
+INTERRUPTED: Final = (130, "groupreplay: interrupted (Ctrl-C)\n")
+TERMINATED: Final = (143, "groupreplay: terminated (SIGTERM)\n")
 WAYS: Final[Mapping[Way, tuple[int, str]]] = {
     Terminal.ctrl_c: INTERRUPTED,
     Terminal.terminate: TERMINATED,
