@@ -1,7 +1,7 @@
 """Starts Spark's JVM in a process group of its own, so that Ctrl-C in a terminal reaches the driver alone.
 
-The error output of the JVM goes through a pipe, so that it can be dropped while the JVM is being ended. A warning of Java
-about Spark's own flags always is.
+The error output of the JVM goes through a pipe, so that it can be dropped while the JVM is being ended. A warning of
+Java about Spark's own flags always is.
 """
 
 from __future__ import annotations

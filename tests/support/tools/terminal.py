@@ -126,7 +126,8 @@ class Terminal:
 
 def shown(printed: str) -> str:
     """What is left to be seen of it: a line may have been erased and written again."""
-    return "".join(line.rpartition("\x1b[K")[2] + "\n" for line in printed.splitlines())
+    lines = printed.replace("\r\n", "\n").split("\n")[:-1]
+    return "".join(line.rpartition("\x1b[K")[2] + "\n" for line in lines)
 
 
 def is_alive_process(process: psutil.Process) -> bool:
