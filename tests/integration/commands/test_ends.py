@@ -22,7 +22,7 @@ from support.histories.raw_records import commit
 from support.job.captures import raw, write_capture
 from support.job.jobs import topic_flags, topic_names, write_log
 from support.kafka.waiting import seldom
-from support.tools.terminal import Terminal, Way, ends_as_documented, on_terminal
+from support.ordeals.terminal import Terminal, Way, ends_as_documented, on_terminal
 
 WAYS = (Terminal.ctrl_c, Terminal.terminate, Terminal.terminate_group)
 

@@ -20,7 +20,7 @@ from support.job.jobs import RunningJob, last_batch, read_topic, running_job, to
 from support.kafka.clients import make_topics
 from support.ordeals.churn import ORDERS, PARTITIONS, churning
 from support.ordeals.comparison import compare
-from support.tools.terminal import WAYS, Terminal, Way, ends_as_documented, on_terminal
+from support.ordeals.terminal import WAYS, Terminal, Way, ends_as_documented, on_terminal
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 

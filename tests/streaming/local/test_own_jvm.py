@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from groupreplay.streaming.spark.own_jvm import jvm_folder, temporary_files_in
+from groupreplay.streaming.local.own_jvm import jvm_folder, temporary_files_in
 
 CHILDREN = """
 import os, subprocess, sys
@@ -18,7 +18,7 @@ outer += f"subprocess.run([sys.executable, '-c', {inner!r}])"
 tree = subprocess.Popen([sys.executable, "-c", outer], stdout=subprocess.PIPE, text=True)
 guarded = subprocess.Popen(["sleep", "600"], start_new_session=True)
 pids = [int(tree.stdout.readline()), int(tree.stdout.readline())]
-from groupreplay.streaming.spark.own_jvm import end_jvm, jvm_folder
+from groupreplay.streaming.local.own_jvm import end_jvm, jvm_folder
 with jvm_folder() as folder:
     (folder / "x").mkdir()
     (folder / "x" / "file").write_text("content")
