@@ -1,6 +1,6 @@
 """``run`` on a terminal, ended at any moment: one sentence, its exit code, nothing is left, and no event is lost.
 
-Times are printed and not tested: docs/performance.md has the measured ones.
+How long each end took is printed, and not tested: a test must not depend on speed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 
 MOMENTS = 30
 LAST_SECOND = 30.0
-#: A commit of the last seconds may be read by the next run alone; a start of Spark takes about ten.
 FLAGS = ("--master", "local[2,4]", "--shuffle-partitions", "2", "--trigger", "1", "--member-events")
 
 Moment = Callable[[Terminal, Path], bool]
