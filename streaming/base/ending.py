@@ -102,7 +102,9 @@ class Ending:
             self._say(WORDS[signal.Signals(self.number)])
 
     def leave(self, code: int) -> NoReturn:
-        """Exits, without the end of the interpreter, which may wait for threads and would die of a second signal."""
+        """Exits, without the end of the interpreter, which may wait for threads and in which a signal kills."""
+        for one in WORDS:
+            signal.signal(one, _do_nothing)
         with contextlib.suppress(Exception):
             sys.stdout.flush()
         atexit._run_exitfuncs()

@@ -113,9 +113,9 @@ class Program(click.Group):
 def _end(code: int) -> NoReturn:
     """Exits; after a signal with the sentence about it, unless the command has ended as it would have without one."""
     ending = present()
-    if ending is None or ending.number is None:
+    if ending is None:
         sys.exit(code)
-    if code not in (ExitCode.OK, BROKEN_PIPE):
+    if ending.number is not None and code not in (ExitCode.OK, BROKEN_PIPE):
         code = 128 + ending.number
         ending.say()
     ending.leave(code)
@@ -227,8 +227,13 @@ def main() -> NoReturn:
     sys.stderr.reconfigure(errors=escapes)  # type: ignore[union-attr]
     encoding, is_terminal = sys.stdout.encoding, sys.stdout.isatty()
     sys.stdout = _Stdout(sys.stdout.detach(), encoding, escapes, line_buffering=is_terminal)  # type: ignore[union-attr]
-    watch_signals(_say)
-    cli.main()
+    ending = watch_signals(_say)
+    try:
+        cli.main()
+    except StoppedBySignal as stopped:
+        # It came when the command had ended, or while its error was printed.
+        ending.say()
+        ending.leave(128 + stopped.number)
 
 
 def _say(sentence: str) -> None:
