@@ -71,13 +71,14 @@ class Ending:
         """Takes over the signals; call it in the main thread. A signal that is ignored (nohup) stays ignored."""
         inner, outer = socket.socketpair()
         outer.setblocking(False)
-        for number in WORDS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._handle)
         signal.set_wakeup_fd(outer.fileno(), warn_on_full_buffer=False)
         threading.Thread(
             target=self._wait, args=(inner, outer), name="groupreplay-ending", daemon=True
         ).start()
+        # Last: from here on a signal raises.
+        for number in WORDS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
 
     @contextlib.contextmanager
     def asking(self, stoppable: Stoppable) -> Iterator[None]:
@@ -179,9 +180,10 @@ def is_quiet() -> bool:
 
 def watch_signals(say: Callable[[str], None]) -> Ending:
     """Takes over the signals of this process, until its end; ``say`` prints the sentence about one."""
-    _PRESENT.append(Ending(say))
-    _PRESENT[-1].watch()
-    return _PRESENT[-1]
+    ending = Ending(say)
+    _PRESENT.append(ending)
+    ending.watch()
+    return ending
 
 
 def always_at_the_end(act: Callable[[], None]) -> None:

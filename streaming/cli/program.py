@@ -227,11 +227,13 @@ def main() -> NoReturn:
     sys.stderr.reconfigure(errors=escapes)  # type: ignore[union-attr]
     encoding, is_terminal = sys.stdout.encoding, sys.stdout.isatty()
     sys.stdout = _Stdout(sys.stdout.detach(), encoding, escapes, line_buffering=is_terminal)  # type: ignore[union-attr]
-    ending = watch_signals(_say)
     try:
+        watch_signals(_say)
         cli.main()
     except StoppedBySignal as stopped:
-        # It came when the command had ended, or while its error was printed.
+        # It came before the command had begun, when it had ended, or while its error was printed.
+        ending = present()
+        assert ending is not None
         ending.say()
         ending.leave(128 + stopped.number)
 
