@@ -8,7 +8,8 @@ import threading
 from contextlib import suppress
 from typing import Final, TextIO
 
-_ERASE: Final = "\r\x1b[K"
+#: Removes what is in the line of the cursor.
+ERASE: Final = "\r\x1b[K"
 
 
 def can_redraw(stream: TextIO) -> bool:
@@ -41,7 +42,7 @@ class StatusLine:
         """Remove the line from the terminal until ``redraw``."""
         with self._lock:
             if self._drawn:
-                self._write(_ERASE)
+                self._write(ERASE)
                 self._drawn = False
 
     def redraw(self) -> None:
@@ -55,7 +56,7 @@ class StatusLine:
             room = max(shutil.get_terminal_size().columns - 1, 1)
             text = self._text if cell_len(self._text) <= room else set_cell_size(self._text, room - 1) + "…"
             # The cursor goes back: a line of another writer, such as Spark's JVM, covers this one.
-            self._write(f"{_ERASE}{text}\r")
+            self._write(f"{ERASE}{text}\r")
             self._drawn = True
 
     def _write(self, text: str) -> None:

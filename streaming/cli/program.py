@@ -1,29 +1,30 @@
 """The program ``groupreplay``: its commands, the configuration file, errors and exit codes.
 
-Imports only the command that is called. Exit codes: those of ``ExitCode``, and 130 interrupted, 141 stdout was
-closed by its reader, 143 terminated.
+Imports only the command that is called. Exit codes: those of ``ExitCode``, 128 + the number of the signal that has
+ended the command (129, 130, 143), and 141 if stdout was closed by its reader.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import os
-import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import click
 
 from groupreplay import __version__
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.ending import StoppedBySignal, has_begun, present, watch_signals
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.cli.display import Display, display_options
 from groupreplay.streaming.cli.options import option
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
-TERMINATED: Final = 143
 
 #: Name -> line in the overview, in its order. The command is ``command`` in the module of its name.
 COMMANDS: Final[Mapping[str, str]] = {
@@ -90,7 +91,10 @@ class Program(click.Group):
         """Run the command, with log lines on stderr."""
         ctx.ensure_object(Display).configure_logs()
         try:
-            return super().invoke(ctx)
+            code = super().invoke(ctx)
+            # Here, and not by the interpreter at its end, which would print a traceback.
+            sys.stdout.flush()
+            return code
         except BrokenPipeError:
             # Caught here because click would exit with 1.
             _silence_stdout()
@@ -105,29 +109,76 @@ class Program(click.Group):
         except click.ClickException as error:
             error.show()
             code = error.exit_code
+        except StoppedBySignal as stopped:
+            code = 128 + stopped.number
         except (click.Abort, KeyboardInterrupt):
             code = INTERRUPTED
         except Exception as error:
             code = _report(error, debug=display.debug)
-        sys.exit(code if isinstance(code, int) else ExitCode.OK)
+        _end(code if isinstance(code, int) else ExitCode.OK)
+
+
+def _end(code: int) -> NoReturn:
+    """Exits; after a signal with the sentence about it, unless the command has ended as it would have without one."""
+    ending = present()
+    if ending is None:
+        sys.exit(code)
+    if ending.number is not None and code not in (ExitCode.OK, BROKEN_PIPE):
+        code = 128 + ending.number
+        ending.say()
+    ending.leave(code)
 
 
 def _report(error: Exception, *, debug: bool) -> int:
     from groupreplay.streaming.text.terminal import print_error
 
+    if has_begun() and not debug:
+        # The JVM or a reader was ended by the same signal, for example.
+        return ExitCode.UNEXPECTED
     if debug:
         import traceback
 
         from groupreplay.streaming.config.logs import without_secrets
 
         click.echo(without_secrets("".join(traceback.format_exception(error))), err=True)
-    print_error(error)
+    # Stderr may be on a full disk, too: the exit code says it.
+    with suppress(OSError):
+        print_error(error)
     return error.exit_code if isinstance(error, GroupReplayError) else ExitCode.UNEXPECTED
 
 
 def _silence_stdout() -> None:
     # At exit the interpreter flushes stdout, which would fail again on the closed pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Stdout(io.TextIOWrapper):
+    """Stdout whose errors can be told from those of other files: its disk is full, or the caller has closed it."""
+
+    def write(self, text: str) -> int:
+        """As ``TextIOWrapper``."""
+        with _writing():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """As ``TextIOWrapper``."""
+        with _writing():
+            super().flush()
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        _silence_stdout()
+        # Not BrokenPipeError, because click would exit with 1.
+        raise click.exceptions.Exit(BROKEN_PIPE) from None
+    except OSError as error:
+        _silence_stdout()
+        raise unusable(
+            f"cannot write the output, {error.strerror}", "stdout", "check where stdout goes"
+        ) from error
 
 
 def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
@@ -178,9 +229,24 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        # Without UTF-8 in the locale, print escapes instead of failing in the middle of the output.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    cli.main()
+    """The program, in a process of its own."""
+    # Without UTF-8 in the locale, print escapes instead of failing in the middle of the output.
+    escapes = "backslashreplace"
+    sys.stderr.reconfigure(errors=escapes)  # type: ignore[union-attr]
+    encoding, is_terminal = sys.stdout.encoding, sys.stdout.isatty()
+    sys.stdout = _Stdout(sys.stdout.detach(), encoding, escapes, line_buffering=is_terminal)  # type: ignore[union-attr]
+    try:
+        watch_signals(_say)
+        cli.main()
+    except StoppedBySignal as stopped:
+        # It came before the command had begun, when it had ended, or while its error was printed.
+        ending = present()
+        assert ending is not None
+        ending.say()
+        ending.leave(128 + stopped.number)
+
+
+def _say(sentence: str) -> None:
+    from groupreplay.streaming.config.logs import last_words
+
+    last_words(sentence)

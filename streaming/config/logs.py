@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Final, Literal, TextIO
 
 import click
 
+from groupreplay.streaming.base.ending import is_quiet
 from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 from groupreplay.streaming.config.properties import MASK
 
@@ -95,7 +97,15 @@ def log_settings() -> tuple[str, LogFormat]:
 
 
 def report_progress(line: str) -> None:
-    """Print a line of progress on stderr, whatever the level; a JSON object if logs are JSON."""
+    """Print a line of progress on stderr, whatever the level; a JSON object if logs are JSON. Not after a signal."""
+    if not is_quiet():
+        last_words(line)
+
+
+def last_words(line: str) -> None:
+    """Print the line, in the same form, whatever has happened; after a signal no status line is left below it."""
+    while is_quiet() and _status_lines:
+        _status_lines.pop().show("")
     root = logging.getLogger(_ROOT)
     if _is_json():
         root.handle(root.makeRecord(f"{_ROOT}.progress", logging.INFO, "", 0, line, (), None))
@@ -103,6 +113,14 @@ def report_progress(line: str) -> None:
     # The disk of a log file may be full: the job goes on without the line.
     with suppress(OSError), _above_status():
         click.echo(f"{_ROOT}: {line}", err=True)
+
+
+def pass_on(lines: bytes) -> None:
+    """Print whole lines of another process on stderr as they are; not after a signal."""
+    # The disk of a log file may be full: the job goes on without the lines.
+    with suppress(OSError), _above_status():
+        while lines and not is_quiet():
+            lines = lines[os.write(2, lines) :]
 
 
 class StatusReport:
@@ -118,6 +136,8 @@ class StatusReport:
 
     def __call__(self, kind: str, line: str) -> None:
         """Report the present status; another ``kind`` is a change."""
+        if is_quiet():
+            return
         if not _is_json() and can_redraw(sys.stderr):
             if not _status_lines:
                 _status_lines.append(StatusLine(sys.stderr))

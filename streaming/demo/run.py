@@ -5,20 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from groupreplay.streaming.base.ending import at_the_end
 from groupreplay.streaming.base.errors import GroupReplayError
 
 if TYPE_CHECKING:
@@ -32,42 +31,14 @@ if TYPE_CHECKING:
 _JOB_START_SECONDS: Final = 180.0
 _LAST_EVENTS_SECONDS: Final = 60.0
 _JOB_STOP_SECONDS: Final = 8.0
-_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class DemoStoppedError(BaseException):
-    """A signal ended the demo; like KeyboardInterrupt, not caught by ``except Exception``."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
-    """Turn the first signal into an exception; further signals do not interrupt the cleanup."""
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        for sign in _STOP_SIGNALS:
-            signal.signal(sign, signal.SIG_IGN)
-        raise DemoStoppedError(number)
-
-    before = {sign: signal.signal(sign, stop) for sign in _STOP_SIGNALS}
-    try:
-        yield
-    finally:
-        for sign, handler in before.items():
-            signal.signal(sign, handler)
-
-
-@_stoppable()
 def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, report: Path) -> None:
     """Run the broker, the consumers of ``story`` and the job, print the job's events, and write a report of all groups.
 
     ``seconds`` None: as long as the story needs. ``keep`` leaves the broker running.
 
     Raises:
-        DemoStoppedError: a signal ended the demo; everything it started has ended.
         GroupReplayError: the broker or the job could not be started, or ended early.
     """
     from groupreplay.streaming.demo.pages import live_pages
@@ -80,6 +51,7 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
     with contextlib.ExitStack() as parts:
         scratch = tempfile.TemporaryDirectory(prefix="groupreplay-demo-", ignore_cleanup_errors=True)
         folder = Path(parts.enter_context(scratch))
+        parts.enter_context(at_the_end(scratch.cleanup))
         with screen.busy("starting a Kafka 4.3.1 broker"):
             broker = parts.enter_context(EmbeddedBroker("4.3.1", overrides=story.broker))
         screen.note(f"Kafka 4.3.1 listens on {broker.bootstrap_servers}")

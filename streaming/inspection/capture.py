@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Final
 
 import msgspec
-import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from groupreplay import __version__
@@ -18,6 +18,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.atomic_files import require_new
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.signals import stop_requests
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.inspection.capture_files.context import CaptureContext
@@ -46,6 +47,10 @@ class CapturePlan:
     force: bool = False
 
 
+#: How long the last answers and the end of the file may take after a signal: what was copied cannot be copied again.
+_FILE_SECONDS: Final = 30.0
+
+
 def capture(
     plan: CapturePlan,
     *,
@@ -54,8 +59,8 @@ def capture(
 ) -> int:
     """Copy the topic up to its current end, then new records for some time; returns the number of records.
 
-    Also copies the probes topic, if there is one, and what the cluster says about retention, release and topic. Ctrl-C
-    while following ends the copy early and keeps the records; before that it leaves no file.
+    Also copies the probes topic, if there is one, and what the cluster says about retention, release and topic. A
+    signal while following ends the copy early and keeps the records; before that it leaves no file.
 
     Raises:
         GroupReplayError: the cluster cannot be read, or the file exists or cannot be written.
@@ -75,25 +80,19 @@ def capture(
             writer.write(batch)
         if plan.follow_seconds:
             deadline = clock() + plan.follow_seconds
-            later = follow_topic(connection, OFFSETS_TOPIC, rows.ends, lambda: clock() >= deadline)
-            _follow(writer, later, progress)
-            for batch in observed.since() if observed else ():
-                writer.write(batch)
-            writer.topic_names.update(connection.topic_names())
+            with stop_requests(_FILE_SECONDS) as stop:
+                later = follow_topic(
+                    connection, OFFSETS_TOPIC, rows.ends, lambda: stop.made or clock() >= deadline
+                )
+                for batch in later:
+                    writer.write(batch)
+                    progress(writer.rows, None)
+                if not stop.made:  # when the last answer of the brokers came is not known then
+                    writer.context = msgspec.structs.replace(context, complete_ms=now_ms())
+                for batch in observed.since() if observed else ():
+                    writer.write(batch)
+                writer.topic_names.update(connection.topic_names())
     return writer.rows
-
-
-def _follow(writer: CaptureWriter, batches: Iterable[pa.RecordBatch], progress: ProgressCallback) -> None:
-    """Write new records until the time is over, or until Ctrl-C."""
-    assert writer.context is not None
-    try:
-        for batch in batches:
-            writer.write(batch)
-            progress(writer.rows, None)
-        # Not after an interrupt: when the last answer of the brokers came is not known then.
-        writer.context = msgspec.structs.replace(writer.context, complete_ms=now_ms())
-    except KeyboardInterrupt:
-        pass
 
 
 def _context(rows: Rows, observed: Probes | None) -> CaptureContext:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
@@ -9,8 +10,13 @@ from typing import TYPE_CHECKING, Final
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.job.faults import Remedy, failure_text, headline, known_fault, remedy
-from groupreplay.streaming.local.spark_lines import LINE_NAMES, find_line
-from groupreplay.streaming.spark.session import SESSION_CONF
+from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.spark_lines import LINE_NAMES, find_line, javas_of
+from groupreplay.streaming.spark.checkpoint import local_folder
+from groupreplay.streaming.spark.checkpoint_errors import unwritable
+from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder
+from groupreplay.streaming.spark.session import SESSION_CONF, jvm_runs_already
+from groupreplay.streaming.spark.session_checks import need_pyspark
 from groupreplay.streaming.spark.source import TopicPlan, planned_partitions
 from groupreplay.streaming.spark.trial import watermark_is_passed
 
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
     from pyspark.sql import SparkSession
 
+    from groupreplay.streaming.config.settings import RunSettings
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 
 _READ_SECONDS: Final = 15.0
@@ -126,3 +133,25 @@ def record_at(
         fix="check the broker that leads this partition, then start again",
         exit_code=ExitCode.CONNECTION,
     )
+
+
+def check_machine(settings: RunSettings) -> None:
+    """Checks what needs neither a broker nor a JVM, which take many seconds: pyspark, Java, and a new local checkpoint.
+
+    A checkpoint that has run before may come back with its disk, and is waited for later.
+
+    Raises:
+        GroupReplayError: the job cannot start on this machine.
+    """
+    release = need_pyspark()
+    if not jvm_runs_already():
+        find_java(javas_of(release))
+    folder = local_folder(settings.checkpoint, settings.spark_conf)
+    if folder is None or (folder.is_dir() and has_run(in_folder(folder))):
+        return
+    nearest = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise unwritable(error.strerror or str(error), str(folder)) from None

@@ -133,6 +133,13 @@ class QueryRun:
         lost = self._lost_log()
         if lost is not None:
             raise lost
+        with self._stop.patient():
+            self._claim_and_run()
+        single_run = self._report.single_run
+        if single_run is not None and single_run.has_ended():
+            report_progress(single_run.last_words(self._report.records, self._report.events))
+
+    def _claim_and_run(self) -> None:
         self._parts.owner.claim(self._own_claim(), self._write_claim)
         self._documents.sync.prepare()
         self._publish_gap()
@@ -141,9 +148,6 @@ class QueryRun:
                 self._supervisor().run()
             finally:
                 self._status.close()
-        single_run = self._report.single_run
-        if single_run is not None and single_run.has_ended():
-            report_progress(single_run.last_words(self._report.records, self._report.events))
 
     @contextmanager
     def _beside_the_query(self) -> Iterator[None]:
@@ -157,12 +161,13 @@ class QueryRun:
         try:
             yield
         finally:
+            # First what others read: after a signal there may be no time for the rest.
+            self._report.stopped = True
+            self._heartbeat.close()
             if self._prober is not None:
                 self._prober.close()
             self._documents.close()
             self._conditions.close()
-            self._report.stopped = True
-            self._heartbeat.close()
             self._log_watch_thread.close()
 
     def _supervisor(self) -> Supervisor:

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError, PassingError
-from groupreplay.streaming.base.signals import StopRequest, stop_requests
+from groupreplay.streaming.base.signals import StopRequest, in_worker, stop_requests
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
@@ -63,8 +63,15 @@ def run(settings: RunSettings) -> int:
     Raises:
         GroupReplayError: the job cannot start, or has failed for good.
     """
+    # Until there is a query nothing has to be finished.
+    with stop_requests(patience_seconds=0) as stop:
+        return in_worker(partial(_run, settings, stop))
+
+
+def _run(settings: RunSettings, stop: StopRequest) -> int:
     rules = RulesWatch(settings.rules)
-    with stop_requests() as stop, ExitStack() as stack:
+    preflight.check_machine(settings)
+    with ExitStack() as stack:
 
         @cache
         def session() -> SparkSession:
@@ -296,9 +303,10 @@ def _ended_runs(checkpoint: Checkpoint) -> Callable[[RunMessage], bool]:
 
 @contextmanager
 def _session(settings: RunSettings) -> Iterator[SparkSession]:
+    spark = spark_session(settings)
+    # Not before: without pyspark there is no py4j.
     from py4j.protocol import Py4JError
 
-    spark = spark_session(settings)
     try:
         yield spark
     except (Py4JError, OSError) as error:

@@ -34,9 +34,11 @@ _LINE_SECONDS: Final = 1.0
 _STUCK_SECONDS: Final = 20.0
 #: How often missing topics are looked for while batches finish: a topic that nothing is written to delays none.
 _TOPICS_SECONDS: Final = 60.0
-#: How long a stop waits for the end of a batch, and then for Spark to cancel it.
-_GRACE_SECONDS: Final = 5.0
+#: How long a stop waits for the end of a batch, and then for Spark to cancel it. The next start repeats the batch.
+_GRACE_SECONDS: Final = 1.0
 _CANCEL_SECONDS: Final = 12.0
+#: After a signal: nothing follows that the query could disturb.
+_SHORT_CANCEL_SECONDS: Final = 0.5
 
 _WAITED_FOR: Final = frozenset(WAITING) - {Remedy.TOPIC, Remedy.RETRY}
 #: How long a failed query waits for the claim of another run that may have caused the failure.
@@ -188,7 +190,7 @@ class Supervisor:
         # A source that waits for a broker cannot be interrupted: bound the wait for it.
         stopping = threading.Thread(target=_stop_quietly, args=(query,), daemon=True)
         stopping.start()
-        stopping.join(_CANCEL_SECONDS)
+        stopping.join(_CANCEL_SECONDS if self.stop.signal_number is None else _SHORT_CANCEL_SECONDS)
 
     def _note_progress(self) -> bool:
         """Whether a batch has finished: that ends an outage, and failures count anew."""

@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from groupreplay.streaming.base.ending import always_at_the_end
+
 #: Time after SIGTERM, and then after SIGKILL, when the parent process was killed.
 _POLITE_SECONDS: Final = 15.0
 _GONE_SECONDS: Final = 5.0
@@ -151,6 +153,13 @@ class _Watchdog:
             self._guarded[pid] = None if folder is None else str(folder)
             self._send()
 
+    def end_all(self) -> None:
+        """Kill everything that is guarded, and remove its folders: this process ends at once."""
+        for pid, folder in list(self._guarded.items()):
+            _kill_all(pid)
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+
     def forget(self, pid: int) -> None:
         with self._lock:
             if pid not in self._guarded:
@@ -185,6 +194,7 @@ class _Watchdog:
 
 
 _WATCHDOG: Final = _Watchdog()
+always_at_the_end(_WATCHDOG.end_all)
 
 
 def _watch() -> None:

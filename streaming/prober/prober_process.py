@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from groupreplay.streaming.base.ending import watch_signals
 from groupreplay.streaming.base.signals import StopRequest, stop_requests
 from groupreplay.streaming.config.logs import LogFormat, configure_logs
 from groupreplay.streaming.contract.probe_messages import RoundSummary
@@ -121,6 +122,8 @@ class ProberProcess:
 
 def main() -> None:
     """The process: probes until SIGTERM, or until the reader of its standard output is gone."""
+    # The process that has started it says what has happened.
+    watch_signals(lambda _: None)
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=ProberTask)
     configure_logs(task.log_level, task.log_format)
     with stop_requests() as stop:

@@ -37,7 +37,13 @@ def report_page(document: TimelineDocument | GroupsOverview) -> str:
             "form-action 'none'",
         )
     )
-    parts = {"POLICY": policy, "STYLE": style, "DATA": data_island(document), "GROUP": asset("group.html"), **scripts}
+    parts = {
+        "POLICY": policy,
+        "STYLE": style,
+        "DATA": data_island(document),
+        "GROUP": asset("group.html"),
+        **scripts,
+    }
     return filled(asset("page.html"), parts)
 
 

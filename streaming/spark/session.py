@@ -17,9 +17,13 @@ from contextlib import ExitStack
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
+from groupreplay.streaming.base.ending import has_begun
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.config.logs import pass_on
 from groupreplay.streaming.config.settings import RunSettings, default_master
+from groupreplay.streaming.local.own_jvm import end_jvm, jvm_folder, temporary_files_in
 from groupreplay.streaming.local.spark_lines import javas_of
+from groupreplay.streaming.spark.internals.gateway import launch_jvm
 from groupreplay.streaming.spark.internals.jvm import has_session, jvm_of, jvm_process
 from groupreplay.streaming.spark.internals.releases import checkpoint_manager, has_known_internals
 from groupreplay.streaming.spark.session_checks import (
@@ -107,6 +111,8 @@ _LOCAL_CONF: Final[Mapping[str, str]] = {
     "spark.hadoop.fs.file.impl": PLAIN_FILES,
 }
 _END_SECONDS: Final = 10.0
+#: After a signal; everything that has to be written is written then.
+_SHORT_END_SECONDS: Final = 0.5
 _QUERY_END_SECONDS: Final = 60.0
 _FILES: Final = ExitStack()
 atexit.register(_FILES.close)
@@ -194,6 +200,7 @@ def _own(settings: RunSettings, release: str) -> SparkSession:
     # Spark would use the first python3 of the PATH for its workers.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = settings.master or default_master()
+    folder = _FILES.enter_context(jvm_folder())
     jars = ",".join(map(str, jar_paths("spark-connector", ivy_settings=settings.ivy_settings)))
     conf: dict[str, bool | float | int | str | None] = {
         **_JVM_CONF,
@@ -202,10 +209,13 @@ def _own(settings: RunSettings, release: str) -> SparkSession:
         **SESSION_CONF,
         **_partitions_conf(settings),
         "spark.jars": jars,
-        "spark.driver.extraJavaOptions": _log_options(),
+        "spark.driver.extraJavaOptions": f'{_log_options()} "-Djava.io.tmpdir={folder}"',
         **settings.spark_conf,
     }
-    return SparkSession.builder.appName("groupreplay").master(master).config(map=conf).getOrCreate()
+    with temporary_files_in(folder):
+        if uses_internals(release, settings):
+            launch_jvm({**conf, "spark.master": master, "spark.app.name": "groupreplay"}, pass_on)
+        return SparkSession.builder.appName("groupreplay").master(master).config(map=conf).getOrCreate()
 
 
 def _local_conf(release: str, settings: RunSettings) -> dict[str, str]:
@@ -254,16 +264,23 @@ def require_no_query(spark: SparkSession) -> None:
 
 
 def close(spark: SparkSession) -> None:
-    """Ends the session, and the JVM if this process started it; waits for its end."""
+    """Ends the session, and the JVM if this process started it; waits for its end.
+
+    After a signal there is no time for that: the JVM is killed if it does not end at once.
+    """
     process = jvm_process(spark)
+    seconds = _SHORT_END_SECONDS if has_begun() else _END_SECONDS
     stopping = threading.Thread(target=spark.stop, daemon=True)
     stopping.start()
     # A task that waits for a broker can delay it.
-    stopping.join(_END_SECONDS)
+    stopping.join(seconds)
     if process is None:
         return
     # The JVM ends by itself when its standard input does.
     if process.stdin is not None:
         process.stdin.close()
-    if not jvm_has_ended(spark, _END_SECONDS):
+    if not jvm_has_ended(spark, seconds):
+        end_jvm()
         process.kill()
+        process.wait()
+    _FILES.close()

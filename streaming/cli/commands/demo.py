@@ -50,7 +50,7 @@ class DemoSettings:
 
 
 @with_settings("demo", DemoSettings)
-def command(settings: DemoSettings) -> int | None:
+def command(settings: DemoSettings) -> None:
     """Watch real consumer groups join, leave, crash and come back.
 
     Starts a Kafka broker on this machine (the first start downloads its jars), a few consumers and the job, and
@@ -62,15 +62,8 @@ def command(settings: DemoSettings) -> int | None:
             f"The scenario {name} cannot be run with real clients, {SIMULATED_ONLY[name]}; "
             f"simulate it: groupreplay simulate --scenario {name} -o {name}.parquet"
         )
-    from groupreplay.streaming.demo.run import DemoStoppedError, run_demo
+    from groupreplay.streaming.demo.run import run_demo
     from groupreplay.streaming.text.screen import Screen
 
     screen = Screen(colour=display().colour)
-    try:
-        run_demo(
-            STORIES[settings.scenario], settings.seconds, screen, keep=settings.keep, report=settings.report
-        )
-    except DemoStoppedError as stopped:
-        click.echo("stopped; the broker, the consumers and the job have ended", err=True)
-        return 128 + stopped.number
-    return None
+    run_demo(STORIES[settings.scenario], settings.seconds, screen, keep=settings.keep, report=settings.report)

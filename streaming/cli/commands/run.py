@@ -79,7 +79,7 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     ),
 )
 def command(settings: RunSettings) -> int:
-    """Run the job until it is stopped: SIGTERM and Ctrl-C end it between two micro-batches.
+    """Run the job until it is stopped: SIGTERM and Ctrl-C end it within three seconds.
 
     Reads __consumer_offsets without joining a consumer group, and writes the events and state of every group
     to five topics. Topics that do not exist are created if the login may do so. The job can be stopped at any

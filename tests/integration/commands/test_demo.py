@@ -172,9 +172,8 @@ def test_a_signal_ends_all(tmp_path: Path, number: signal.Signals) -> None:
         os.killpg(process.pid, number)  # as a terminal does: to the whole foreground group
         process.wait(END_SECONDS)
     assert process.returncode == 128 + number
-    assert (tmp_path / "err").read_text().splitlines()[
-        -1
-    ] == "stopped; the broker, the consumers and the job have ended"
+    words = {signal.SIGINT: "interrupted (Ctrl-C)", signal.SIGTERM: "terminated (SIGTERM)"}
+    assert (tmp_path / "err").read_text().splitlines()[-1] == f"groupreplay: {words[number]}"
     assert len(seen) > 4
     assert gone(seen) == set()
     assert {path.name for path in tmp_path.iterdir()} == {"out", "err"}

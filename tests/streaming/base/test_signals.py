@@ -8,7 +8,10 @@ import subprocess
 import sys
 import threading
 
-from groupreplay.streaming.base.signals import stop_requests
+import pytest
+
+from groupreplay.streaming.base.ending import PATIENCE_SECONDS
+from groupreplay.streaming.base.signals import StopRequest, in_worker, stop_requests
 from support.kafka.waiting import wait_until
 
 
@@ -64,3 +67,22 @@ def test_another_thread_leaves_the_handlers_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [before, 0]
+
+
+def test_patience() -> None:
+    """Nothing has to be finished, but for a while something has."""
+    stop = StopRequest(patience_seconds=0)
+    with stop.patient():
+        assert stop.patience_seconds == PATIENCE_SECONDS
+    assert stop.patience_seconds == 0
+
+
+def test_work_in_another_thread() -> None:
+    """Its result and its error come back to the caller."""
+    assert in_worker(threading.current_thread) is not threading.current_thread()
+
+    def failing() -> None:
+        raise ValueError("as it was")
+
+    with pytest.raises(ValueError, match="as it was"):
+        in_worker(failing)

@@ -14,6 +14,7 @@ import click
 import pytest
 
 from groupreplay import __version__
+from groupreplay.streaming.base.ending import StoppedBySignal
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.cli import program as cli_module
 from groupreplay.streaming.cli.program import COMMANDS, cli
@@ -97,6 +98,7 @@ def test_usage_errors(words: list[str], says: str) -> None:
             "error: ValueError: boom password=********\n  run it again with --debug for the traceback\n",
         ),
         (KeyboardInterrupt(), 130, "\n"),
+        (StoppedBySignal(signal.SIGHUP), 129, ""),
         (BrokenPipeError(), 141, ""),
     ],
 )
@@ -168,7 +170,7 @@ def test_a_closed_pipe_is_no_crash(tmp_path: Path) -> None:
 
 
 def test_terminated(tmp_path: Path) -> None:
-    """SIGTERM ends a command with 143 and without a traceback."""
+    """SIGTERM ends a command with 143 and one sentence."""
     pipe = tmp_path / "never-ending.properties"
     os.mkfifo(pipe)
     words = ["capture", "-o", "x", "--command-config", str(pipe)]
@@ -176,7 +178,10 @@ def test_terminated(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     with pipe.open("w"):  # returns when the other side has opened it, too
         process.send_signal(signal.SIGTERM)
-        assert (process.wait(30), process.stderr.read() if process.stderr else "") == (143, "")
+        assert (process.wait(30), process.stderr.read() if process.stderr else "") == (
+            143,
+            "groupreplay: terminated (SIGTERM)\n",
+        )
 
 
 def test_the_page_is_complete() -> None:
@@ -193,7 +198,7 @@ def test_the_page_is_complete() -> None:
     }
     assert set(re.findall(r"--[a-z][a-z-]+", page)) <= flags | {"--help"}
     assert [name for name in COMMANDS if f"| `{name}` |" not in page] == []
-    codes = {str(code.value) for code in ExitCode} | {"130", "141", "143"}
+    codes = {str(code.value) for code in ExitCode} | {"129", "130", "141", "143"}
     rows = page.partition("## Exit codes")[2].splitlines()
     assert {
         code for row in rows for code in re.findall(r"\d+", row.split("|")[1] if "|" in row else "")

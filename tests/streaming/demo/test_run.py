@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -78,25 +76,6 @@ def test_a_job_that_ended_is_told_with_its_log(tmp_path: Path, capsys: pytest.Ca
             module._need_running(job)
     assert raised.value.exit_code is ExitCode.UNEXPECTED
     assert capsys.readouterr().err == "  job: first\n  job: \\u{1b}[31mlast\n"
-
-
-def test_a_signal_leaves_by_an_exception_and_comes_once() -> None:
-    """The first signal interrupts whatever runs; those that follow do not disturb the clearing up."""
-    before = signal.getsignal(signal.SIGTERM)
-    cleared = []
-
-    def interrupted() -> None:
-        with module._stoppable():
-            try:
-                os.kill(os.getpid(), signal.SIGTERM)
-            finally:
-                os.kill(os.getpid(), signal.SIGTERM)
-                cleared.append(True)
-
-    with pytest.raises(module.DemoStoppedError) as raised:
-        interrupted()
-    assert (raised.value.number, cleared) == (signal.SIGTERM, [True])
-    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ class Starts:
         yield "spark"
 
     @contextmanager
-    def _stop_requests(self) -> Iterator[StopRequest]:
+    def _stop_requests(self, patience_seconds: float) -> Iterator[StopRequest]:
+        assert patience_seconds == 0
         yield self.stop
 
     def _hindrance(self, _: RunSettings, checkpoint: str | None) -> Hindrance | None:

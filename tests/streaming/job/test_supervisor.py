@@ -344,7 +344,7 @@ def test_a_stop_does_not_wait_for_a_long_batch() -> None:
     begin = time.monotonic()
     stage.supervisor.run()
     assert stage.begun[0].stopped
-    assert time.monotonic() - begin >= 5
+    assert time.monotonic() - begin >= 1
 
 
 def test_other_rules_begin_the_query_again() -> None:

@@ -1,0 +1,210 @@
+"""How a process ends after SIGINT, SIGTERM or SIGHUP: in order if that is quick, within three seconds in any case.
+
+A Python handler runs when the main thread is back in the interpreter: a call to librdkafka or to the JVM can delay that
+for minutes. The thread of ``Ending`` is woken by Python's handler in C (``signal.set_wakeup_fd``), whatever the main
+thread does. A first signal asks for the end: by a ``StopRequest`` if the code has one (``signals.stop_requests``), else
+by ``StoppedBySignal`` in the main thread. When the end takes too long, or at a second SIGINT or SIGTERM, the thread
+ends the children and the process itself. From the first signal on, nothing is logged below the level that was asked
+for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Final, NoReturn, Protocol
+
+from groupreplay.streaming.base.status_line import ERASE, can_redraw
+
+#: How long an end in order may take; what remains of the three seconds is for ending the children.
+PATIENCE_SECONDS: Final = 2.3
+#: A terminal that takes no more text must not delay the end.
+_WORD_SECONDS: Final = 0.2
+
+#: What is said of each signal.
+WORDS: Final = {
+    signal.SIGINT: "interrupted (Ctrl-C)",
+    signal.SIGTERM: "terminated (SIGTERM)",
+    signal.SIGHUP: "ended, because the terminal was closed (SIGHUP)",
+}
+
+
+class StoppedBySignal(BaseException):
+    """A signal asked this process to end; raised in the main thread, and not caught by ``except Exception``."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Stoppable(Protocol):
+    """Long-running code that ends by itself when it is asked to."""
+
+    #: How long it needs; 0: there is nothing that has to be finished.
+    patience_seconds: float
+
+    def make(self, signal_number: int | None = None) -> None:
+        """Ask it to end."""
+
+
+class Ending:
+    """The end of this process; ``leave`` ends it at once, ``say`` prints a sentence."""
+
+    def __init__(self, say: Callable[[str], None], leave: Callable[[int], object] = os._exit) -> None:
+        self.number: int | None = None
+        #: Whether nothing is to be said any more.
+        self.quiet = False
+        self._say, self._leave = say, leave
+        self._stoppable: Stoppable | None = None
+        self._lock = threading.Lock()
+        self._has_said = False
+
+    def watch(self) -> None:
+        """Takes over the signals; call it in the main thread. A signal that is ignored (nohup) stays ignored."""
+        inner, outer = socket.socketpair()
+        outer.setblocking(False)
+        signal.set_wakeup_fd(outer.fileno(), warn_on_full_buffer=False)
+        threading.Thread(
+            target=self._wait, args=(inner, outer), name="groupreplay-ending", daemon=True
+        ).start()
+        # Last: from here on a signal raises.
+        for number in WORDS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
+
+    @contextlib.contextmanager
+    def asking(self, stoppable: Stoppable) -> Iterator[None]:
+        """In this block a signal asks ``stoppable``; it raises nothing."""
+        before, self._stoppable = self._stoppable, stoppable
+        if self.number is not None:
+            stoppable.make(self.number)
+        try:
+            yield
+        finally:
+            self._stoppable = before
+
+    def say(self) -> None:
+        """Prints the one sentence about the signal, unless it was printed."""
+        with self._lock:
+            if self._has_said or self.number is None:
+                return
+            self._has_said = True
+        with contextlib.suppress(OSError, ValueError):
+            if self.number == signal.SIGINT and sys.stderr.isatty():
+                sys.stderr.write(ERASE if can_redraw(sys.stderr) else "\n")  # the terminal shows ^C
+            self._say(WORDS[signal.Signals(self.number)])
+
+    def leave(self, code: int) -> NoReturn:
+        """Exits, without the end of the interpreter, which may wait for threads and in which a signal kills."""
+        for one in WORDS:
+            signal.signal(one, _do_nothing)
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        atexit._run_exitfuncs()
+        os._exit(code)
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        # Do nothing else here: the interpreter may be inside a call to the JVM.
+        if self._stoppable is None and self.number in (None, number):
+            self.number = number
+            for one in WORDS:
+                signal.signal(one, _do_nothing)
+            raise StoppedBySignal(number)
+
+    def _wait(self, inner: socket.socket, _outer: socket.socket) -> None:
+        number = self._next(inner)
+        assert number is not None
+        self.number = number
+        self._be_quiet()
+        stoppable = self._stoppable
+        if stoppable is not None:
+            stoppable.make(number)
+        inner.settimeout(PATIENCE_SECONDS if stoppable is None else stoppable.patience_seconds)
+        with contextlib.suppress(OSError):
+            # A terminal that is closed may send SIGHUP twice, and after SIGTERM.
+            while self._next(inner) == signal.SIGHUP:
+                pass
+        self._abandon(number)
+
+    def _be_quiet(self) -> None:
+        """What fails from now on fails because of the end. Who has asked for more than warnings gets them."""
+        if logging.getLogger("groupreplay").getEffectiveLevel() >= logging.WARNING:
+            self.quiet = True
+            logging.disable(logging.CRITICAL)
+            threading.excepthook = lambda _: None
+            sys.unraisablehook = lambda _: None
+            # PySpark has such a server, which prints a traceback when the JVM ends before it.
+            if "socketserver" in sys.modules:
+                sys.modules["socketserver"].BaseServer.handle_error = lambda *_: None
+
+    def _next(self, inner: socket.socket) -> int | None:
+        """The next of our signals; other signals with a Python handler wake this thread, too."""
+        while True:
+            number = inner.recv(1)[0]
+            if number in WORDS:
+                return number
+
+    def _abandon(self, number: int) -> None:
+        speaking = threading.Thread(target=self.say, daemon=True)
+        speaking.start()
+        speaking.join(_WORD_SECONDS)
+        for act in list(_LAST_ACTS):
+            with contextlib.suppress(Exception):
+                act()
+        self._leave(128 + number)
+
+
+def present() -> Ending | None:
+    """The end of this process, if it is a program of groupreplay and not a library in another one."""
+    return _PRESENT[-1] if _PRESENT else None
+
+
+def has_begun() -> bool:
+    """Whether a signal has asked this process to end: what fails now, fails because of that."""
+    ending = present()
+    return ending is not None and ending.number is not None
+
+
+def is_quiet() -> bool:
+    """Whether the process ends after a signal and must say nothing more."""
+    return bool(_PRESENT) and _PRESENT[-1].quiet
+
+
+def watch_signals(say: Callable[[str], None]) -> Ending:
+    """Takes over the signals of this process, until its end; ``say`` prints the sentence about one."""
+    ending = Ending(say)
+    _PRESENT.append(ending)
+    ending.watch()
+    return ending
+
+
+def always_at_the_end(act: Callable[[], None]) -> None:
+    """Has ``act`` called if the process ends at once."""
+    _LAST_ACTS.insert(0, act)
+
+
+@contextlib.contextmanager
+def at_the_end(act: Callable[[], None]) -> Iterator[None]:
+    """Has ``act`` called if the process ends at once while the block runs, which then does not end itself."""
+    always_at_the_end(act)
+    try:
+        yield
+    finally:
+        _LAST_ACTS.remove(act)
+
+
+_PRESENT: Final[list[Ending]] = []
+#: The latest first.
+_LAST_ACTS: Final[list[Callable[[], None]]] = []
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """A handler in Python, without which the thread would not be woken."""
