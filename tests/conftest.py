@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # Spark's JVMs run for about a minute in tests, too short for the second compiler to pay off.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
+# The width of a terminal, which readline leaves in the environment of xdist's workers: tests set their own.
+os.environ.pop("COLUMNS", None)
+
 # No deadline: a slow example proves nothing on a machine that also runs a broker and Spark.
 # The same examples in every `make test`, so that a change and not chance decides; `make test-long` looks for new ones.
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from groupreplay import __version__
@@ -84,15 +85,19 @@ def capture(
                 later = follow_topic(
                     connection, OFFSETS_TOPIC, rows.ends, lambda: stop.made or clock() >= deadline
                 )
-                for batch in later:
-                    writer.write(batch)
-                    progress(writer.rows, None)
+                _follow(writer, later, progress)
                 if not stop.made:  # when the last answer of the brokers came is not known then
                     writer.context = msgspec.structs.replace(context, complete_ms=now_ms())
                 for batch in observed.since() if observed else ():
                     writer.write(batch)
                 writer.topic_names.update(connection.topic_names())
     return writer.rows
+
+
+def _follow(writer: CaptureWriter, batches: Iterable[pa.RecordBatch], progress: ProgressCallback) -> None:
+    for batch in batches:
+        writer.write(batch)
+        progress(writer.rows, None)
 
 
 def _context(rows: Rows, observed: Probes | None) -> CaptureContext:

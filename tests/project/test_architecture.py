@@ -19,7 +19,6 @@ COVERED_BY = {
     "state/conditions/current_rebalance.py": "tests/state/conditions/rebalance/test_stuck.py",
     "state/conditions/detection.py": "tests/state/conditions/test_registry.py",
     "state/conditions/job/behind.py": "tests/state/test_job_watch.py",
-    "state/conditions/blockers.py": "tests/state/conditions/rebalance/test_stuck.py",
     "state/conditions/suspects.py": "tests/state/conditions/rebalance/test_stuck.py",
     "state/events/event.py": "tests/state/output/test_envelope.py",
     "state/events/group_events.py": "tests/state/output/test_envelope.py",

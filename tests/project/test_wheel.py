@@ -18,8 +18,9 @@ SCENARIOS = {
     for path in (ROOT / "streaming" / "simulate" / "scenarios").glob("*.toml")
 }
 WEB = {
-    f"groupreplay/streaming/report/web/{path.name}"
-    for path in (ROOT / "streaming" / "report" / "web").iterdir()
+    f"groupreplay/streaming/{package}/web/{path.name}"
+    for package in ("report", "serve")
+    for path in (ROOT / "streaming" / package / "web").iterdir()
 }
 DATA = {
     "groupreplay/py.typed",

@@ -256,4 +256,5 @@ def test_no_flag_takes_a_secret() -> None:
     ]
     assert ("run", "--command-config") in flags
     words = ("password", "secret", "token", "jaas", "credential", "keystore", "api-key")
-    assert [one for one in flags if any(word in one[1] for word in words)] == []
+    found = {one[1] for one in flags if any(word in one[1] for word in words)}
+    assert [flag for flag in sorted(found) if not flag.endswith("-file")] == []

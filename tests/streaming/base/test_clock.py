@@ -14,7 +14,6 @@ READERS = {
     "streaming/check/cluster_checks.py": "compares it with the brokers'",
     "streaming/cli/commands/serving/export.py": "compares it with append times; scrapes have no other time",
     "streaming/cli/commands/serving/serve.py": "compares it with append times; a board has no other time",
-    "streaming/cli/inputs.py": "the time up to which a topic was read",
     "streaming/cli/table_flags.py": "times of this year are written without it",
     "streaming/cli/time_range.py": "ages in flags of a live topic",
     "streaming/inspection/capture.py": "the time up to which a topic was read",

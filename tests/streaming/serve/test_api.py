@@ -123,7 +123,7 @@ def test_conditions(site: AskedSite) -> None:
         "since_ms": SINCE_MS,
         "subject": "",
         "summary": "PreparingRebalance for 3 min 0 s, not joined, no suspects: no member has committed since the "
-        "rebalance began, so commits cannot tell",
+        "rebalance began, so commits do not show who blocks",
         "blockers": [],
         "suspects": [],
         "runbook": "docs/runbook.md#rebalance-stuck",
