@@ -146,7 +146,7 @@ def test_each_alert_has_its_annotations() -> None:
     for rule in alerts():
         of_condition = "condition_since_timestamp_seconds" in rule["expr"]
         of_group = of_condition and "kafka_consumergroup" in rule["expr"]
-        more = ({"since"} if of_condition else set()) | ({"who"} if of_group else set())
+        more = ({"since", "page_url"} if of_condition else set()) | ({"who"} if of_group else set())
         assert set(rule["annotations"]) == {"summary", "description", "runbook_url"} | more
         assert "severity" in rule["labels"]
         url = rule["annotations"]["runbook_url"]
