@@ -28,6 +28,8 @@ from groupreplay.streaming.base.status_line import ERASE, can_redraw
 PATIENCE_SECONDS: Final = 2.3
 #: A terminal that takes no more text must not delay the end.
 _WORD_SECONDS: Final = 0.2
+#: Nor must an act at the end; processes of ours that are left end by themselves (``local/process_guard.py``).
+_ACT_SECONDS: Final = 1.0
 
 #: What is said of each signal.
 WORDS: Final = {
@@ -153,12 +155,10 @@ class Ending:
                 return number
 
     def _abandon(self, number: int) -> None:
-        speaking = threading.Thread(target=self.say, daemon=True)
-        speaking.start()
-        speaking.join(_WORD_SECONDS)
+        _within(_WORD_SECONDS, self.say)
         for act in list(_LAST_ACTS):
-            with contextlib.suppress(Exception):
-                act()
+            # The main thread may hold what it needs, and wait.
+            _within(_ACT_SECONDS, act)
         self._leave(128 + number)
 
 
@@ -204,6 +204,18 @@ def at_the_end(act: Callable[[], None]) -> Iterator[None]:
 _PRESENT: Final[list[Ending]] = []
 #: The latest first.
 _LAST_ACTS: Final[list[Callable[[], None]]] = []
+
+
+def _within(seconds: float, act: Callable[[], None]) -> None:
+    """Runs ``act``, and goes on after that time if it takes longer."""
+
+    def run() -> None:
+        with contextlib.suppress(Exception):
+            act()
+
+    acting = threading.Thread(target=run, name="groupreplay-last-act", daemon=True)
+    acting.start()
+    acting.join(seconds)
 
 
 def _do_nothing(_number: int, _frame: FrameType | None) -> None:

@@ -6,6 +6,8 @@ import csv
 import io
 import itertools
 import json
+import os
+import signal
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -228,7 +230,10 @@ def test_capture_and_topic_replay_alike(world: World) -> None:
     for source in sources(world):
         more = [word for group in sorted(OURS) for word in ("--group", group)]
         result = invoke("replay", *source, *more, "-o", "jsonl", "--member-events")
-        assert (result.exit_code, result.stderr) == (0, "")
+        assumed = [
+            line for line in result.stderr.splitlines() if not line.startswith("assumed, because the capture")
+        ]
+        assert (result.exit_code, assumed) == (0, [])
         events = [json.loads(line) for line in result.stdout.splitlines()]
         outputs.append([event for event in events if event["data"]["cause"] is not None])
     events = outputs[0]
@@ -294,8 +299,8 @@ def test_interrupted_following_keeps_the_file(world: World, tmp_path: Path) -> N
 
     def clock() -> float:
         calls.append(1)
-        if len(calls) > 1:
-            raise KeyboardInterrupt
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
         return 0.0
 
     path = tmp_path / "a.parquet"

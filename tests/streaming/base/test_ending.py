@@ -59,6 +59,20 @@ with at_the_end(failing):
     assert ends(program) == (code, f"{sentence}\nsecond\nfirst\n", "")
 
 
+def test_an_act_that_waits_for_the_main_thread() -> None:
+    """It delays neither the next act nor the end."""
+    program = """
+watch_signals(say)
+lock = threading.Lock()
+always_at_the_end(lambda: say("next"))
+always_at_the_end(lambda: lock.acquire())
+lock.acquire()
+later(signal.SIGINT)
+blocked()
+"""
+    assert ends(program) == (130, "interrupted (Ctrl-C)\nnext\n", "")
+
+
 def test_a_command_is_left_by_an_exception() -> None:
     """Once: what follows does not disturb the clearing up."""
     program = """
