@@ -56,7 +56,7 @@ END_SECONDS = 240.0
 #: Operations on a topic that bring Describe along.
 CONTAINING = {AclOperation.READ, AclOperation.WRITE}
 #: The line that `events` prints at the end of the condition.
-ENDED = re.compile(r"  OK +quickstart +rebalance stuck: ")
+ENDED = re.compile(r"  OK +quickstart .*rebalance stuck: resolved")
 SPARK_GROUPS = "Describe on group spark-kafka-source-*"
 EVERY_GROUP = "Describe on group *"
 
