@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
+import signal
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,12 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 # The width of a terminal, which readline leaves in the environment of xdist's workers: tests set their own.
 os.environ.pop("COLUMNS", None)
+
+# A shell lets programs in its background ignore these, and their children inherit that: tests send them.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        with contextlib.suppress(ValueError):  # not the main thread
+            signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 # No deadline: a slow example proves nothing on a machine that also runs a broker and Spark.
 # The same examples in every `make test`, so that a change and not chance decides; `make test-long` looks for new ones.
