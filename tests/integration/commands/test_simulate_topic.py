@@ -56,6 +56,6 @@ def test_another_topic_is_made(server: str, tmp_path: Path) -> None:
     there = ["--bootstrap-server", server, "--to-topic", "scratch", "--probes-topic", "scratch-probes"]
     truth = ["--truth-file", tmp_path / "truth.jsonl"]
     assert invoke("simulate", *SIMULATION, *there, *truth).exit_code == 0
-    other = invoke("simulate", *SIMULATION[:-1], "5", *there, *truth)
+    other = invoke("simulate", *SIMULATION[:-1], "5", *there, *truth, "--force")
     assert other.exit_code == 2
     assert "the topic has 3 partitions, not 5" in other.stderr
