@@ -76,5 +76,5 @@ def test_owners_of_real_groups(
     assert [lane["tenures"][-1]["until_ms"] is None for lane in document["slots"]] == [True, False]
     assert document["source"]["digest"] is None
     assert server not in page.read_text(encoding="utf-8")
-    assert len(PageParts(page.read_text(encoding="utf-8")).sources) == 5
+    assert len(PageParts(page.read_text(encoding="utf-8")).sources) == 4
     assert picture.read_text(encoding="utf-8").startswith("<svg ")
