@@ -87,7 +87,9 @@ def on_terminal(width: int, commands: list[list[str]]) -> list[list[str]]:
     assert terminal.process.returncode == 0
     # What follows the last erasure of a row is what stands there: progress is gone.
     rows = [row.rpartition(ERASE)[2] for row in terminal.text.split("\n")]
-    text = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(rows))
+    # A sentence of stderr, which the terminal wraps, is no row of a table.
+    tables = [row for row in rows if not row.startswith("assumed, because")]
+    text = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(tables))
     return [part.strip("\n").split("\n") for part in text.split("=====\n")[:-1]]
 
 
