@@ -72,7 +72,7 @@ def told(folder: Path, scenario: str, name: str) -> list[Json]:
     (folder / "scenario.toml").write_text(scenario, encoding="utf-8")
     found = load_scenario(str(folder / "scenario.toml"))
     plan = SimulationPlan.of(found, found.broker, groups=1, duration_ms=LENGTH_MS, seed=1, partitions=1)
-    write_simulation(plan, folder / "a.parquet")
+    write_simulation(plan, folder / "a.parquet", force=True)
     context = Context(cluster_id=CLUSTER_ID, era=ERA, probing=True, complete_since_ms=0)
     events = events_in_order(Replay(context).feed(read_captures([folder / "a.parquet"])), Filter())
     decoded = [json.loads(one) for one in events]
