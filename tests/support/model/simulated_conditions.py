@@ -21,6 +21,7 @@ from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.streaming.simulate.scenario_files import load_scenario
+from groupreplay.streaming.text.time_zone import event_ms
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -140,9 +141,9 @@ def _once(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]:
 
 
 def _ms(time: str) -> int:
-    from groupreplay.streaming.cli.flag_values import moment
-
-    return moment(time)
+    at_ms = event_ms(time)
+    assert at_ms is not None
+    return at_ms
 
 
 #: The simulated hours in which the expected condition is raised; 24 for all others.
