@@ -22,7 +22,10 @@ LIBRARIES: Final[Mapping[str, str]] = {
     "prometheus-client": ">=0.21",
     "pyarrow": ">=18,<26",
     "rich": ">=13.9",
+    "starlette": ">=0.41",
     "tomli": ">=2; python_version < '3.11'",
+    "tzdata": ">=2024.1",
+    "uvicorn": ">=0.32",
 }
 
 
