@@ -94,11 +94,7 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
     for batch in batches:
         rows: list[_Row] = []
         counts = dict.fromkeys(COUNTS, 0)
-        for partition, offset, timestamp_ms, kind, key, value in zip(
-            *(batch[name].to_pylist() for name in INPUT_COLUMNS), strict=True
-        ):
-            message = decode_message(key, value)
-            append_ms = append_time(timestamp_ms, kind)
+        for message, place, append_ms in placed_messages(batch, probe_filter.topic):
             if message is None:
                 counts[UNREADABLE] += 1
             elif message.cluster_id != probe_filter.cluster_id:
@@ -106,7 +102,6 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
             elif _is_ahead(message, append_ms):
                 counts[MISDATED] += 1
             else:
-                place = ObservationPlace(probe_filter.topic, partition, offset)
                 rows += _rows(message, place, append_ms, probe_filter)
         _log_counts(counts, probe_filter.topic)
         for row_key, _, row_caught_up_us in rows:
@@ -117,6 +112,16 @@ def pack_probes(batches: Iterable[pa.RecordBatch], probe_filter: ProbeFilter) ->
         yield _batch(rows, counts)
     if caught_up_us is not None and answered:
         yield _batch([(key, None, caught_up_us) for key in sorted(answered)], {})
+
+
+def placed_messages(
+    batch: pa.RecordBatch, topic: str
+) -> Iterator[tuple[ProbeMessage | None, ObservationPlace, int | None]]:
+    """Each message of a batch with ``INPUT_COLUMNS`` (None: of another program), its place, and its ``append_time``."""
+    columns = (batch[name].to_pylist() for name in INPUT_COLUMNS)
+    for partition, offset, timestamp_ms, kind, key, value in zip(*columns, strict=True):
+        place = ObservationPlace(topic, partition, offset)
+        yield decode_message(key, value), place, append_time(timestamp_ms, kind)
 
 
 def append_time(timestamp_ms: int, kind: int) -> int | None:

@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.display.phrases import interval, milliseconds
-from groupreplay.state.job.observations import ObservationPlace
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.timeline.states import ProbedState, StateSpan, state_spans
-from groupreplay.streaming.contract.probe_messages import GroupAnswer, decode_message
-from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, append_time, group_probe
+from groupreplay.streaming.contract.probe_messages import GroupAnswer
+from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
 from groupreplay.streaming.inspection.records.group_rows import rows_of_groups
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.text.cells import Cell, Moment
@@ -101,11 +100,8 @@ def group_answers(
     found: dict[str, list[ProbedState]] = defaultdict(list)
     probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
     for batch in rows.probes:
-        columns = (batch[name].to_pylist() for name in INPUT_COLUMNS)
-        for partition, offset, at_ms, kind, key, value in zip(*columns, strict=True):
-            message = decode_message(key, value)
-            place = ObservationPlace(probe_filter.topic, partition, offset)
-            probe = group_probe(message, place, append_time(at_ms, kind), probe_filter)
+        for message, place, append_ms in placed_messages(batch, probe_filter.topic):
+            probe = group_probe(message, place, append_ms, probe_filter)
             if probe is None or (until_ms is not None and probe.taken_ms > until_ms):
                 continue
             assert isinstance(message, GroupAnswer)

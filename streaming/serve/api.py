@@ -17,11 +17,11 @@ from groupreplay.streaming.serve.offsets_log.commit_sample import CommitSample
 from groupreplay.streaming.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.streaming.serve.parameters import Parameters, RequestError
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
+from groupreplay.streaming.sinks.day_counts import DAY_MS
 
 Json = dict[str, Any]
 _Answer = TypeVar("_Answer")
 
-DAY_MS: Final = 86_400_000
 MOST_CONDITIONS: Final = 2_000
 _MOST_EVENTS: Final = 500
 _MOST_GROUPS: Final = 500

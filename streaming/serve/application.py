@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -186,36 +186,54 @@ _STREAM_HEADERS: Final = {
 
 def _shell(page: Callable[[], str]) -> Callable[[Request], Any]:
     """A page without data, the same for everybody."""
-    body = page().encode()
+    file = _served("shell.html", page().encode())
 
     async def answer(request: Request) -> Response:
-        return _file(request, "shell.html", body)
+        return _answered(request, file)
 
     return answer
 
 
 async def _static(request: Request) -> Response:
-    name = request.path_params["name"]
-    found = static_files().get(name)
+    found = _static_files().get(request.path_params["name"])
     if found is None:
         raise RequestError(404, "there is no such file")
-    return _file(request, name, found)
+    return _answered(request, found)
 
 
-def _file(request: Request, name: str, body: bytes) -> Response:
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+@dataclass(frozen=True, slots=True)
+class _ServedFile:
+    body: bytes
+    kind: str
+    etag: str
+
+
+@lru_cache(1)
+def _static_files() -> dict[str, _ServedFile]:
+    return {name: _served(name, body) for name, body in static_files().items()}
+
+
+def _served(name: str, body: bytes) -> _ServedFile:
+    return _ServedFile(body, _TYPES[name[name.rfind(".") :]], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+
+
+def _answered(request: Request, file: _ServedFile) -> Response:
     # A browser asks each time, and gets nothing again that it has.
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    headers = {"ETag": file.etag, "Cache-Control": "no-cache"}
     known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
-    if etag in known or "*" in known:
+    if file.etag in known or "*" in known:
         return Response(status_code=304, headers=headers)
-    kind = _TYPES[name[name.rfind(".") :]]
-    return Response(body, headers={**headers, "Content-Type": kind})
+    return Response(file.body, headers={**headers, "Content-Type": file.kind})
 
 
 async def _openapi(request: Request) -> Response:
     Parameters(request.query_params.multi_items(), ())
-    return _json(200, msgspec.json.encode(openapi_document(PATHS)))
+    return _json(200, _openapi_body())
+
+
+@lru_cache(1)
+def _openapi_body() -> bytes:
+    return msgspec.json.encode(openapi_document(PATHS))
 
 
 def _json(status: int, body: bytes, headers: dict[str, str] | None = None) -> Response:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from typing import Final
 
 from groupreplay.streaming.serve.history.rows import shown_event
@@ -80,7 +81,9 @@ class EventStreams:
         with self._lock:
             if incarnation != self.incarnation or not self._latest or self._latest[0].position > position + 1:
                 return None
-            return [one for one in self._latest if one.position > position]
+            # From the end: every stream asks at each event, and few of the events in memory are new.
+            new = takewhile(lambda one: one.position > position, reversed(self._latest))
+            return [*new][::-1]
 
     def close(self) -> None:
         """Ends all streams."""

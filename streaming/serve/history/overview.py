@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any, Final
 
-from groupreplay.streaming.serve.history.queries import severity_name
+from groupreplay.streaming.serve.history.queries import COMPLETED, severity_name
+from groupreplay.streaming.sinks.day_counts import DAY_MS
 
 Json = dict[str, Any]
 
@@ -15,10 +16,8 @@ Json = dict[str, Any]
 _PARTS: Final = 288
 #: Spans of one strip; a group with more has the most severe ones.
 _MOST_SPANS: Final = 200
-_COMPLETED: Final = "rebalance.completed"
 _MOST_READERS: Final = 200
 _GROUPS_A_DAY: Final = 50
-_DAY_MS: Final = 86_400_000
 
 
 def strips(
@@ -41,7 +40,7 @@ def _busiest(db: sqlite3.Connection, since_ms: int, until_ms: int, limit: int) -
         "WHERE name = ?4 AND label <> '' AND time_ms >= ?1 AND time_ms < ?2 GROUP BY label "
         "UNION ALL SELECT label, 0, 0 FROM groups"
         ") GROUP BY label ORDER BY worst DESC, many DESC, label LIMIT ?3",
-        (since_ms, until_ms, limit, _COMPLETED),
+        (since_ms, until_ms, limit, COMPLETED),
     )
     return [label for label, *_ in rows]
 
@@ -57,7 +56,7 @@ def _strip(db: sqlite3.Connection, label: str, since_ms: int, until_ms: int) -> 
     rebalances = db.execute(
         "SELECT ?2 + (time_ms - ?2) / ?5 * ?5, count(*) FROM events "
         "WHERE label = ?1 AND name = ?4 AND time_ms >= ?2 AND time_ms < ?3 GROUP BY 1 ORDER BY 1",
-        (label, since_ms, until_ms, _COMPLETED, width_ms),
+        (label, since_ms, until_ms, COMPLETED, width_ms),
     )
     return {
         "group_id": label,
@@ -74,11 +73,11 @@ def expiring(db: sqlite3.Connection, until_ms: int) -> list[Json]:
     """The groups whose first offset may be removed until then, by day (UTC); those that are due already first."""
     days = db.execute(
         "SELECT expires_ms / ?2, count(*), sum(offsets) FROM groups WHERE expires_ms < ?1 GROUP BY 1 ORDER BY 1",
-        (until_ms, _DAY_MS),
+        (until_ms, DAY_MS),
     ).fetchall()
     return [
         {
-            "day": datetime.fromtimestamp(number * _DAY_MS / 1000, timezone.utc).date().isoformat(),
+            "day": datetime.fromtimestamp(number * DAY_MS / 1000, timezone.utc).date().isoformat(),
             "group_count": count,
             "offsets": offsets,
             "groups": _expiring_on(db, number),
@@ -93,7 +92,7 @@ def _expiring_on(db: sqlite3.Connection, number: int) -> list[Json]:
     rows = db.execute(
         "SELECT label, expires_ms, offsets FROM groups WHERE expires_ms >= ? AND expires_ms < ? "
         "ORDER BY offsets DESC, label LIMIT ?",
-        (number * _DAY_MS, (number + 1) * _DAY_MS, _GROUPS_A_DAY),
+        (number * DAY_MS, (number + 1) * DAY_MS, _GROUPS_A_DAY),
     )
     return [dict(zip(("group_id", "expires_ms", "offsets"), row, strict=True)) for row in rows]
 

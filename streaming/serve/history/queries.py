@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.state.events.event import Severity
+from groupreplay.state.events.group_events import RebalanceCompleted
 from groupreplay.streaming.serve.history.rows import MOST_TOPICS, shown_event, unpacked
 from groupreplay.streaming.sinks.known_groups import group_label
 
@@ -27,7 +28,7 @@ SORTS: Final[Mapping[str, str]] = {
 #: Bytes of events in one answer; at least one event is always sent.
 _MOST_BYTES: Final = 4 << 20
 _SEVERITIES: Final = {int(severity): severity.name for severity in Severity}
-_COMPLETED: Final = "rebalance.completed"
+COMPLETED: Final = RebalanceCompleted.NAME
 _GROUP: Final = (
     *("label", "group_id", "type", "state", "generation", "members", "severity", "risk"),
     *("since_ms", "expires_ms", "offsets", "newest_commit_ms"),
@@ -105,7 +106,7 @@ def group(db: sqlite3.Connection, label: str) -> Json | None:
         "severity": severity_name(one["severity"]),
         "risk": one["risk"] or None,
         "conditions": [msgspec.Raw(body) for (body,) in held],
-        "rebalanced_ms": db.execute(last, (label, _COMPLETED)).fetchone()[0],
+        "rebalanced_ms": db.execute(last, (label, COMPLETED)).fetchone()[0],
         "commits": None if commits is None else commits[0],
         "topics": [topic for (topic,) in topics],
     }

@@ -7,18 +7,19 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupreplay.state.job.observations import ObservationPlace
+from groupreplay.state.snapshot.observations import Probe
 from groupreplay.state.timeline.states import ProbedState
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
-from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, append_time, group_probe
+from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary
+from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.sinks.day_counts import DAY_MS
 
 #: Answers of one group, and groups with answers; the oldest are dropped.
 _MOST_ANSWERS: Final = 10_000
 _MOST_GROUPS: Final = 5_000
-LOOK_BACK_MS: Final = 86_400_000
+LOOK_BACK_MS: Final = DAY_MS
 
 
 @dataclass(slots=True)
@@ -56,28 +57,14 @@ class LiveAnswers:
         probe_filter = ProbeFilter(topic=self.topic, cluster_id=cluster_id)
         starts = {number: self._next.get(number, 0) for number in ends}
         for batch in read_messages(connection, self.topic, starts, ends):
-            columns = (batch[name].to_pylist() for name in INPUT_COLUMNS)
-            for row in zip(*columns, strict=True):
-                self._take(probe_filter, *row)
+            for message, place, append_ms in placed_messages(batch, self.topic):
+                if isinstance(message, RoundSummary):
+                    self.probed = self.probed or message.cluster_id == cluster_id
+                elif isinstance(message, GroupAnswer):
+                    self._take(message, group_probe(message, place, append_ms, probe_filter))
         self._next = dict(ends)
 
-    def _take(
-        self,
-        probe_filter: ProbeFilter,
-        partition: int,
-        offset: int,
-        at_ms: int,
-        kind: int,
-        key: bytes | None,
-        value: bytes | None,
-    ) -> None:
-        message = decode_message(key, value)
-        if isinstance(message, RoundSummary):
-            self.probed = self.probed or message.cluster_id == probe_filter.cluster_id
-        if not isinstance(message, GroupAnswer):
-            return
-        place = ObservationPlace(probe_filter.topic, partition, offset)
-        probe = group_probe(message, place, append_time(at_ms, kind), probe_filter)
+    def _take(self, message: GroupAnswer, probe: Probe | None) -> None:
         if probe is None:
             return
         answers = self._by_group.setdefault(message.group_id, [])

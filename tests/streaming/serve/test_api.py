@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
-from groupreplay.streaming.serve.api import DAY_MS
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
+from groupreplay.streaming.sinks.day_counts import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import HOSTILE_IDS, SINCE_MS, document, events, job_document, stable, stuck
 from support.serve.asked_site import AskedSite
