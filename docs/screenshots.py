@@ -18,6 +18,8 @@ from served_capture import Capture, served_captures
 
 IMAGES: Final = Path(__file__).parent / "images"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
+#: Flags of the simulation of the live pages of a stuck group.
+STUCK: Final = ["--groups", "12", "--seconds", "5400", "--seed", "11"]
 #: Image -> scenario, flags of the simulation, the group (None: all groups), settings of the browser.
 SHOTS: Final[dict[str, tuple[str, list[str], str | None, dict[str, Any]]]] = {
     "report-stuck.png": (
@@ -43,7 +45,7 @@ SHOTS: Final[dict[str, tuple[str, list[str], str | None, dict[str, Any]]]] = {
 LIVE: Final[dict[str, tuple[str, list[str], int, str, dict[str, Any]]]] = {
     "board-stuck.png": (
         "stuck",
-        ["--groups", "12", "--seconds", "5400", "--seed", "11"],
+        STUCK,
         4070,
         "/",
         {"viewport": {"width": 1280, "height": 900}},
@@ -57,14 +59,14 @@ LIVE: Final[dict[str, tuple[str, list[str], int, str, dict[str, Any]]]] = {
     ),
     "group-stuck.png": (
         "stuck",
-        ["--groups", "12", "--seconds", "5400", "--seed", "11"],
+        STUCK,
         4070,
         "/groups/stuck-000010",
         {"viewport": {"width": 1280, "height": 900}},
     ),
     "group-small-dark.png": (
         "stuck",
-        ["--groups", "12", "--seconds", "5400", "--seed", "11"],
+        STUCK,
         4070,
         "/groups/stuck-000010",
         {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
@@ -95,16 +97,23 @@ def main() -> None:
     """All screenshots."""
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
+        captures: dict[tuple[str, ...], Path] = {}
+
+        def simulated(scenario: str, flags: list[str]) -> Path:
+            """The capture of a simulation, which is made once."""
+            path = captures.get((scenario, *flags))
+            if path is None:
+                path = captures[(scenario, *flags)] = Path(scratch) / f"{len(captures)}-{scenario}.parquet"
+                groupreplay("simulate", "--scenario", scenario, *flags, "-o", path)
+            return path
+
         for name, (scenario, flags, group, settings) in SHOTS.items():
-            capture, page = Path(scratch) / f"{scenario}.parquet", Path(scratch) / f"{scenario}.html"
-            groupreplay("simulate", "--scenario", scenario, *flags, "-o", capture)
+            page = Path(scratch) / f"{name}.html"
             chosen = ["--all-groups"] if group is None else ["--group", group]
-            groupreplay("report", "--from-file", capture, *chosen, "-o", page)
+            groupreplay("report", "--from-file", simulated(scenario, flags), *chosen, "-o", page)
             shoot(page.as_uri(), IMAGES / name, settings)
         for name, (scenario, flags, now_s, path, settings) in LIVE.items():
-            capture = Path(scratch) / f"{scenario}.parquet"
-            groupreplay("simulate", "--scenario", scenario, *flags, "-o", capture)
-            with served_captures({scenario: Capture(capture, now_s)}) as address:
+            with served_captures({scenario: Capture(simulated(scenario, flags), now_s)}) as address:
                 shoot(f"{address}{path}", IMAGES / name, settings, "svg.strip rect, html[data-draws]")
 
 

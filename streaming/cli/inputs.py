@@ -142,12 +142,15 @@ class GroupsQuery:
 @contextmanager
 def replaying(
     query: GroupsQuery,
+    at: TimeRange,
     groups: Container[str] | None = None,
     *,
     partitions: Sequence[int] = (),
     member_events: bool = False,
 ) -> Iterator[tuple[Replay, Rows]]:
-    """A replay and its rows; shows progress, and reports undecodable records at the end.
+    """A replay up to ``at`` (``query.at_range()``) and its rows.
+
+    Shows progress, and reports undecodable records at the end.
 
     The state of a live topic is evaluated at the current time, even if nothing was written recently; that of a
     capture at the time it was taken, or at its last record if the file does not have that time.
@@ -155,7 +158,7 @@ def replaying(
     from groupreplay.streaming.engine.replay import Replay
 
     policy = query.rules.load()
-    at_ms = query.at_range().until_ms
+    at_ms = at.until_ms
     with reading(query.log, partitions) as (rows, is_probed):
         context = context_of(
             rows, retention=query.retention, policy=policy, probing=is_probed, member_events=member_events

@@ -145,5 +145,4 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _quoted(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(map(repr, names[:_NAMED])) + more
+    return _names([repr(one) for one in names])

@@ -69,6 +69,13 @@ def given_flags(
     return [*given, *severity, *times.flags()]
 
 
+def event_headings(times: TimeRange) -> list[str]:
+    """The lines above the lines of events."""
+    from groupreplay.streaming.text.event_text import line_heading
+
+    return [one for one in (times.heading(), line_heading(times.zone)) if one is not None]
+
+
 def print_heading(times: TimeRange, output: str) -> None:
     """Print above a table what was counted from the end of the data, if anything was."""
     heading = times.heading()

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.streaming.inspection.capture_files.columns import as_type, is_one_of, scalar_of
+from groupreplay.streaming.inspection.capture_files.columns import as_type, is_one_of
 from groupreplay.streaming.inspection.capture_files.log_order import OpenedFile, open_capture, reading_capture
 from groupreplay.streaming.inspection.capture_files.places import capture_places
+from groupreplay.streaming.kafka.topic_reader import plausible_bounds
 
 
 def last_record_ms(
@@ -59,17 +59,12 @@ def _latest(opened: OpenedFile, index: int, topics: Collection[str]) -> list[int
             [next(name for name in wanted if stored[name] == column) for column in batch.schema.names]
         )
         at_ms = as_type(table["timestamp"], pa.int64())
-        counted = pc.and_(
-            pc.less_equal(at_ms, scalar_of(LATEST_MS, pa.int64())),
-            pc.greater_equal(at_ms, scalar_of(0, pa.int64())),
-        )
-        if "topic" in constants:
-            if constants["topic"] not in topics:
-                return []
-        else:
-            counted = pc.and_(counted, is_one_of(table["topic"], topics))
-        found = pc.max(at_ms.filter(counted)).as_py()
-        latest = max((one for one in (latest, found) if one is not None), default=None)
+        if "topic" not in constants:
+            at_ms = at_ms.filter(is_one_of(table["topic"], topics))
+        elif constants["topic"] not in topics:
+            return []
+        if (found := plausible_bounds(at_ms)) is not None:
+            latest = found[1] if latest is None else max(latest, found[1])
     return [] if latest is None else [latest]
 
 

@@ -71,14 +71,19 @@ class LogExtent:
 
     def _add(self, batch: pa.RecordBatch) -> None:
         self.records += batch.num_rows
-        at_ms = batch.column("timestamp")
-        bounds = pc.min_max(at_ms).as_py()
-        if bounds["max"] is not None and (bounds["min"] < 0 or bounds["max"] > LATEST_MS):
-            can_be = pc.and_(pc.greater_equal(at_ms, 0), pc.less_equal(at_ms, LATEST_MS))
-            bounds = pc.min_max(at_ms.filter(can_be)).as_py()
-        if bounds["max"] is not None:
-            self.first_ms = bounds["min"] if self.first_ms is None else min(self.first_ms, bounds["min"])
-            self.last_ms = bounds["max"] if self.last_ms is None else max(self.last_ms, bounds["max"])
+        bounds = plausible_bounds(batch.column("timestamp"))
+        if bounds is not None:
+            self.first_ms = bounds[0] if self.first_ms is None else min(self.first_ms, bounds[0])
+            self.last_ms = bounds[1] if self.last_ms is None else max(self.last_ms, bounds[1])
+
+
+def plausible_bounds(times_ms: pa.Array | pa.ChunkedArray) -> tuple[int, int] | None:
+    """The earliest and the latest of the times that can be (``plausible_times``); None without any."""
+    bounds = pc.min_max(times_ms).as_py()
+    if bounds["max"] is not None and (bounds["min"] < 0 or bounds["max"] > LATEST_MS):
+        can_be = pc.and_(pc.greater_equal(times_ms, 0), pc.less_equal(times_ms, LATEST_MS))
+        bounds = pc.min_max(times_ms.filter(can_be)).as_py()
+    return None if bounds["max"] is None else (bounds["min"], bounds["max"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Final
 
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.streaming.text.time_zone import UTC, TimeZone, rfc3339
+from groupreplay.streaming.text.time_zone import UTC, TimeZone, in_zone, offset_if_twice, rfc3339
 
 #: A missing value in a table for people, and in a pipe: a blank would shift the fields of ``awk``.
 MISSING: Final = "-"
@@ -46,13 +45,11 @@ def short_clock(zone: TimeZone = UTC, year: int | None = None) -> Clock:
     """
 
     def written(at_ms: int) -> str:
-        try:
-            at = datetime.fromtimestamp(at_ms // 1000, timezone.utc).astimezone(zone.info)
-        except (OverflowError, ValueError, OSError):
+        at = in_zone(at_ms, zone)
+        if at is None:
             return rfc3339(at_ms, zone)
         text = at.strftime("%m-%d %H:%M:%S") if at.year == year else f"{at.year:04d}{at:-%m-%d %H:%M}"
-        twice = at.utcoffset() != at.replace(fold=1 - at.fold).utcoffset()
-        return text + (at.isoformat()[-6:] if twice else "")
+        return text + offset_if_twice(at)
 
     return written
 

@@ -62,7 +62,7 @@ def clock(at_ms: int, zone: TimeZone) -> str:
 
 def rfc3339(at_ms: int, zone: TimeZone) -> str:
     """``2026-01-31T02:00:00.000+01:00``; in UTC ``2026-01-31T01:00:00.000Z``."""
-    at = _moment(at_ms, zone)
+    at = in_zone(at_ms, zone)
     if zone is UTC or at is None:
         return _in_utc(at_ms)
     return f"{at.strftime('%Y-%m-%dT%H:%M:%S.')}{at_ms % 1000:03d}{_offset(at)}"
@@ -93,11 +93,10 @@ def heading(name: str, zone: TimeZone) -> str:
 
 
 def _written(at_ms: int, zone: TimeZone, form: str) -> str:
-    at = _moment(at_ms, zone)
+    at = in_zone(at_ms, zone)
     if at is None:
         return _in_utc(at_ms)
-    twice = at.utcoffset() != at.replace(fold=1 - at.fold).utcoffset()
-    return f"{at.strftime(form)}{at_ms % 1000:03d}{_offset(at) if twice else ''}"
+    return f"{at.strftime(form)}{at_ms % 1000:03d}{offset_if_twice(at)}"
 
 
 def _in_utc(at_ms: int) -> str:
@@ -109,12 +108,17 @@ def _in_utc(at_ms: int) -> str:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def _moment(at_ms: int, zone: TimeZone) -> datetime | None:
+def in_zone(at_ms: int, zone: TimeZone) -> datetime | None:
     """The time without its milliseconds; None if no calendar has it."""
     try:
         return datetime.fromtimestamp(at_ms // 1000, timezone.utc).astimezone(zone.info)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def offset_if_twice(at: datetime) -> str:
+    """The offset of a time that the clocks of its zone show twice; empty for any other."""
+    return _offset(at) if at.utcoffset() != at.replace(fold=1 - at.fold).utcoffset() else ""
 
 
 def _offset(at: datetime) -> str:

@@ -113,10 +113,11 @@ def _current(settings: DescribeSettings) -> _Shown:
 
     findings = Findings(settings.fail_on)
     choice = GroupChoice(settings.groups)
-    with replaying(settings, choice) as (replay, rows):
+    at = settings.at_range()
+    with replaying(settings, at, choice) as (replay, rows):
         groups = live_groups(replay, rows, findings)
     chosen = choose(groups, types=settings.types)
-    bounds = _log_bounds(settings, chosen, rows)
+    bounds = _log_bounds(settings, at, chosen, rows)
     chosen = with_lag(chosen, bounds)
     found = findings.lines(chosen, replay)
     # A group that has lost its offsets may already be deleted.
@@ -132,11 +133,13 @@ def _current(settings: DescribeSettings) -> _Shown:
         order=settings.sort,
         log_ends=bounds.ends,
     )
-    nothing = _nothing(settings, settings.at_range(), rows, choice, missing, groups, chosen)
-    return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing, times=settings.at_range())
+    nothing = _nothing(settings, at, rows, choice, missing, groups, chosen)
+    return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing, times=at)
 
 
-def _log_bounds(settings: DescribeSettings, groups: Sequence[Description], rows: Rows) -> LogBounds:
+def _log_bounds(
+    settings: DescribeSettings, at: TimeRange, groups: Sequence[Description], rows: Rows
+) -> LogBounds:
     """The bounds of the partitions' logs: with --with-lag, and for the offsets of a live cluster.
 
     Ends of now say nothing about the offsets of an earlier time.
@@ -146,8 +149,7 @@ def _log_bounds(settings: DescribeSettings, groups: Sequence[Description], rows:
 
     if settings.with_lag:
         return log_bounds(groups, need_connection(rows))
-    is_now = settings.at_range().until_ms is None
-    if rows.connection is None or settings.view != "offsets" or not is_now:
+    if rows.connection is None or settings.view != "offsets" or at.until_ms is not None:
         return NO_BOUNDS
     try:
         return log_bounds(groups, rows.connection)
@@ -184,7 +186,7 @@ def _history(settings: DescribeSettings) -> _Shown:
     from groupreplay.streaming.inspection.history import history, history_between, history_table
 
     choice, times = GroupChoice(settings.groups), _times(settings)
-    with replaying(settings, choice, member_events=True) as (replay, rows):
+    with replaying(settings, settings.at_range(), choice, member_events=True) as (replay, rows):
         found = history(replay, rows)
     least = Severity[settings.min_severity.upper()]
     chosen = history_between(_of_types(settings, found), times.since_ms, times.until_ms, least)

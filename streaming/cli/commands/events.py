@@ -23,14 +23,13 @@ from groupreplay.streaming.cli.options import (
     time_zone_flag,
 )
 from groupreplay.streaming.cli.policy_flags import need_event_types
-from groupreplay.streaming.cli.time_range import TimeRange, given_flags, live_end, time_range
+from groupreplay.streaming.cli.time_range import TimeRange, event_headings, given_flags, live_end, time_range
 from groupreplay.streaming.text.given_time import GivenTime
 from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
     from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
-    from groupreplay.streaming.text.screen import Screen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,8 @@ def command(settings: EventsSettings) -> int:
             # EventTopic leaves out what cannot be decoded.
             event = OBJECTS.decode(value) or {}
             if number == 0:
-                _print_heading(screen, times)
+                for heading in event_headings(times):
+                    screen.heading(heading)
             screen.event(event, line_of(event, settings.zone))
     finally:
         screen.close()
@@ -101,14 +101,6 @@ def _wanted(settings: EventsSettings, times: TimeRange) -> Wanted:
         least_severity=Severity[settings.min_severity.upper()],
     )
     return Wanted(groups=settings.groups, filter=chosen)
-
-
-def _print_heading(screen: Screen, times: TimeRange) -> None:
-    from groupreplay.streaming.text.event_text import line_heading
-
-    for heading in (times.heading(), line_heading(times.zone)):
-        if heading is not None:
-            screen.heading(heading)
 
 
 def _exit_code(settings: EventsSettings, times: TimeRange, topic: EventTopic) -> int:

@@ -20,7 +20,7 @@ from groupreplay.streaming.cli.inputs import (
     warn_of_assumptions,
 )
 from groupreplay.streaming.cli.options import flag, groups_flag, known_names_flag
-from groupreplay.streaming.cli.time_range import given_flags, print_heading
+from groupreplay.streaming.cli.time_range import TimeRange, given_flags, print_heading
 
 if TYPE_CHECKING:
     from groupreplay.streaming.cli.nothing_found import LogRead
@@ -72,9 +72,8 @@ def command(settings: ListSettings) -> int:
 
     if settings.with_lag and settings.expiring is None:
         raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
-    findings = Findings(settings.fail_on)
-    choice = GroupChoice(settings.groups)
-    with replaying(settings, choice, partitions=settings.partitions) as (replay, rows):
+    findings, choice, at = Findings(settings.fail_on), GroupChoice(settings.groups), settings.at_range()
+    with replaying(settings, at, choice, partitions=settings.partitions) as (replay, rows):
         # A prober's answers are about groups of all partitions.
         held = GroupChoice()
         batches = noting_groups(rows.batches, held) if settings.partitions else rows.batches
@@ -91,14 +90,15 @@ def command(settings: ListSettings) -> int:
         groups = with_lag(groups, log_bounds(groups, need_connection(rows))) if settings.with_lag else groups
         table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
     if groups or settings.output != "table":
-        print_heading(settings.at_range(), settings.output)
+        print_heading(at, settings.output)
         settings.table.print([table], documents, settings.output, zone=settings.zone)
-    nothing = _nothing(settings, choice, existing, groups, log_read(settings.log, rows, settings.zone))
+    nothing = _nothing(settings, at, choice, existing, groups, log_read(settings.log, rows, settings.zone))
     return exit_code(findings.lines(groups, replay), nothing)
 
 
 def _nothing(
     settings: ListSettings,
+    at: TimeRange,
     choice: GroupChoice,
     existing: Sequence[Mapping[str, Any]],
     shown: Sequence[Mapping[str, Any]],
@@ -121,7 +121,7 @@ def _nothing(
             "--state": settings.states,
             "--partition": [str(number) for number in settings.partitions],
         },
-        settings.at_range(),
+        at,
     )
     asked += [] if settings.expiring is None else [f"--expiring {milliseconds(settings.expiring)}"]
     return no_such("group", asked, existing, log)

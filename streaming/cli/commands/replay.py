@@ -39,7 +39,7 @@ from groupreplay.streaming.cli.policy_flags import (
     redaction_flags,
     rules_flags,
 )
-from groupreplay.streaming.cli.time_range import TimeRange, given_flags, point_ms, time_range
+from groupreplay.streaming.cli.time_range import TimeRange, event_headings, given_flags, point_ms, time_range
 from groupreplay.streaming.text.given_time import GivenTime
 from groupreplay.streaming.text.time_zone import TimeZone
 
@@ -151,14 +151,13 @@ def _print_jsonl(events: Iterable[bytes], before: Callable[[], None]) -> None:
 def _print_lines(
     events: Iterable[bytes], before: Callable[[], None], times: TimeRange, *, colour: bool
 ) -> None:
-    from groupreplay.streaming.text.event_text import line_heading, line_of
+    from groupreplay.streaming.text.event_text import line_of
 
     for number, value in enumerate(events):
         before()
         if number == 0:
-            for heading in (times.heading(), line_heading(times.zone)):
-                if heading is not None:
-                    click.echo(click.style(heading, bold=True) if colour else heading)
+            for heading in event_headings(times):
+                click.echo(click.style(heading, bold=True) if colour else heading)
         line = line_of(json.loads(value), times.zone)
         text = line.plain()
         click.echo(click.style(text, fg=_COLOURS.get(line.label)) if colour else text)

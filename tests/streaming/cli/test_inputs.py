@@ -58,7 +58,7 @@ def conditions(capture: Path, until_ms: int | None = None) -> list[Any]:
         output="table",
         table=TableFlags(),
     )
-    with inputs.replaying(query) as (replay, rows):
+    with inputs.replaying(query, query.at_range()) as (replay, rows):
         (group,) = live_groups(replay, rows)
     return [one["condition"] for one in group["conditions"]]
 

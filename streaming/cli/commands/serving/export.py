@@ -9,8 +9,7 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.flag_values import duration, listen_address
-from groupreplay.streaming.cli.options import flag
+from groupreplay.streaming.cli.serving_flags import MetricFlags, listen_flag, metric_flags
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
@@ -18,28 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings:
-    """The flags of ``export``; ``heartbeat_timeout`` in milliseconds."""
+    """The flags of ``export``."""
 
     source: ClusterFlags = cluster_flags()
     sink: ClusterFlags = sink_flags()
     topics: TopicNames = topic_flags("events", "states", "job")
-    listen: tuple[str, int] = flag(
-        "Address of the HTTP server; port 0 takes a free port.",
-        type=listen_address,
-        default="127.0.0.1:9408",
-        metavar="HOST:PORT",
-    )
-    max_groups: int = flag(
-        "Maximum number of groups with series of their own; those with conditions come first.",
-        type=click.IntRange(min=0, max=200_000),
-        default=5_000,
-    )
-    heartbeat_timeout: int | None = flag(
-        "Report the job as down after this time without a heartbeat, for example 30s; by default three "
-        "triggers of the job.",
-        type=duration,
-        metavar="DURATION",
-    )
+    listen: tuple[str, int] = listen_flag("Address of the HTTP server; port 0 takes a free port.")
+    metrics: MetricFlags = metric_flags()
 
 
 @with_settings("export", ExportSettings)
@@ -52,19 +36,17 @@ def command(settings: ExportSettings) -> int:
     from groupreplay.streaming.base.clock import now_ms
     from groupreplay.streaming.base.signals import stop_requests
     from groupreplay.streaming.exporter.feed import SinkFeed
-    from groupreplay.streaming.exporter.freshness import Limits
     from groupreplay.streaming.exporter.http_server import open_server
     from groupreplay.streaming.exporter.server import Exporter, exporter_application
     from groupreplay.streaming.kafka.clients import Connection
 
     cluster = settings.sink.find() or settings.source.need()
-    timeout = None if settings.heartbeat_timeout is None else settings.heartbeat_timeout / 1000
     with stop_requests() as stop:
         # Asked once at the start, so that a wrong address or login is an error here.
         Connection(cluster).cluster_id()
         feed = SinkFeed(cluster, settings.topics, now_ms)
-        limits = Limits(max_groups=settings.max_groups, timeout_seconds=timeout)
-        server = open_server(exporter_application(Exporter(feed, limits, now_ms)), *settings.listen)
+        exporter = Exporter(feed, settings.metrics.limits(), now_ms)
+        server = open_server(exporter_application(exporter), *settings.listen)
         feed.start()
         server.start()
         click.echo(f"groupreplay: metrics on http://{server.address}/metrics", err=True)

@@ -13,9 +13,10 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
-from groupreplay.streaming.cli.flag_values import duration, listen_address
+from groupreplay.streaming.cli.flag_values import duration
 from groupreplay.streaming.cli.options import file_flag, flag, pairs_flag, repeated_flag
 from groupreplay.streaming.cli.policy_flags import redaction_flags
+from groupreplay.streaming.cli.serving_flags import MetricFlags, listen_flag, metric_flags
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSettings:
-    """The flags of ``serve``; ``history`` and ``heartbeat_timeout`` in milliseconds, ``history_size`` in MiB."""
+    """The flags of ``serve``; ``history`` in milliseconds, ``history_size`` in MiB."""
 
     source: ClusterFlags = cluster_flags()
     sink: ClusterFlags = sink_flags()
@@ -42,12 +43,9 @@ class ServeSettings:
     cluster_prefixes: Mapping[str, str] = pairs_flag(
         "Topic prefix of one of several clusters, as NAME=TEXT.", "--cluster-prefix"
     )
-    listen: tuple[str, int] = flag(
+    listen: tuple[str, int] = listen_flag(
         "Address of the HTTP server; port 0 takes a free port. One that other machines reach needs "
-        "--auth-token-file.",
-        type=listen_address,
-        default="127.0.0.1:9408",
-        metavar="HOST:PORT",
+        "--auth-token-file."
     )
     auth_token_file: Path | None = file_flag(
         "File with the token that the API asks for. Metrics and health stay open."
@@ -69,17 +67,7 @@ class ServeSettings:
         default=1_024,
         metavar="MIB",
     )
-    max_groups: int = flag(
-        "Maximum number of groups with series of their own in the metrics; those with conditions come first.",
-        type=click.IntRange(min=0, max=200_000),
-        default=5_000,
-    )
-    heartbeat_timeout: int | None = flag(
-        "Report the job as down after this time without a heartbeat, for example 30s; by default three "
-        "triggers of the job.",
-        type=duration,
-        metavar="DURATION",
-    )
+    metrics: MetricFlags = metric_flags()
     redaction: Redaction | None = redaction_flags()
 
 
@@ -126,19 +114,17 @@ def command(settings: ServeSettings) -> int:
 
 def _open(settings: ServeSettings, served: ClusterToServe, folder: Path, *, alone: bool) -> WatchedCluster:
     from groupreplay.streaming.base.clock import now_ms
-    from groupreplay.streaming.exporter.freshness import Limits
     from groupreplay.streaming.serve.history.writer import Bounds
     from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 
     path = settings.history_file or folder / "history.db"
     if not alone:
         path = path.with_name(f"{path.stem}-{served.name}{path.suffix}")
-    timeout = None if settings.heartbeat_timeout is None else settings.heartbeat_timeout / 1000
     return WatchedCluster(
         served,
         path,
         Bounds(age_ms=settings.history, size_bytes=settings.history_size << 20),
-        Limits(max_groups=settings.max_groups, timeout_seconds=timeout),
+        settings.metrics.limits(),
         now_ms,
         redaction=settings.redaction,
     )
