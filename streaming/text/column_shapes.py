@@ -92,6 +92,7 @@ _SHAPES: Final[Mapping[str, Shape]] = {
     "WHO": _TEXT,
     "WHY": _TEXT,
     "SINCE": _STATE,
+    "UNTIL": _STATE,
     "LASTED": _STATE,
 }
 

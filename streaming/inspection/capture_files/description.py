@@ -21,6 +21,7 @@ from groupreplay.streaming.inspection.capture_files.extents import ExtentCounter
 from groupreplay.streaming.inspection.capture_files.log_order import open_capture
 from groupreplay.streaming.inspection.capture_files.places import capture_places
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback, no_progress
+from groupreplay.streaming.text.cells import moment
 from groupreplay.streaming.text.terminal import Table
 
 #: The settings of a topic that decide how far back it reaches.
@@ -82,7 +83,7 @@ class CaptureDescription(msgspec.Struct, frozen=True, kw_only=True):
         rows = [
             (
                 *(one.topic, one.partition, one.records, one.log_start, one.first_offset, one.last_offset),
-                *(one.log_end, _moment(one.first_ms), _moment(one.last_ms), one.missing, one.compacted),
+                *(one.log_end, moment(one.first_ms), moment(one.last_ms), one.missing, one.compacted),
             )
             for one in self.extents
         ]
@@ -121,10 +122,6 @@ def describe_capture(
 
 def _time(at_ms: int | None) -> str:
     return _UNKNOWN if at_ms is None else timestamp(at_ms)
-
-
-def _moment(at_ms: int | None) -> str | None:
-    return None if at_ms is None else timestamp(at_ms)
 
 
 def _number(value: int | None) -> str:
