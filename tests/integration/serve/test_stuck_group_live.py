@@ -15,7 +15,7 @@ import pytest
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
-from support.kafka.clients import make_topics
+from support.kafka.clients import make_topics, produce
 from support.kafka.polled_members import PolledMembers
 from support.kafka.waiting import wait_until
 from support.pictures.live_pages import live_page
@@ -32,7 +32,9 @@ pytestmark = [
     pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER),
 ]
 
-GROUP, TOPIC = "serve-live-orders", "serve-live-topic"
+GROUP, TOPIC, PARTITIONS = "serve-live-orders", "serve-live-topic", 4
+#: The commits that the page shows.
+COMMITS = "GroupView.state.doc.topics[0].commits.reduce((sum, one) => sum + one, 0)"
 LOWERED = ("--rule", "rebalance.stuck.threshold_ms=6000", "--rule", "rebalance.slow.threshold_ms=3000")
 #: Remembers when the row of each event was first in the page.
 WATCH = """() => { window.seen = {}; new MutationObserver(() => {
@@ -50,7 +52,8 @@ class Watched:
 
     def __init__(self, broker: EmbeddedBroker, folder: Path, exit_: ExitStack) -> None:
         servers, topics = broker.bootstrap_servers, topic_names("serve-live")
-        make_topics(servers, {TOPIC: 4})
+        make_topics(servers, {TOPIC: PARTITIONS})
+        self.servers = servers
         self.members = PolledMembers(servers, timeout_ms=240_000)
         exit_.callback(self.members.close)
         self.job: RunningJob = exit_.enter_context(
@@ -72,9 +75,11 @@ class Watched:
         self.address = re.findall(r"http://127\.0\.0\.1:\d+", self.server.tail())[0]
 
     def wait(self, page: OpenedPage, expression: str) -> None:
-        """Polls the members until an expression of the page is true."""
+        """Polls the members until an expression of the page is true; they have records to commit."""
 
         def checked() -> bool:
+            for number in range(PARTITIONS):
+                produce(self.servers, TOPIC, [(None, b"order")], number)
             assert self.job.process.exit_code is None, self.job.process.tail()
             assert self.server.exit_code is None, self.server.tail()
             return bool(page.value(expression))
@@ -117,6 +122,8 @@ def test_a_stuck_rebalance_appears_and_resolves(watched: Watched, browser: Brows
             "GroupView.state.doc.slots.length === 2 && document.documentElement.dataset.stream === 'open'",
         )
         watched.wait(page, "document.querySelector('#group-now').textContent.startsWith('Stable')")
+        # Who stops committing is known only of members that used to commit.
+        watched.wait(page, f"GroupView.state.doc.topics.length === 1 && {COMMITS} > 40")
         page.page.evaluate(WATCH)
 
         members.stuck.add("checkout-1")
@@ -137,7 +144,7 @@ def test_a_stuck_rebalance_appears_and_resolves(watched: Watched, browser: Brows
         watched.wait(page, "GroupView.state.doc.slots.length === 3")
         topics = page.value("GroupView.state.doc.topics.map(one => [one.topic, one.partitions.length])")
         delays = page.value(f"({DELAYS})()")
-        assert topics == [[TOPIC, 4]]
+        assert topics == [[TOPIC, PARTITIONS]]
         assert page.value("document.documentElement.dataset.following") == "true"
         assert (board.problems, [one for one in page.problems if "404" not in one]) == ([], [])
     # Of how long each took, for the log of the test: nothing here depends on speed.
